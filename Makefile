@@ -1,0 +1,87 @@
+# Every target sets up what it needs, from a fresh clone, and is quick the second time.
+PYTHON ?= python3
+PORT ?= 3000
+TORCH := torch==2.13.0
+
+VENV := .venv
+BUILD := .venv-build
+SAM := .venv-sam
+BUNDLE := layers/model/bundle
+PIP := -m pip install --quiet --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint build train bench sam-validate lock clean
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1|/' | column -t -s '|'
+
+run: $(BUNDLE)/manifest.json ## Start the local API on http://127.0.0.1:3000
+	@exec $(VENV)/bin/coldframe up --port $(PORT)
+
+test: $(VENV)/tests.stamp $(BUNDLE)/manifest.json $(SAM)/stamp ## Run all tests
+	$(VENV)/bin/python -m pytest
+
+lint: $(VENV)/tests.stamp ## Check style and types
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+build: $(BUNDLE)/manifest.json ## Build the model bundle (encoder, heads, manifest)
+
+train: $(BUILD)/stamp $(VENV)/local.stamp ## Train the heads again on 20 Newsgroups, then build
+	$(VENV)/bin/coldframe build --train
+
+bench: $(BUNDLE)/manifest.json ## Measure cold starts against the floor of this machine
+	$(VENV)/bin/coldframe bench cold
+
+sam-validate: $(SAM)/stamp ## Validate template.yaml with the SAM CLI
+	SAM_CLI_TELEMETRY=0 AWS_DEFAULT_REGION=us-east-1 $(SAM)/bin/sam validate --lint
+
+lock: ## Write the lock files anew (needs uv)
+	local/lock.sh
+
+clean: ## Remove everything the other targets made
+	rm -rf $(VENV) $(BUILD) $(SAM) $(BUNDLE) .pytest_cache .mypy_cache .ruff_cache .hypothesis .aws-sam
+
+# --- environments -----------------------------------------------------------------
+# The runtime never shares one with torch, nor with the SAM CLI.
+
+define create_venv
+@echo "==> $(1): $(2)"
+@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v <= (3, 13) else f"Found Python {v[0]}.{v[1]}, expected 3.11 to 3.13. Run: make PYTHON=python3.12 $(MAKECMDGOALS)")'
+@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) cannot make virtual environments. On Debian or Ubuntu: apt install python3-venv"; exit 1; }
+@test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
+endef
+
+$(VENV)/local.stamp: local/requirements.txt pyproject.toml
+	$(call create_venv,$(VENV),what serving and the local API need)
+	@$(VENV)/bin/python $(PIP) --no-deps --require-hashes -r $<
+	@$(VENV)/bin/python $(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/tests.stamp: tests/requirements.txt $(VENV)/local.stamp
+	@echo "==> $(VENV): what tests need"
+	@$(VENV)/bin/python $(PIP) --no-deps --require-hashes -r $<
+	@touch $@
+
+# The CPU build of torch: a tenth of the size of the default one, which comes with CUDA.
+$(BUILD)/stamp: layers/model/requirements.txt pyproject.toml
+	$(call create_venv,$(BUILD),torch, transformers and optimum, to build the model (1-3 minutes))
+	@$(BUILD)/bin/python $(PIP) --no-deps --require-hashes -r $<
+	@$(BUILD)/bin/python layers/model/install_torch.py $(TORCH)
+	@touch $@
+
+$(SAM)/stamp: local/sam-requirements.txt
+	$(call create_venv,$(SAM),the SAM CLI)
+	@$(SAM)/bin/python $(PIP) --no-deps --require-hashes -r $<
+	@touch $@
+
+# --- the bundle -------------------------------------------------------------------
+
+BUNDLE_SOURCES := $(wildcard layers/model/*.py layers/model/*.json layers/model/heads/*) \
+	$(addprefix layers/shared/python/coldframe/,bundle.py encoder.py heads.py)
+
+$(BUNDLE)/manifest.json: $(BUNDLE_SOURCES) $(VENV)/local.stamp
+	@$(MAKE) --no-print-directory $(BUILD)/stamp
+	@$(VENV)/bin/coldframe build
+	@touch $@
