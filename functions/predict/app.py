@@ -1,0 +1,95 @@
+"""The predict function: AWS events in, AWS responses out.
+
+Importing this module is the init phase. It loads the model; what goes wrong
+ends the environment loudly, as a failed init.
+"""
+
+import base64
+import os
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, Protocol
+
+from coldframe.api import Api, Reply, Request
+from coldframe.config import load_settings
+from coldframe.predictor import load_predictor
+from coldframe.timing import StartMark
+
+Event = Mapping[str, Any]
+Response = dict[str, Any]
+
+
+class Context(Protocol):
+    """What we use of Lambda's context object."""
+
+    aws_request_id: str
+
+
+def _load() -> Api:
+    settings = load_settings(os.environ)
+    start = StartMark(os.environ.get("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand"))
+    return Api(load_predictor(settings), settings, start)
+
+
+_api = _load()
+
+
+def handler(event: Event, context: Context) -> Response:
+    """Answers an API Gateway event: HTTP API (payload 2.0) or REST API (1.0).
+
+    Hot routes are answered here; anything else goes through FastAPI, which is
+    imported when it is first needed.
+    """
+    request = read_event(event, context.aws_request_id)
+    if _api.answers(request.method, request.path):
+        return write_response(_api.answer(request))
+    return _fastapi()(event, context)
+
+
+def read_event(event: Event, request_id: str) -> Request:
+    """The request inside an API Gateway event.
+
+    Raises ValueError for an event of another source.
+    """
+    context = event.get("requestContext", {})
+    if event.get("version") == "2.0" and "http" in context:
+        method, path = context["http"]["method"], _without_stage(event["rawPath"], context.get("stage"))
+    elif "httpMethod" in event and "path" in event:
+        method, path = event["httpMethod"], event["path"]
+    else:
+        raise ValueError(
+            "This event is no API Gateway event: expected payload 2.0 (HTTP API) or 1.0 (REST API)."
+            " Call the function through its API, or send an event in that form."
+        )
+    headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
+    return Request(method, path, headers, _body(event), request_id)
+
+
+def write_response(reply: Reply) -> Response:
+    """A reply in the form that both kinds of API Gateway read."""
+    return {
+        "statusCode": reply.status,
+        "headers": reply.headers,
+        "body": reply.body.decode(),
+        "isBase64Encoded": False,
+    }
+
+
+def _body(event: Event) -> bytes:
+    body: str = event.get("body") or ""
+    return base64.b64decode(body) if event.get("isBase64Encoded") else body.encode(errors="surrogatepass")
+
+
+def _without_stage(path: str, stage: str | None) -> str:
+    """An HTTP API puts its stage before the path, unless it is the default one."""
+    return path.removeprefix(f"/{stage}") if stage and stage != "$default" else path
+
+
+@cache
+def _fastapi() -> Callable[[Event, Context], Response]:
+    from mangum import Mangum
+
+    from functions.predict.routes import create_app
+
+    # Mangum would enter the lifespan on every call; everything is loaded already.
+    return Mangum(create_app(_api), lifespan="off")  # type: ignore[return-value]

@@ -1,0 +1,103 @@
+"""Settings of a served environment, read once from environment variables.
+
+Only the standard library is imported here, so that light functions can read
+settings too. Importing this module reads nothing.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from coldframe.errors import BadSetting
+
+PREFIX = "COLDFRAME_"
+
+
+def _setting(default: object, why: str, low: int | None = None, high: int | None = None) -> Any:
+    """A field of `Settings`: its default, why it exists, and its allowed range."""
+    return field(default=default, metadata={"why": why, "low": low, "high": high})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a deployment may change. Each field is the variable `COLDFRAME_<NAME>`."""
+
+    model_dir: Path = _setting(Path("/opt/model"), "folder of the model bundle")
+    threads: int = _setting(1, "threads of one forward pass; 1769 MB of Lambda memory are one vCPU", 1, 64)
+    max_texts: int = _setting(1024, "texts of one request", 1, 100_000)
+    max_body_bytes: int = _setting(6_291_456, "request body; 6 MB is Lambda's own limit", 1, 104_857_600)
+    max_batch_tokens: int = _setting(512, "tokens of one forward pass", 1, 65_536)
+    max_windows: int = _setting(
+        0, "windows of 256 tokens embedded per text; 0: as many as the heads were trained on", 0, 64
+    )
+    l1_cache_bytes: int = _setting(
+        16_777_216, "prediction cache in the environment; 0 turns it off", 0, 1 << 34
+    )
+    verify_at_init: bool = _setting(True, "compare a golden vector when the environment starts")
+    log_level: str = _setting("info", "`info`: one line per request; `off`: none")
+
+
+ENVIRONMENT_NAMES: frozenset[str] = frozenset(PREFIX + f.name.upper() for f in fields(Settings))
+
+_BOOLEANS = {"1": True, "true": True, "on": True, "0": False, "false": False, "off": False}
+_LOG_LEVELS = ("info", "off")
+
+
+def load_settings(environ: Mapping[str, str]) -> Settings:
+    """Settings from `environ`; what is not set keeps its default.
+
+    Raises BadSetting for a value that cannot be read or is out of range, and
+    for a `COLDFRAME_` variable that is no setting: a misspelt one would be
+    silently ignored otherwise.
+    """
+    given = {name for name in environ if name.startswith(PREFIX)}
+    unknown = sorted(given - ENVIRONMENT_NAMES)
+    if unknown:
+        raise BadSetting(f"{unknown[0]} is not a setting. Known: {', '.join(sorted(ENVIRONMENT_NAMES))}.")
+    values = {
+        f.name: _read(f.name, f.type, environ, f.metadata)
+        for f in fields(Settings)
+        if _is_set(f.name, environ)
+    }
+    return Settings(**values)
+
+
+def _is_set(name: str, environ: Mapping[str, str]) -> bool:
+    return environ.get(PREFIX + name.upper(), "") != ""
+
+
+def _read(name: str, kind: Any, environ: Mapping[str, str], rule: Mapping[str, Any]) -> Any:
+    variable = PREFIX + name.upper()
+    value = environ[variable]
+    parse: Callable[[str], Any] = {int: _whole_number, bool: _boolean, str: _log_level, Path: Path}[kind]
+    try:
+        parsed = parse(value)
+    except (ValueError, KeyError) as exc:
+        raise BadSetting(f"{variable}={value!r} is not {_EXPECTED[kind]}.") from exc
+    low, high = rule["low"], rule["high"]
+    if low is not None and not low <= parsed <= high:
+        raise BadSetting(f"{variable}={value} is out of range. Expected {low} to {high}.")
+    return parsed
+
+
+def _whole_number(value: str) -> int:
+    return int(value, 10)
+
+
+def _boolean(value: str) -> bool:
+    return _BOOLEANS[value.lower()]
+
+
+def _log_level(value: str) -> str:
+    if value not in _LOG_LEVELS:
+        raise ValueError(value)
+    return value
+
+
+_EXPECTED: dict[Any, str] = {
+    int: "a whole number",
+    bool: f"one of {', '.join(_BOOLEANS)}",
+    str: f"one of {', '.join(_LOG_LEVELS)}",
+    Path: "a path",
+}

@@ -1,0 +1,96 @@
+"""Every error a caller can meet, with its HTTP status: one tree, one table.
+
+A message says what was found, what was expected and what to do. It never holds
+the text to classify.
+"""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+
+
+class ColdframeError(Exception):
+    """Root of all errors raised on purpose."""
+
+
+class BadSetting(ColdframeError):
+    """An environment variable has a value that cannot be used."""
+
+
+class BundleError(ColdframeError):
+    """The model bundle is missing, incomplete, altered or drifting."""
+
+
+class BundleMissing(BundleError):
+    """There is no bundle where the settings point."""
+
+
+class BundleCorrupt(BundleError):
+    """A file of the bundle is not the one its manifest names."""
+
+
+class EncoderDrift(BundleError):
+    """The encoder does not reproduce its golden vectors on this machine."""
+
+
+class RequestError(ColdframeError):
+    """A request that gets an answer other than 200. `status` is its HTTP status."""
+
+    status = HTTPStatus.INTERNAL_SERVER_ERROR
+    title = "Internal error"
+
+    def __init__(self, detail: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(detail)
+        self.headers = headers or {}
+
+
+class Malformed(RequestError):
+    """The body cannot be read at all: not JSON, not UTF-8, empty."""
+
+    status = HTTPStatus.BAD_REQUEST
+    title = "Malformed request"
+
+
+class Invalid(RequestError):
+    """The body is JSON, but not a request this route can answer."""
+
+    status = HTTPStatus.UNPROCESSABLE_ENTITY
+    title = "Invalid request"
+
+
+class NotFound(RequestError):
+    """No such route or model."""
+
+    status = HTTPStatus.NOT_FOUND
+    title = "Not found"
+
+
+class MethodNotAllowed(RequestError):
+    """The route exists, for other methods."""
+
+    status = HTTPStatus.METHOD_NOT_ALLOWED
+    title = "Method not allowed"
+
+
+class TooLarge(RequestError):
+    """Too many texts or too many bytes."""
+
+    status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    title = "Request too large"
+
+
+class UnsupportedMediaType(RequestError):
+    """The body is in a format this route does not read."""
+
+    status = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
+    title = "Unsupported media type"
+
+
+REQUEST_ERRORS: tuple[type[RequestError], ...] = (
+    Malformed,
+    NotFound,
+    MethodNotAllowed,
+    TooLarge,
+    UnsupportedMediaType,
+    Invalid,
+)
+"""All of them, in the order of their status: what the OpenAPI document lists."""

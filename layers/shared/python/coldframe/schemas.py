@@ -1,0 +1,115 @@
+"""Request and reply types: the HTTP contract, from which OpenAPI is generated."""
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+Start = Literal["cold", "warm"]
+
+
+class PredictRequest(Struct, forbid_unknown_fields=True):
+    """What `POST /v1/predict` reads. Exactly one of `text` and `texts`."""
+
+    text: Annotated[str, Meta(description="One text to classify.")] | UnsetType = UNSET
+    texts: Annotated[list[str], Meta(min_length=1, description="Texts to classify.")] | UnsetType = UNSET
+    heads: (
+        Annotated[list[str], Meta(min_length=1, max_length=16, description="Heads that answer.")] | UnsetType
+    ) = UNSET
+    top_k: Annotated[int, Meta(ge=1, le=20, description="Labels to return, best first.")] = 1
+    scores: Annotated[bool, Meta(description="Return the probability of every label.")] = False
+    cache: Annotated[bool, Meta(description="false: neither read nor write the prediction cache.")] = True
+
+
+class Score(Struct):
+    """A label and its probability."""
+
+    label: str
+    probability: float
+
+
+class HeadAnswer(Struct, omit_defaults=True):
+    """What one head says of one text."""
+
+    label: str
+    probability: float
+    top: list[Score]
+    scores: dict[str, float] | UnsetType = UNSET
+
+
+class TextAnswer(Struct):
+    """What all requested heads say of the text at `index` of the request."""
+
+    index: int
+    heads: dict[str, HeadAnswer]
+
+
+class CacheUsage(Struct):
+    """Where the predictions (texts × heads) came from."""
+
+    l1: int
+    miss: int
+
+
+class Usage(Struct):
+    """What the answer cost. Tokens are those the encoder saw in this request."""
+
+    texts: int
+    unique: int
+    tokens: int
+    padded_tokens: int
+    windows: int
+    batches: int
+    cache: CacheUsage
+
+
+class PredictReply(Struct):
+    """What `POST /v1/predict` answers."""
+
+    model: str
+    version: str
+    start: Start
+    predictions: list[TextAnswer]
+    usage: Usage
+
+
+class HeadCard(Struct):
+    """A head and what it reached on the by-date test split of 20 Newsgroups."""
+
+    accuracy_stripped: float
+    accuracy_full: float
+
+
+class ModelCard(Struct):
+    """One model, in the shape of OpenAI's model list."""
+
+    id: str
+    object: Literal["model"]
+    created: int
+    owned_by: str
+    version: str
+    labels: list[str]
+    default_head: str
+    heads: dict[str, HeadCard]
+
+
+class ModelList(Struct):
+    """What `GET /v1/models` answers."""
+
+    object: Literal["list"]
+    data: list[ModelCard]
+
+
+class Health(Struct):
+    """What `GET /healthz` answers once the model is loaded."""
+
+    status: Literal["ok"]
+    version: str
+
+
+class Problem(Struct, omit_defaults=True):
+    """An error, as RFC 9457 `application/problem+json`."""
+
+    type: str
+    title: str
+    status: int
+    detail: str

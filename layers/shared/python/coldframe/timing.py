@@ -1,0 +1,61 @@
+"""Stage times, the cold/warm mark, and the one log line of a request."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import msgspec
+
+from coldframe.schemas import Start
+
+Clock = Callable[[], float]
+"""Seconds from an arbitrary start, never going back."""
+
+
+class StageTimes:
+    """Milliseconds spent in each named stage of one request, in the order met."""
+
+    def __init__(self, clock: Clock = time.perf_counter) -> None:
+        self._clock = clock
+        self._started = clock()
+        self.stages_ms: dict[str, float] = {}
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Adds the time of the `with` block to `name`, whether it succeeds or not."""
+        started = self._clock()
+        try:
+            yield
+        finally:
+            spent_ms = (self._clock() - started) * 1e3
+            self.stages_ms[name] = self.stages_ms.get(name, 0.0) + spent_ms
+
+    def total_ms(self) -> float:
+        """Milliseconds since this object was made."""
+        return (self._clock() - self._started) * 1e3
+
+    def server_timing(self) -> str:
+        """Value of the `Server-Timing` header (W3C Server Timing)."""
+        stages = {**self.stages_ms, "total": self.total_ms()}
+        return ", ".join(f"{name};dur={ms:.2f}" for name, ms in stages.items())
+
+
+class StartMark:
+    """Says `cold` once, to the first request that waited for the init phase.
+
+    An environment initialised ahead of traffic (provisioned concurrency,
+    SnapStart) has no such request.
+    """
+
+    def __init__(self, initialization_type: str = "on-demand") -> None:
+        self._next: Start = "cold" if initialization_type == "on-demand" else "warm"
+
+    def take(self) -> Start:
+        """The mark of this request; the next ones are warm."""
+        start, self._next = self._next, "warm"
+        return start
+
+
+def log_line(**values: object) -> str:
+    """One line of JSON for CloudWatch. Callers pass counts and times, never texts."""
+    return msgspec.json.encode(values).decode()
