@@ -1,0 +1,129 @@
+"""Weights to the model bundle: `coldframe build`."""
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+import msgspec
+from tqdm import tqdm
+
+from coldframe.bundle import (
+    ENCODER,
+    GOLDEN,
+    HEAD_NAMES,
+    MANIFEST,
+    TOKENIZER,
+    EncoderFacts,
+    HeadFacts,
+    Manifest,
+    Source,
+    describe_file,
+    head_file,
+)
+from coldframe.verify import verify_bundle
+from layers.model.paths import BUNDLE, CACHE, CALIBRATION, HEADS, METRICS
+from layers.model.weights import LICENCE, MODEL, SHA256, find_weights
+
+NAME = "minilm-20news"
+ENCODER_FACTS = EncoderFacts(dimension=384, max_tokens=256, max_windows=4)
+_BUILT_WITH = ("onnxruntime", "optimum", "optimum-onnx", "torch", "transformers")
+
+
+class HeadMetrics(msgspec.Struct, frozen=True):
+    """What training leaves for the manifest: `heads/metrics.json`.
+
+    encoder_graph: digest of the encoder that the heads were trained on.
+    """
+
+    labels: list[str]
+    default_head: str
+    encoder_graph: str
+    heads: dict[str, HeadFacts]
+
+
+def main(weights: Path) -> None:
+    """Builds the bundle beside the old one, verifies it, and only then takes its place."""
+    with tempfile.TemporaryDirectory(dir=BUNDLE.parent, prefix=".bundle-") as scratch:
+        folder = Path(scratch) / "bundle"
+        (folder / "heads").mkdir(parents=True)
+        with tqdm(total=4, desc="build", unit="step") as bar:
+            step(bar, "export and quantize the encoder (20 s)")
+            graph = build_encoder(weights, folder / ENCODER)
+            step(bar, "copy heads, tokenizer and golden vectors")
+            copy_parts(weights, folder)
+            step(bar, "write the manifest")
+            (folder / MANIFEST).write_bytes(make_manifest(folder, graph).encode())
+            step(bar, "verify")
+            report = verify_bundle(folder)
+        shutil.rmtree(BUNDLE, ignore_errors=True)
+        folder.rename(BUNDLE)
+    print(f"{BUNDLE}: {report.version}, lowest cosine to the golden vectors {report.lowest_cosine:.4f}")
+
+
+def step(bar: "tqdm[object]", text: str) -> None:
+    """Moves the progress bar on to the next step."""
+    bar.set_postfix_str(text)
+    bar.update()
+
+
+def build_encoder(weights: Path, target: Path) -> str:
+    """Exports and quantizes with the committed ranges. Returns the digest of the graph."""
+    # Imported here: torch and transformers take seconds, a wrong argument should not.
+    from layers.model.export import export_fp32
+    from layers.model.quantize import Ranges, quantize
+
+    ranges = msgspec.json.decode(CALIBRATION.read_bytes(), type=Ranges)
+    with tempfile.TemporaryDirectory() as scratch:
+        fp32 = Path(scratch) / "fp32.onnx"
+        export_fp32(weights, fp32)
+        return quantize(fp32, ranges, target)
+
+
+def copy_parts(weights: Path, folder: Path) -> None:
+    """Everything in the bundle that is not made here."""
+    write_tokenizer(weights, folder / TOKENIZER)
+    shutil.copyfile(HEADS / GOLDEN, folder / GOLDEN)
+    for name in HEAD_NAMES:
+        shutil.copyfile(HEADS / Path(head_file(name)).name, folder / head_file(name))
+
+
+def write_tokenizer(weights: Path, target: Path) -> None:
+    """The original tokenizer without its truncation and padding: windows are cut by us."""
+    tokenizer = json.loads((weights / "tokenizer.json").read_bytes())
+    tokenizer["truncation"] = tokenizer["padding"] = None
+    target.write_text(json.dumps(tokenizer, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
+
+
+def make_manifest(folder: Path, graph: str) -> Manifest:
+    """The manifest of the files in `folder`."""
+    metrics = msgspec.json.decode(METRICS.read_bytes(), type=HeadMetrics)
+    files = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    manifest = Manifest(
+        name=NAME,
+        version="",
+        encoder=ENCODER_FACTS,
+        encoder_graph=f"sha256:{graph}",
+        labels=metrics.labels,
+        default_head=metrics.default_head,
+        heads=metrics.heads,
+        source=Source(model=MODEL, sha256=SHA256["model.safetensors"], licence=LICENCE),
+        built_with={name: version(name).partition("+")[0] for name in _BUILT_WITH},
+        files={name: describe_file(folder, name) for name in files},
+    )
+    return msgspec.structs.replace(manifest, version=manifest.digest())
+
+
+def weights_argument(arguments: Sequence[str]) -> Path:
+    """The folder of the weights: the one given, or wherever they can be had."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--weights", type=Path, default=None)
+    return find_weights(parser.parse_args(arguments).weights, CACHE / "weights")
+
+
+if __name__ == "__main__":
+    main(weights_argument(sys.argv[1:]))
