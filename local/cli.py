@@ -1,0 +1,159 @@
+"""`coldframe`: the one command of the project."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from coldframe import __version__
+from coldframe.errors import ColdframeError
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD_PYTHON = ROOT / ".venv-build" / "bin" / "python"
+BUNDLE = ROOT / "layers" / "model" / "bundle"
+
+
+class Cli(click.Group):
+    """Shows our own errors as one line, without a stack trace."""
+
+    def invoke(self, context: click.Context) -> object:
+        try:
+            return super().invoke(context)
+        except ColdframeError as exc:
+            raise click.ClickException(str(exc)) from exc
+
+
+@click.group(cls=Cli, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="coldframe")
+def main() -> None:
+    """Text classification on AWS Lambda with its cold starts under control."""
+
+
+@main.command()
+@click.option("--train", is_flag=True, help="Train the heads again on 20 Newsgroups first (about an hour).")
+@click.option(
+    "--weights", type=click.Path(exists=True, path_type=Path), help="Folder with model.safetensors."
+)
+def build(train: bool, weights: Path | None) -> None:
+    """Build the model bundle: fetch, export, quantize, check."""
+    if not BUILD_PYTHON.exists():
+        raise click.ClickException(
+            f"{BUILD_PYTHON} is missing: the build environment is not set up. Run `make build`."
+        )
+    arguments = ["--weights", str(weights)] if weights else []
+    for module in ["layers.model.train"] * train + ["layers.model.build"]:
+        finished = subprocess.run([BUILD_PYTHON, "-m", module, *arguments], cwd=ROOT, env=_build_environ())
+        if finished.returncode:
+            sys.exit(finished.returncode)
+
+
+@main.command()
+@click.option("--model-dir", type=click.Path(path_type=Path), default=None, help="The bundle to check.")
+def verify(model_dir: Path | None) -> None:
+    """Check every file of the bundle and every golden vector."""
+    from coldframe.verify import verify_bundle
+
+    report = verify_bundle(model_dir or _model_dir())
+    click.echo(f"{report.version}: {report.files} files as built, {report.golden} golden vectors,", nl=False)
+    click.echo(f" lowest cosine {report.lowest_cosine:.4f}")
+
+
+@main.command()
+@click.option("--host", default="127.0.0.1", show_default=True)
+@click.option("--port", default=3000, show_default=True, type=click.IntRange(0, 65535))
+@click.option(
+    "--max-environments",
+    default=10,
+    show_default=True,
+    type=click.IntRange(1, 1000),
+    help="More requests at once get 429.",
+)
+@click.option(
+    "--keep-alive-s",
+    default=600.0,
+    show_default=True,
+    type=click.FloatRange(0.1),
+    help="An idle environment is stopped after this.",
+)
+@click.option(
+    "--timeout-s",
+    default=29.0,
+    show_default=True,
+    type=click.FloatRange(0.1, 900),
+    help="An invocation is stopped after this.",
+)
+def up(host: str, port: int, max_environments: int, keep_alive_s: float, timeout_s: float) -> None:
+    """Serve the function on this machine, as Lambda would: one request per environment."""
+    from coldframe.bundle import load_manifest
+    from local.emulator import EmulatorOptions, run
+
+    load_manifest(_model_dir())  # a missing bundle is better said here than by each environment
+    environ = {name: value for name, value in os.environ.items() if name.startswith("COLDFRAME_")}
+    run(
+        EmulatorOptions(
+            host=host,
+            port=port,
+            max_environments=max_environments,
+            keep_alive_s=keep_alive_s,
+            timeout_s=timeout_s,
+            task_root=ROOT,
+            environ={**environ, "COLDFRAME_MODEL_DIR": str(_model_dir())},
+        )
+    )
+
+
+@main.command()
+@click.argument("texts", nargs=-1)
+@click.option("--head", "heads", multiple=True, help="A head that answers; may be repeated.")
+@click.option("--top-k", default=1, show_default=True, type=click.IntRange(1, 20))
+def predict(texts: tuple[str, ...], heads: tuple[str, ...], top_k: int) -> None:
+    """Classify TEXTS, or one text per line of standard input, without a server."""
+    from coldframe.api import Api, Request
+    from coldframe.config import load_settings
+    from coldframe.predictor import load_predictor
+    from coldframe.timing import StartMark
+
+    settings = replace(load_settings(os.environ), model_dir=_model_dir(), log_level="off")
+    asked: dict[str, object] = {"texts": list(texts) or sys.stdin.read().splitlines(), "top_k": top_k}
+    if heads:
+        asked["heads"] = list(heads)
+    reply = Api(load_predictor(settings), settings, StartMark()).answer(
+        Request("POST", "/v1/predict", body=json.dumps(asked).encode())
+    )
+    answer = json.loads(reply.body)
+    if reply.status != 200:
+        raise click.ClickException(answer["detail"])
+    for prediction in answer["predictions"]:
+        click.echo(json.dumps(prediction["heads"]))
+
+
+@main.group()
+def bench() -> None:
+    """Measure, against a floor taken in the same run."""
+
+
+@bench.command()
+@click.option(
+    "--samples",
+    default=15,
+    show_default=True,
+    type=click.IntRange(3, 1000),
+    help="Fresh processes of each kind.",
+)
+def cold(samples: int) -> None:
+    """Cold starts: fresh processes to their first answer, beside an import floor."""
+    from bench.cold_start import run
+
+    run(_model_dir(), samples)
+
+
+def _model_dir() -> Path:
+    return Path(os.environ.get("COLDFRAME_MODEL_DIR") or BUNDLE)
+
+
+def _build_environ() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'layers' / 'shared' / 'python'}"}
