@@ -1,0 +1,127 @@
+"""Shared fixtures: the real bundle, and a small engine where the model does not matter."""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from coldframe.api import Api, Reply, Request
+from coldframe.bundle import EncoderFacts, HeadFacts, Manifest, Source
+from coldframe.cache import PredictionCache
+from coldframe.config import Settings
+from coldframe.encoder import Embeddings, Window
+from coldframe.heads import Head, Probabilities
+from coldframe.predictor import Predictor, load_predictor
+from coldframe.timing import StartMark
+
+ROOT = Path(__file__).resolve().parent.parent
+BUNDLE = ROOT / "layers" / "model" / "bundle"
+LABELS = ["animals", "music", "weather"]
+
+
+@pytest.fixture(autouse=True)
+def clean_environ(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No setting and no credential of whoever runs the tests leaks into them."""
+    for name in list(os.environ):
+        if name.startswith(("COLDFRAME_", "AWS_")):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session")
+def bundle() -> Path:
+    """The real bundle, built by `make build` (which `make test` runs first)."""
+    if not (BUNDLE / "manifest.json").exists():
+        pytest.fail(f"{BUNDLE} is not built. Run `make test`, or `make build` first.")
+    return BUNDLE
+
+
+@pytest.fixture(scope="session")
+def predictor(bundle: Path) -> Predictor:
+    """The real predictor."""
+    return load_predictor(Settings(model_dir=bundle))
+
+
+class TinyEncoder:
+    """Eight dimensions, one token per character, windows of four; records what it is asked."""
+
+    dimension = 8
+
+    def __init__(self) -> None:
+        self.tokenized: list[str] = []
+        self.batches: list[list[Window]] = []
+
+    def tokenize(self, texts: Sequence[str]) -> list[list[Window]]:
+        self.tokenized += texts
+        return [[[1, *map(ord, text[i : i + 4])] for i in range(0, max(1, len(text)), 4)] for text in texts]
+
+    def encode(self, rows: Sequence[Window]) -> Embeddings:
+        self.batches.append(list(rows))
+        ids = np.array(rows)  # fails for rows of different lengths, as the real one does
+        angles = ids.sum(axis=1, keepdims=True) * np.arange(1, self.dimension + 1)
+        embeddings = np.sin(angles).astype(np.float32)
+        unit: Embeddings = embeddings / np.linalg.norm(embeddings, axis=1, keepdims=True)
+        return unit
+
+
+class TinyHead:
+    """Softmax of the first three dimensions."""
+
+    def predict(self, embeddings: Embeddings) -> Probabilities:
+        scores = np.exp(embeddings[:, :3])
+        probabilities: Probabilities = scores / scores.sum(axis=1, keepdims=True)
+        return probabilities
+
+
+def tiny_manifest() -> Manifest:
+    """A manifest with two heads and three labels."""
+    facts = HeadFacts(0.5, 0.6, 0.55, {})
+    manifest = Manifest(
+        name="tiny",
+        version="",
+        encoder=EncoderFacts(dimension=8, max_tokens=5, max_windows=4),
+        encoder_graph="sha256:0",
+        labels=LABELS,
+        default_head="first",
+        heads={"first": facts, "second": facts},
+        source=Source("none", "0" * 64, "none"),
+        built_with={},
+        files={},
+    )
+    return msgspec.structs.replace(manifest, version=manifest.digest())
+
+
+def tiny_predictor(
+    encoder: TinyEncoder | None = None,
+    read_head: Callable[[str], Head] | None = None,
+    cache_bytes: int = 1 << 20,
+) -> Predictor:
+    """A predictor without files."""
+    return Predictor(
+        tiny_manifest(),
+        encoder or TinyEncoder(),
+        read_head or (lambda name: TinyHead()),
+        PredictionCache(cache_bytes),
+        max_batch_tokens=20,
+    )
+
+
+@pytest.fixture
+def log_lines() -> list[str]:
+    """What the engine of `api` wrote to its log."""
+    return []
+
+
+@pytest.fixture
+def api(log_lines: list[str]) -> Api:
+    """The engine over the tiny predictor."""
+    return Api(tiny_predictor(), Settings(max_texts=100), StartMark(), log_lines.append)
+
+
+def post(engine: Api, body: object, path: str = "/v1/predict", **headers: str) -> Reply:
+    """Sends JSON, or bytes as they are."""
+    content = body if isinstance(body, bytes) else msgspec.json.encode(body)
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return engine.answer(Request("POST", path, named, content, "request-1"))

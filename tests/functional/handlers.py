@@ -1,0 +1,95 @@
+"""Tiny functions that the emulator's tests run in real environments."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+Event = dict[str, Any]
+
+_invocations = 0
+
+
+def echo(event: Event, context: Any) -> Event:
+    """What this environment was given, and which environment it is."""
+    global _invocations
+    _invocations += 1
+    return {
+        "pid": os.getpid(),
+        "start": "cold" if _invocations == 1 else "warm",
+        "event": event,
+        "environ": dict(os.environ),
+        "remaining_ms": context.get_remaining_time_in_millis(),
+        "arn": context.invoked_function_arn,
+    }
+
+
+def route(event: Event, context: Any) -> Any:
+    """Does what the path says, so that one environment can misbehave and another one serve."""
+    return _ROUTES[event["rawPath"]](event, context)
+
+
+def gate(event: Event, context: Any) -> Event:
+    """Says that it runs by making a file, then waits until the test makes another one."""
+    folder = Path(os.environ["GATE"])
+    (folder / f"running-{os.getpid()}").touch()
+    while not (folder / "open").exists():
+        time.sleep(0.005)
+    return echo(event, context)
+
+
+def fail(event: Event, context: Any) -> Event:
+    """Raises, as functions do."""
+    raise LookupError("no such key")
+
+
+def leave(event: Event, context: Any) -> Event:
+    """Ends the process in the middle of the invocation."""
+    os._exit(3)
+
+
+def big(event: Event, context: Any) -> Event:
+    """Answers with more than Lambda's payload limit."""
+    return {"statusCode": 200, "body": "x" * 7_000_000}
+
+
+def shaped(event: Event, context: Any) -> Event:
+    """A full payload 2.0 response."""
+    return {
+        "statusCode": 201,
+        "headers": {"X-Kind": "seedling", "content-type": "application/octet-stream"},
+        "cookies": ["a=1", "b=2; HttpOnly"],
+        "body": "/wA=",
+        "isBase64Encoded": True,
+    }
+
+
+def size(event: Event, context: Any) -> int:
+    """How much body arrived."""
+    return len(event["body"])
+
+
+def malformed(event: Event, context: Any) -> Event:
+    """No status that HTTP knows."""
+    return {"statusCode": "soon", "body": ""}
+
+
+def speak(event: Event, context: Any) -> Event:
+    """Writes two lines, the second one unfinished."""
+    print("first line")
+    print("second line", end="")
+    return {}
+
+
+_ROUTES = {
+    "/echo": echo,
+    "/gate": gate,
+    "/fail": fail,
+    "/leave": leave,
+    "/big": big,
+    "/shaped": shaped,
+    "/malformed": malformed,
+    "/speak": speak,
+}

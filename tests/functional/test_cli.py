@@ -1,0 +1,101 @@
+"""The `coldframe` command, as a user types it."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COLDFRAME = Path(sys.executable).parent / "coldframe"
+
+
+def coldframe(*arguments: str, text: str | None = None, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Runs the command to its end."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    return subprocess.run(
+        [COLDFRAME, *arguments],
+        input=text,
+        capture_output=True,
+        text=True,
+        env={**kept, **environ},
+        timeout=60,
+    )
+
+
+def test_predict(bundle: Path) -> None:
+    """`predict` classifies its arguments, one line of JSON for each."""
+    done = coldframe("predict", "The shuttle reached orbit", "He struck out nine batters", "--head", "logreg")
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["logreg"]["label"] for line in lines] == ["sci.space", "rec.sport.baseball"]
+
+
+def test_predict_from_standard_input(bundle: Path) -> None:
+    """Without arguments `predict` reads one text per line."""
+    done = coldframe("predict", "--top-k", "3", text="The shuttle reached orbit\n")
+    (head,) = json.loads(done.stdout).values()
+    assert [len(head["top"]), head["label"]] == [3, "sci.space"]
+
+
+def test_unknown_head(bundle: Path) -> None:
+    """An unknown head is one line that lists the known ones."""
+    done = coldframe("predict", "text", "--head", "svm")
+    assert done.returncode == 1
+    assert done.stderr == 'Error: "svm" is not a head of this model. Heads: logreg, rf, hgb, mlp.\n'
+
+
+def test_nothing_to_predict(bundle: Path) -> None:
+    """No text at all is an error, not an empty success."""
+    done = coldframe("predict", text="")
+    assert done.returncode == 1
+    assert "length >= 1" in done.stderr
+
+
+def test_verify(bundle: Path) -> None:
+    """`verify` names the version and what it checked."""
+    done = coldframe("verify")
+    assert done.returncode == 0
+    assert done.stdout.startswith("sha256:")
+    assert "7 files as built, 36 golden vectors" in done.stdout
+
+
+@pytest.mark.parametrize("command", [["verify"], ["predict", "text"], ["up"]])
+def test_no_bundle(tmp_path: Path, command: list[str]) -> None:
+    """Without a bundle every command says so in one line, and what to do."""
+    done = coldframe(*command, COLDFRAME_MODEL_DIR=str(tmp_path))
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"Error: {tmp_path} has no readable manifest.json")
+    assert "Run `coldframe build`" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_port_in_use(bundle: Path) -> None:
+    """A port in use is one line that says which, and what to do."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = coldframe("up", "--port", str(port))
+    assert done.returncode == 1
+    assert str(port) in done.stderr
+    assert "--port" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [["up", "--port", "high"], ["up", "--max-environments", "0"], ["nonsense"]]
+)
+def test_wrong_flags(arguments: list[str]) -> None:
+    """A wrong flag is a usage error, not a stack trace."""
+    done = coldframe(*arguments)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_bad_setting_stops_init(bundle: Path) -> None:
+    """A setting that cannot be used is named where it is read."""
+    done = coldframe("predict", "text", COLDFRAME_THREADS="none")
+    assert done.returncode == 1
+    assert "COLDFRAME_THREADS='none' is not a whole number." in done.stderr

@@ -1,0 +1,545 @@
+"""The emulator from outside: HTTP in, real environments with AWS's runtime client, HTTP out."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from local.emulator import CannotListen, Emulator, EmulatorOptions
+
+pytestmark = pytest.mark.anyio
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+PATIENCE_S = 60.0  # for a busy machine; a condition that holds ends the wait at once
+
+LogLines = list[str]
+
+
+@pytest.fixture
+def anyio_backend() -> tuple[str, dict[str, bool]]:
+    """The event loop that `run` uses."""
+    return "asyncio", {"use_uvloop": True}
+
+
+@pytest.fixture
+def lines() -> LogLines:
+    """What the emulator logged."""
+    return []
+
+
+class FakeClock:
+    """Seconds that pass only when a test says so."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def options(lines: LogLines, **changes: Any) -> EmulatorOptions:
+    settings: dict[str, Any] = {
+        "handler": "handlers.route",
+        "task_root": HERE,
+        "port": 0,
+        "log": lines.append,
+    }
+    return EmulatorOptions(**(settings | changes))
+
+
+def client_of(url: str) -> httpx.AsyncClient:
+    return httpx.AsyncClient(base_url=url, timeout=PATIENCE_S, trust_env=False)
+
+
+@asynccontextmanager
+async def serving(lines: LogLines, clock: Any = None, **changes: Any) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of an emulator that serves the handlers of this folder."""
+    clock_argument = {} if clock is None else {"clock": clock}
+    async with (
+        Emulator(options(lines, **changes), **clock_argument) as emulator,
+        client_of(emulator.url) as client,
+    ):
+        yield client
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Returns once the condition holds; fails when it never does."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process still runs. One that only waits to be reaped by somebody does not."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    try:
+        return not re.search(r"^State:\s+[ZX]", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    except FileNotFoundError:
+        return not Path("/proc/self").exists()
+
+
+def running_pids(gate: Path) -> list[int]:
+    """Environments that have entered the gate handler."""
+    return [int(path.name.removeprefix("running-")) for path in gate.glob("running-*")]
+
+
+def reports(lines: LogLines) -> list[str]:
+    return [line for line in lines if line.startswith("REPORT ")]
+
+
+async def test_two_requests_in_a_row_share_one_environment(lines: LogLines) -> None:
+    """The first request starts an environment, the second one finds it warm."""
+    async with serving(lines) as client:
+        first = (await client.get("/echo")).json()
+        second = (await client.get("/echo")).json()
+    assert (first["start"], second["start"]) == ("cold", "warm")
+    assert first["pid"] == second["pid"]
+
+
+async def test_concurrent_requests_get_an_environment_each(lines: LogLines, tmp_path: Path) -> None:
+    """Requests at the same time never share an environment, and all of them start cold."""
+    async with serving(lines, environ={"GATE": str(tmp_path)}) as client, asyncio.TaskGroup() as group:
+        requests = [group.create_task(client.get("/gate")) for _ in range(3)]
+        await until(lambda: len(running_pids(tmp_path)) == 3)
+        (tmp_path / "open").touch()
+    answers = [request.result().json() for request in requests]
+    assert {answer["start"] for answer in answers} == {"cold"}
+    assert len({answer["pid"] for answer in answers}) == 3
+
+
+async def test_request_beyond_the_limit_is_throttled(lines: LogLines, tmp_path: Path) -> None:
+    """With every environment busy the next request is refused at once, and served once one is free."""
+    async with serving(lines, environ={"GATE": str(tmp_path)}, max_environments=2) as client:
+        async with asyncio.TaskGroup() as group:
+            requests = [group.create_task(client.get("/gate")) for _ in range(2)]
+            await until(lambda: len(running_pids(tmp_path)) == 2)
+            refused = await client.get("/echo")
+            (tmp_path / "open").touch()
+        served = await client.get("/echo")
+    assert refused.status_code == 429
+    assert refused.headers["x-amzn-errortype"] == "TooManyRequestsException"
+    assert refused.headers["content-type"] == "application/problem+json"
+    assert (
+        refused.json().items()
+        >= {
+            "Reason": "ReservedFunctionConcurrentInvocationLimitExceeded",
+            "Type": "User",
+            "message": "Rate Exceeded.",
+            "status": 429,
+        }.items()
+    )
+    assert [request.result().status_code for request in requests] == [200, 200]
+    assert served.json()["start"] == "warm"
+
+
+async def test_killed_environment_answers_502_and_is_replaced(lines: LogLines, tmp_path: Path) -> None:
+    """kill -9 in the middle of an invocation costs its caller a 502, and nobody else anything."""
+    async with serving(lines, environ={"GATE": str(tmp_path)}) as client, asyncio.TaskGroup() as group:
+        request = group.create_task(client.get("/gate"))
+        await until(lambda: len(running_pids(tmp_path)) == 1)
+        killed = running_pids(tmp_path)[0]
+        os.kill(killed, signal.SIGKILL)
+        response = await request
+        following = await client.get("/echo")
+    assert response.status_code == 502
+    assert response.json()["message"] == "Internal Server Error"
+    assert following.json()["start"] == "cold"
+    assert following.json()["pid"] != killed
+    assert any(line.endswith("Error: Runtime exited with error: signal: killed") for line in lines)
+    assert reports(lines)[0].endswith("Status: error\tError Type: Runtime.ExitError")
+
+
+async def test_environment_killed_while_idle_costs_nothing(lines: LogLines) -> None:
+    """An idle environment that dies is forgotten: the next request starts another one."""
+    async with Emulator(options(lines)) as emulator, client_of(emulator.url) as client:
+        killed = (await client.get("/echo")).json()["pid"]
+        os.kill(killed, signal.SIGKILL)
+        await until(lambda: not emulator.pool.environments)
+        following = await client.get("/echo")
+    assert following.status_code == 200
+    assert following.json()["start"] == "cold"
+
+
+async def test_function_that_ends_its_process_answers_502(lines: LogLines) -> None:
+    """An exit in the middle of an invocation is logged with its status."""
+    async with serving(lines) as client:
+        response = await client.get("/leave")
+    assert response.status_code == 502
+    assert any(line.endswith("Error: Runtime exited with error: exit status 3") for line in lines)
+
+
+async def test_function_that_raises_answers_502_and_stays_warm(lines: LogLines) -> None:
+    """An exception is logged by the runtime client; the environment lives on."""
+    async with serving(lines) as client:
+        response = await client.get("/fail")
+        following = await client.get("/echo")
+    assert response.status_code == 502
+    assert response.json()["message"] == "Internal Server Error"
+    assert "[ERROR] LookupError: no such key" in lines
+    assert following.status_code == 200
+    assert sum("Init Duration" in report for report in reports(lines)) == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "error_type"),
+    [
+        ("import no_such_module_anywhere", "Runtime.ImportModuleError"),
+        ("raise LookupError('at import')", "LookupError"),
+        ("def handler(:", "Runtime.UserCodeSyntaxError"),
+        ("other = None", "Runtime.HandlerNotFound"),
+        ("import os; os._exit(7)", "Runtime.ExitError"),
+    ],
+)
+async def test_init_error_answers_502_and_is_logged(
+    lines: LogLines, tmp_path: Path, source: str, error_type: str
+) -> None:
+    """A module that does not load is a failed init phase, named in the log, again on each request."""
+    (tmp_path / "broken.py").write_text(source)
+    async with serving(lines, handler="broken.handler", task_root=tmp_path) as client:
+        responses = [await client.get("/") for _ in range(2)]
+    assert [response.status_code for response in responses] == [502, 502]
+    failures = [line for line in lines if line.startswith("INIT_REPORT ")]
+    assert len(failures) == 2
+    assert all(line.endswith(f"\tStatus: error\tError Type: {error_type}") for line in failures)
+
+
+async def test_missing_task_root_is_named(lines: LogLines, tmp_path: Path) -> None:
+    """A function whose folder is not there cannot start, and the log says which folder."""
+    async with serving(lines, task_root=tmp_path / "nowhere") as client:
+        response = await client.get("/")
+    assert response.status_code == 502
+    assert any(str(tmp_path / "nowhere") in line for line in lines)
+
+
+async def test_timeout_kills_the_environment(lines: LogLines, tmp_path: Path) -> None:
+    """A function that takes too long answers 503, its process is gone, and the next one is new."""
+    async with serving(lines, environ={"GATE": str(tmp_path)}, timeout_s=1.0) as client:
+        response = await client.get("/gate")
+        (pid,) = running_pids(tmp_path)
+        await until(lambda: not is_alive(pid))
+        following = await client.get("/echo")
+    assert response.status_code == 503
+    assert response.json().items() >= {"message": "Service Unavailable", "status": 503}.items()
+    assert any(line.endswith("Task timed out after 1.00 seconds") for line in lines)
+    assert reports(lines)[0].endswith("\tStatus: timeout")
+    assert following.json()["start"] == "cold"
+
+
+async def test_init_is_not_counted_against_the_timeout(lines: LogLines, tmp_path: Path) -> None:
+    """A cold start longer than the function's timeout still serves its request."""
+    source = "import time; time.sleep(1.2)\ndef handler(event, context): return 'late'"
+    (tmp_path / "late.py").write_text(source)
+    async with serving(lines, handler="late.handler", task_root=tmp_path, timeout_s=1.0) as client:
+        response = await client.get("/")
+    assert response.text == "late"
+
+
+async def test_idle_environment_expires_after_keep_alive(lines: LogLines) -> None:
+    """An environment idle for the keep-alive time is stopped, and the next request starts cold."""
+    clock = FakeClock()
+    async with serving(lines, clock, keep_alive_s=600.0) as client:
+        first = (await client.get("/echo")).json()
+        clock.now_s += 599.0
+        kept = (await client.get("/echo")).json()
+        clock.now_s += 600.0
+        fresh = (await client.get("/echo")).json()
+        await until(lambda: not is_alive(first["pid"]))
+    assert (kept["start"], kept["pid"]) == ("warm", first["pid"])
+    assert fresh["start"] == "cold"
+
+
+async def test_idle_environment_expires_without_a_request(lines: LogLines) -> None:
+    """Nobody has to ask: a timer stops an environment that is idle for too long."""
+    async with serving(lines, keep_alive_s=0.05) as client:
+        pid = (await client.get("/echo")).json()["pid"]
+        await until(lambda: not is_alive(pid))
+
+
+async def test_request_reaches_the_function_as_an_event(lines: LogLines) -> None:
+    """Method, path, query, headers and body arrive as a payload 2.0 event."""
+    async with serving(lines) as client:
+        response = await client.put(
+            "/echo?a=1&a=2", content='{"text": "é"}', headers={"content-type": "application/json", "x-a": "1"}
+        )
+    event = response.json()["event"]
+    assert event["version"] == "2.0"
+    assert event["requestContext"]["http"]["method"] == "PUT"
+    assert event["requestContext"]["http"]["sourceIp"] == "127.0.0.1"
+    assert (event["rawPath"], event["rawQueryString"]) == ("/echo", "a=1&a=2")
+    assert event["headers"]["x-a"] == "1"
+    assert event["body"] == '{"text": "é"}'
+
+
+async def test_full_response_reaches_the_client(lines: LogLines) -> None:
+    """Status, headers, cookies and binary body of the function's response are sent."""
+    async with serving(lines) as client:
+        response = await client.get("/shaped")
+    assert response.status_code == 201
+    assert response.content == b"\xff\x00"
+    assert response.headers["x-kind"] == "seedling"
+    assert response.headers.get_list("set-cookie") == ["a=1", "b=2; HttpOnly"]
+
+
+async def test_malformed_response_answers_502(lines: LogLines) -> None:
+    """A result that is no HTTP response is the function's error, and the log says why."""
+    async with serving(lines) as client:
+        response = await client.get("/malformed")
+    assert response.status_code == 502
+    assert any("`statusCode` is not a number" in line for line in lines)
+
+
+async def test_environment_has_the_variables_of_lambda(
+    lines: LogLines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The function sees Lambda's variables and the project's, and nothing else of the developer's."""
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not for the function")
+    monkeypatch.setenv("DEVELOPERS_OWN", "not for the function")
+    monkeypatch.setenv("COLDFRAME_FROM_SHELL", "1")
+    async with serving(lines, environ={"COLDFRAME_GIVEN": "2", "_HANDLER": "mine"}, memory_mb=512) as client:
+        answer = (await client.get("/echo")).json()
+    environ = answer["environ"]
+    expected = {
+        "_HANDLER": "handlers.route",
+        "AWS_LAMBDA_FUNCTION_NAME": "coldframe-predict",
+        "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",
+        "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "512",
+        "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
+        "AWS_LAMBDA_LOG_GROUP_NAME": "/aws/lambda/coldframe-predict",
+        "AWS_REGION": "us-east-1",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "LAMBDA_TASK_ROOT": str(HERE),
+        "TZ": ":UTC",
+        "COLDFRAME_FROM_SHELL": "1",
+        "COLDFRAME_GIVEN": "2",
+    }
+    assert expected.items() <= environ.items()
+    assert environ["AWS_LAMBDA_RUNTIME_API"].startswith("127.0.0.1:")
+    assert environ["AWS_EXECUTION_ENV"].startswith("AWS_Lambda_python3.")
+    assert re.fullmatch(r"\d{4}/\d\d/\d\d/\[\$LATEST\][0-9a-f]{32}", environ["AWS_LAMBDA_LOG_STREAM_NAME"])
+    assert environ.keys().isdisjoint({"AWS_SECRET_ACCESS_KEY", "DEVELOPERS_OWN", "HOME"})
+    assert answer["arn"] == "arn:aws:lambda:us-east-1:123456789012:function:coldframe-predict"
+    assert 0 < answer["remaining_ms"] <= 29_000
+
+
+async def test_log_has_start_end_and_report_lines(lines: LogLines) -> None:
+    """Each invocation logs START, the function's own lines, END and REPORT, in this order."""
+    async with serving(lines, memory_mb=512) as client:
+        await client.get("/speak")
+        await client.get("/speak")
+    assert [line.split(" ")[0] for line in lines] == ["START", "first", "second", "END", "REPORT"] * 2
+    cold, warm = reports(lines)
+    request_id = r"[0-9a-f-]{36}"
+    common = (
+        rf"REPORT RequestId: {request_id}\tDuration: [\d.]+ ms\tBilled Duration: \d+ ms"
+        r"\tMemory Size: 512 MB\tMax Memory Used: (?P<memory>[1-9]\d*) MB"
+    )
+    assert re.fullmatch(common + r"\tInit Duration: [\d.]+ ms", cold)
+    assert re.fullmatch(common, warm)
+    assert re.fullmatch(rf"START RequestId: {request_id} Version: \$LATEST", lines[0])
+
+
+async def test_init_is_billed_with_the_cold_invocation(lines: LogLines) -> None:
+    """Billed Duration is the duration and the init together, rounded up to a whole millisecond."""
+    async with serving(lines) as client:
+        await client.get("/echo")
+    numbers = dict(re.findall(r"((?:Billed |Init )?Duration): ([\d.]+) ms", reports(lines)[0]))
+    exact = float(numbers["Duration"]) + float(numbers["Init Duration"])
+    # The two parts are printed with two decimals, so their sum is known to 0.01 ms.
+    assert exact - 0.01 <= float(numbers["Billed Duration"]) < exact + 1.01
+
+
+async def test_log_never_shows_bodies(lines: LogLines) -> None:
+    """What callers send and functions answer stays out of the emulator's log."""
+    async with serving(lines) as client:
+        await client.post("/echo", content="a secret text", headers={"content-type": "text/plain"})
+        await client.post("/malformed", content="a secret text")
+    assert not any("secret" in line for line in lines)
+
+
+async def test_half_a_request_is_not_served(lines: LogLines) -> None:
+    """A client that leaves before its body is complete starts nothing."""
+    async with Emulator(options(lines)) as emulator, client_of(emulator.url) as client:
+        host, port = emulator.url.removeprefix("http://").split(":")
+        _, writer = await asyncio.open_connection(host, int(port))
+        writer.write(b"POST /fail HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf")
+        await writer.drain()
+        writer.close()
+        await writer.wait_closed()
+        await client.get("/echo")
+    assert len(reports(lines)) == 1
+    assert not any("LookupError" in line for line in lines)
+
+
+async def test_head_request_has_no_body(lines: LogLines) -> None:
+    """HEAD runs the function as GET does; its body is not sent."""
+    async with serving(lines) as client:
+        response = await client.head("/shaped")
+        following = await client.get("/shaped")
+    assert (response.status_code, response.content) == (201, b"")
+    assert following.content == b"\xff\x00"
+
+
+async def test_request_over_the_payload_limit_is_refused(lines: LogLines) -> None:
+    """A body that cannot fit into Lambda's 6 MB event answers 413 and starts nothing."""
+    async with serving(lines) as client:
+        for size in (10_000_000, 6 * 1024 * 1024):  # the second one fits, but not with its event around it
+            response = await client.post("/echo", content=b"x" * size)
+            assert response.status_code == 413
+            assert response.json().items() >= {"message": "Request Too Long", "status": 413}.items()
+    assert lines == []
+
+
+async def test_request_near_the_payload_limit_is_served(lines: LogLines) -> None:
+    """The largest bodies that fit reach the function whole."""
+    async with serving(lines, handler="handlers.size") as client:
+        response = await client.post("/", content=b"x" * 6_200_000, headers={"content-type": "text/plain"})
+    assert response.json() == 6_200_000
+
+
+async def test_response_over_the_payload_limit_answers_502(lines: LogLines) -> None:
+    """A result over 6 MB is refused by the Runtime API, as the runtime client then logs."""
+    async with serving(lines) as client:
+        response = await client.get("/big")
+        following = await client.get("/echo")
+    assert response.status_code == 502
+    assert any("Exceeded maximum allowed payload size (6291556 bytes)" in line for line in lines)
+    assert following.status_code == 200
+
+
+async def test_port_in_use_is_named(lines: LogLines) -> None:
+    """A taken port is an error that says which one, and what to do."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(CannotListen, match=rf"Port {port} on 127\.0\.0\.1 is in use.*--port \d+"):
+            async with Emulator(options(lines, port=port)):
+                pass
+
+
+async def test_leaving_answers_callers_and_stops_every_process(lines: LogLines, tmp_path: Path) -> None:
+    """The end of the emulator is a crash for invocations in flight, and the end of all processes."""
+    async with asyncio.TaskGroup() as group:
+        async with Emulator(options(lines, environ={"GATE": str(tmp_path)})) as emulator:
+            client = client_of(emulator.url)
+            idle = (await client.get("/echo")).json()["pid"]
+            requests = [group.create_task(client.get("/gate")) for _ in range(2)]
+            await until(lambda: len(running_pids(tmp_path)) == 2)
+        assert [request.status_code for request in [await request for request in requests]] == [502, 502]
+        await client.aclose()
+    assert not any(is_alive(pid) for pid in [idle, *running_pids(tmp_path)])
+
+
+async def test_leaving_in_the_middle_of_an_init_stops_its_process(lines: LogLines, tmp_path: Path) -> None:
+    """An environment that is still loading its module is stopped like any other."""
+    source = "import os, pathlib, time\npathlib.Path(f'running-{os.getpid()}').touch()\ntime.sleep(600)"
+    (tmp_path / "slow.py").write_text(source)
+    async with asyncio.TaskGroup() as group:
+        async with Emulator(options(lines, handler="slow.handler", task_root=tmp_path)) as emulator:
+            client = client_of(emulator.url)
+            request = group.create_task(client.get("/"))
+            await until(lambda: len(running_pids(tmp_path)) == 1)
+        assert (await request).status_code == 502
+        await client.aclose()
+    assert not any(is_alive(pid) for pid in running_pids(tmp_path))
+
+
+# The emulator as a process of its own.
+
+SERVE = """
+import sys
+from pathlib import Path
+from local.emulator import EmulatorOptions, run
+task_root, gate = sys.argv[1:]
+run(EmulatorOptions(port=0, handler="handlers.route", task_root=Path(task_root), environ={"GATE": gate}))
+"""
+
+
+@asynccontextmanager
+async def emulator_process(gate: Path, **environ: str) -> AsyncIterator[tuple[Process, httpx.AsyncClient]]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        SERVE,
+        str(HERE),
+        str(gate),
+        stdout=PIPE,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)} | environ,
+        cwd=ROOT,
+    )
+    try:
+        assert process.stdout is not None
+        line = (await process.stdout.readline()).decode()
+        assert line.startswith("Coldframe is listening on http://127.0.0.1:"), line
+        async with client_of(line.split()[-1]) as client:
+            yield process, client
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_signal_ends_the_emulator_and_every_environment(tmp_path: Path, number: signal.Signals) -> None:
+    """SIGINT and SIGTERM answer the callers in flight, stop every process and exit with 0."""
+    async with emulator_process(tmp_path) as (process, client):
+        idle = (await client.get("/echo")).json()["pid"]
+        requests = [asyncio.create_task(client.get("/gate")) for _ in range(2)]
+        await until(lambda: len(running_pids(tmp_path)) == 2)
+        process.send_signal(number)
+        statuses = [(await request).status_code for request in requests]
+        returncode = await process.wait()
+    assert returncode == 0
+    assert statuses == [502, 502]
+    assert not any(is_alive(pid) for pid in [idle, *running_pids(tmp_path)])
+
+
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs util-linux's setpriv")
+async def test_killed_emulator_takes_busy_environments_along(tmp_path: Path) -> None:
+    """Even SIGKILL leaves no environment behind, be it idle or in an invocation that never ends."""
+    async with emulator_process(tmp_path) as (process, client):
+        idle = (await client.get("/echo")).json()["pid"]
+        requests = [asyncio.create_task(client.get("/gate")) for _ in range(2)]
+        await until(lambda: len(running_pids(tmp_path)) == 2)
+        process.kill()
+        for request in requests:
+            with pytest.raises(httpx.TransportError):
+                await request
+        pids = [idle, *running_pids(tmp_path)]
+        await until(lambda: not any(is_alive(pid) for pid in pids))
+
+
+async def test_idle_environments_leave_when_the_runtime_api_is_gone(tmp_path: Path) -> None:
+    """Where no parent death signal is to be had, idle environments of a killed emulator end themselves."""
+    async with emulator_process(tmp_path, PATH="") as (process, client):
+        pid = (await client.get("/echo")).json()["pid"]
+        process.kill()
+        await until(lambda: not is_alive(pid))
+
+
+async def test_emulator_says_only_once_that_it_listens(tmp_path: Path) -> None:
+    """Standard output starts with the address, and goes on with the log lines."""
+    async with emulator_process(tmp_path) as (process, client):
+        response = await client.get("/echo")
+        process.send_signal(signal.SIGTERM)
+        output, _ = await process.communicate()
+    assert json.loads(response.content)["start"] == "cold"
+    assert [line.split()[0] for line in output.decode().splitlines()] == ["START", "END", "REPORT"]

@@ -1,0 +1,181 @@
+"""The predict function: AWS events through the real handler and the real model."""
+
+import base64
+import copy
+import importlib
+import importlib.util
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.conftest import ROOT
+
+CONTEXT = SimpleNamespace(aws_request_id="request-1")
+Answer = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+def event_of(name: str) -> dict[str, Any]:
+    """A recorded AWS event."""
+    event: dict[str, Any] = json.loads((ROOT / "tests" / "events" / f"{name}.json").read_text())
+    return event
+
+
+HTTP, REST = event_of("http_api_predict"), event_of("rest_api_predict")
+
+
+def to(event: dict[str, Any], method: str, path: str) -> dict[str, Any]:
+    """The same event for another route, without a body."""
+    other = copy.deepcopy(event) | {"body": None}
+    if "http" in other["requestContext"]:
+        other["requestContext"]["http"] |= {"method": method, "path": path}
+        return other | {"rawPath": path}
+    return other | {"httpMethod": method, "path": path}
+
+
+@pytest.fixture
+def app(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The function's module, through its init phase once more."""
+    monkeypatch.setenv("COLDFRAME_MODEL_DIR", str(bundle))
+    monkeypatch.delitem(sys.modules, "functions.predict.app", raising=False)
+    return importlib.import_module("functions.predict.app")
+
+
+@pytest.mark.parametrize("event", [HTTP, REST], ids=["HTTP API", "REST API"])
+def test_prediction(app: ModuleType, event: dict[str, Any]) -> None:
+    """Both kinds of API Gateway event get the prediction, cold and then warm."""
+    first, second = (app.handler(event, CONTEXT) for _ in range(2))
+    assert first["statusCode"] == 200
+    assert first["headers"]["content-type"] == "application/json"
+    answer = json.loads(first["body"])
+    (head,) = answer["predictions"][0]["heads"].values()
+    assert head["label"] == "sci.space"
+    assert 0.5 < head["probability"] <= 1
+    assert (answer["start"], json.loads(second["body"])["start"]) == ("cold", "warm")
+
+
+def test_base64_body(app: ModuleType) -> None:
+    """A body that API Gateway encoded is decoded."""
+    encoded = base64.b64encode(HTTP["body"].encode()).decode()
+    response = app.handler(HTTP | {"body": encoded, "isBase64Encoded": True}, CONTEXT)
+    assert response["statusCode"] == 200
+
+
+def test_named_stage(app: ModuleType) -> None:
+    """The stage that an HTTP API puts before the path is not part of the route."""
+    event = copy.deepcopy(HTTP) | {"rawPath": "/prod/v1/predict"}
+    event["requestContext"]["stage"] = "prod"
+    assert app.handler(event, CONTEXT)["statusCode"] == 200
+
+
+@pytest.mark.parametrize("event", [HTTP, REST], ids=["HTTP API", "REST API"])
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/healthz", 200),
+        ("GET", "/v1/models", 200),
+        ("GET", "/v1/predict", 405),
+        ("GET", "/nowhere", 404),
+    ],
+)
+def test_other_routes(app: ModuleType, event: dict[str, Any], method: str, path: str, status: int) -> None:
+    """Every other route answers through either door, errors as problem+json."""
+    response = app.handler(to(event, method, path), CONTEXT)
+    assert response["statusCode"] == status
+    if status >= 400:
+        assert response["headers"]["content-type"] == "application/problem+json"
+        assert json.loads(response["body"])["status"] == status
+
+
+def test_documentation(app: ModuleType) -> None:
+    """The OpenAPI document names the routes, and /docs shows it."""
+    document = json.loads(app.handler(to(HTTP, "GET", "/openapi.json"), CONTEXT)["body"])
+    assert set(document["paths"]) == {path for _, path in app._api.routes}
+    statuses = set(document["paths"]["/v1/predict"]["post"]["responses"])
+    assert statuses == {"200", "400", "404", "405", "413", "415", "422"}
+    page = app.handler(to(HTTP, "GET", "/docs"), CONTEXT)
+    assert (page["statusCode"], "swagger" in page["body"]) == (200, True)
+
+
+def test_fastapi_gives_the_same_answer(app: ModuleType) -> None:
+    """The documented face and the hot path answer alike, good and bad requests."""
+    fastapi = app._fastapi()
+    for body in (HTTP["body"], "", "{", '{"texts": []}', '{"text": 1}', '{"text": "a", "heads": ["none"]}'):
+        event = HTTP | {"body": body}
+        hot, documented = app.handler(event, CONTEXT), fastapi(event, CONTEXT)
+        assert documented["statusCode"] == hot["statusCode"]
+        assert documented["headers"]["content-type"] == hot["headers"]["content-type"]
+        assert without_counts(documented["body"]) == without_counts(hot["body"])
+
+
+def without_counts(body: str) -> dict[str, Any]:
+    """An answer without what differs from one request to the next."""
+    answer: dict[str, Any] = json.loads(body)
+    answer.pop("usage", None)
+    answer.pop("start", None)
+    return answer
+
+
+def test_other_events(app: ModuleType) -> None:
+    """An event of another source fails with what was expected."""
+    with pytest.raises(ValueError, match="no API Gateway event"):
+        app.handler({"Records": []}, CONTEXT)
+
+
+def test_init_fails_without_a_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Without a bundle the init phase fails, and says what to do."""
+    monkeypatch.setenv("COLDFRAME_MODEL_DIR", str(tmp_path))
+    monkeypatch.delitem(sys.modules, "functions.predict.app", raising=False)
+    with pytest.raises(Exception, match=r"no readable manifest\.json"):
+        importlib.import_module("functions.predict.app")
+
+
+FORBIDDEN = {
+    "sklearn",
+    "scipy",
+    "fastapi",
+    "starlette",
+    "pydantic",
+    "mangum",
+    "boto3",
+    "botocore",
+    "torch",
+} | {
+    "transformers",
+    "optimum",
+    "asyncio",
+    "urllib.request",
+    "http.client",
+}
+
+
+def test_hot_path_imports(bundle: Path) -> None:
+    """A prediction in a fresh process imports no framework, no SDK and no training library."""
+    code = (
+        "import json, sys\n"
+        "from types import SimpleNamespace\n"
+        "from functions.predict.app import handler\n"
+        f"response = handler(json.loads({json.dumps(HTTP)!r}), SimpleNamespace(aws_request_id='1'))\n"
+        "assert response['statusCode'] == 200, response\n"
+        "sys.stderr.write(json.dumps(sorted(sys.modules)))\n"
+    )
+    environ = {"COLDFRAME_MODEL_DIR": str(bundle), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environ, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    imported = set(json.loads(done.stderr))
+    assert not FORBIDDEN & imported
+    assert {"onnxruntime", "tokenizers", "numpy", "msgspec"} <= imported
+
+
+def test_runtime_environment_is_lean() -> None:
+    """The runtime's lock has no training library, and neither has this environment."""
+    lock = (ROOT / "functions" / "requirements.txt").read_text()
+    pinned = {line.split("==")[0] for line in lock.splitlines() if "==" in line}
+    assert not pinned & {"torch", "transformers", "optimum", "scikit-learn", "huggingface-hub"}
+    for name in ("torch", "transformers", "optimum"):
+        assert importlib.util.find_spec(name) is None

@@ -1,0 +1,105 @@
+"""The README is true: its commands run, and it names every setting, flag, route and error."""
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from coldframe.config import ENVIRONMENT_NAMES
+from coldframe.errors import REQUEST_ERRORS
+from local.cli import main
+from tests.conftest import ROOT
+
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
+SERVER = "make run"
+STARTS_TESTS = "make test"  # what is running now
+
+
+def command_environ() -> dict[str, str]:
+    """What a shell has, without what make and pytest add for this run."""
+    dropped = ("MAKE", "MFLAGS", "PYTEST", "COLDFRAME_")
+    return {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
+
+
+@pytest.fixture(scope="module")
+def server(bundle: Path) -> Iterator[None]:
+    """`make run`, as the README says; ended by Ctrl-C, after which no process is left."""
+    process = subprocess.Popen(
+        ["bash", "-c", SERVER], cwd=ROOT, env=command_environ(), text=True, start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    assert process.stdout is not None
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if "listening on http://127.0.0.1:3000" in line:
+            break
+    else:
+        pytest.fail("`make run` ended:\n" + "".join(lines))
+    yield
+    os.killpg(process.pid, signal.SIGINT)
+    process.communicate(timeout=30)
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
+
+
+def test_blocks_are_found() -> None:
+    """The README has the two commands of a newcomer."""
+    assert [block.strip().splitlines()[0].split("  ")[0] for block in BLOCKS[:1]] == [SERVER]
+    assert any(STARTS_TESTS in block for block in BLOCKS)
+
+
+@pytest.mark.parametrize("block", [block for block in BLOCKS if block.split("#")[0].strip() != SERVER])
+@pytest.mark.usefixtures("server")
+def test_block_runs(block: str) -> None:
+    """Every command block runs as it stands, and prints what the README says beside it."""
+    commands = block.replace(STARTS_TESTS, f"{STARTS_TESTS} --dry-run >/dev/null")
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", commands],
+        cwd=ROOT,
+        env=command_environ(),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    for expected in re.findall(r"^# → (.*)$", block, re.MULTILINE):
+        assert expected in done.stdout
+
+
+@pytest.mark.parametrize("name", sorted(ENVIRONMENT_NAMES))
+def test_settings_are_documented(name: str) -> None:
+    """Every setting is in the README."""
+    assert f"`{name}`" in README
+
+
+def flags() -> list[str]:
+    """Every flag of every command."""
+    found = []
+    for command in main.commands.values():
+        for sub in command.commands.values() if isinstance(command, click.Group) else [command]:
+            found += [flag for option in sub.params for flag in option.opts if flag.startswith("--")]
+    return sorted(set(found))
+
+
+@pytest.mark.parametrize("flag", flags())
+def test_flags_are_documented(flag: str) -> None:
+    """Every flag of the command line is in the README."""
+    assert f"`{flag}" in README
+
+
+@pytest.mark.parametrize("error", REQUEST_ERRORS)
+def test_errors_are_documented(error: type[Exception]) -> None:
+    """Every error that a caller can meet is in the README."""
+    assert f"`{error.__name__}`" in README
+
+
+def test_links_lead_somewhere() -> None:
+    """Every relative link of the README is a file of the repository."""
+    for target in re.findall(r"\]\(([^)#:]+)\)", README):
+        assert (ROOT / target).exists(), target

@@ -1,0 +1,60 @@
+"""Settings from environment variables."""
+
+from dataclasses import FrozenInstanceError
+from pathlib import Path
+
+import pytest
+
+from coldframe.config import ENVIRONMENT_NAMES, Settings, load_settings
+from coldframe.errors import BadSetting
+
+
+def test_defaults() -> None:
+    """An empty environment gives the defaults."""
+    assert load_settings({}) == Settings()
+
+
+def test_every_kind_is_read() -> None:
+    """Paths, numbers, booleans and words are read from their variables; other variables are ignored."""
+    settings = load_settings(
+        {
+            "COLDFRAME_MODEL_DIR": "/somewhere",
+            "COLDFRAME_MAX_TEXTS": "7",
+            "COLDFRAME_VERIFY_AT_INIT": "off",
+            "COLDFRAME_LOG_LEVEL": "off",
+            "COLDFRAME_THREADS": "",
+            "PATH": "/bin",
+        }
+    )
+    assert settings == Settings(
+        model_dir=Path("/somewhere"), max_texts=7, verify_at_init=False, log_level="off"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("COLDFRAME_MAX_TEXTS", "many", "COLDFRAME_MAX_TEXTS='many' is not a whole number."),
+        ("COLDFRAME_THREADS", "0", "COLDFRAME_THREADS=0 is out of range. Expected 1 to 64."),
+        ("COLDFRAME_VERIFY_AT_INIT", "maybe", "COLDFRAME_VERIFY_AT_INIT='maybe' is not one of 1, true"),
+        ("COLDFRAME_LOG_LEVEL", "loud", "COLDFRAME_LOG_LEVEL='loud' is not one of info, off."),
+        ("COLDFRAME_MAX_TXTS", "1", "COLDFRAME_MAX_TXTS is not a setting. Known: COLDFRAME_L1_CACHE_BYTES"),
+    ],
+)
+def test_bad_values(name: str, value: str, expected: str) -> None:
+    """A value that cannot be used is named, with what was expected."""
+    with pytest.raises(BadSetting) as raised:
+        load_settings({name: value})
+    assert str(raised.value).startswith(expected)
+
+
+def test_settings_do_not_change() -> None:
+    """Settings are frozen: what was read at init holds for the life of the environment."""
+    settings = Settings()
+    with pytest.raises(FrozenInstanceError):
+        settings.max_texts = 1  # type: ignore[misc]
+
+
+def test_names_follow_the_fields() -> None:
+    """Every field is a variable, and nothing else is."""
+    assert {f"COLDFRAME_{name.upper()}" for name in Settings.__dataclass_fields__} == ENVIRONMENT_NAMES

@@ -1,0 +1,56 @@
+"""What an environment's process is given, and how its end is told."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from local.process import FunctionSettings, exit_reason, function_environ, peak_memory_mb, runtime_environ
+
+
+def settings(task_root: Path, **environ: str) -> FunctionSettings:
+    return FunctionSettings("app.handler", task_root, memory_mb=1769, timeout_s=29.0, environ=environ)
+
+
+def test_little_of_the_shell_passes() -> None:
+    """Only the project's variables and those that programs need to start reach the function."""
+    shell = {"PATH": "/bin", "HOME": "/root", "AWS_PROFILE": "mine", "COLDFRAME_A": "shell"}
+    assert function_environ({}, shell) == {"PATH": "/bin", "COLDFRAME_A": "shell"}
+
+
+def test_own_variables_win_over_the_shell() -> None:
+    """What the emulator is told beats what the shell says."""
+    assert function_environ({"COLDFRAME_A": "told"}, {"COLDFRAME_A": "shell"}) == {"COLDFRAME_A": "told"}
+
+
+def test_reserved_variables_win_over_the_functions_own(tmp_path: Path) -> None:
+    """Lambda's reserved variables cannot be changed, except for the region to be in."""
+    own = settings(tmp_path, _HANDLER="other", AWS_LAMBDA_RUNTIME_API="other", AWS_REGION="eu-central-1")
+    environ = runtime_environ(own, "127.0.0.1:9001", "stream")
+    assert environ["_HANDLER"] == "app.handler"
+    assert environ["AWS_LAMBDA_RUNTIME_API"] == "127.0.0.1:9001"
+    assert environ["AWS_REGION"] == environ["AWS_DEFAULT_REGION"] == "eu-central-1"
+
+
+def test_layers_are_on_the_path(tmp_path: Path) -> None:
+    """The python folder of every layer takes the place of /opt/python."""
+    for layer in ("b", "a"):
+        (tmp_path / "layers" / layer / "python").mkdir(parents=True)
+    (tmp_path / "layers" / "model").mkdir()
+    environ = runtime_environ(settings(tmp_path), "127.0.0.1:9001", "stream")
+    folders = [str(tmp_path / "layers" / layer / "python") for layer in ("a", "b")]
+    assert environ["PYTHONPATH"] == os.pathsep.join(folders)
+
+
+def test_end_of_a_process_is_told_in_lambdas_words() -> None:
+    """An exit has a status, a signal a name."""
+    assert exit_reason(3) == "exit status 3"
+    assert exit_reason(-9).startswith("signal: killed")
+
+
+def test_peak_memory_is_measured() -> None:
+    """This process holds some memory, and a process that is not there holds none."""
+    measured = peak_memory_mb(os.getpid())
+    assert measured is not None
+    assert measured > 0
+    assert peak_memory_mb(2**22 + 1) is None

@@ -1,0 +1,265 @@
+"""What template.yaml and functions/Dockerfile promise each other, the settings and AWS."""
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from coldframe.config import ENVIRONMENT_NAMES
+
+ROOT = Path(__file__).parents[2]
+DOCKERFILE = (ROOT / "functions" / "Dockerfile").read_text()
+
+
+class CloudFormationLoader(yaml.SafeLoader):
+    """YAML with CloudFormation's short tags, read as the long form: `!Ref X` is {"Ref": "X"}."""
+
+
+def _intrinsic(loader: yaml.SafeLoader, suffix: str, node: yaml.Node) -> dict[str, Any]:
+    value: Any
+    if isinstance(node, yaml.ScalarNode):
+        value = loader.construct_scalar(node)
+    elif isinstance(node, yaml.SequenceNode):
+        value = loader.construct_sequence(node, deep=True)
+    else:
+        assert isinstance(node, yaml.MappingNode)
+        value = loader.construct_mapping(node, deep=True)
+    if suffix == "GetAtt" and isinstance(value, str):
+        value = value.split(".", 1)
+    return {suffix if suffix in ("Ref", "Condition") else f"Fn::{suffix}": value}
+
+
+CloudFormationLoader.add_multi_constructor("!", _intrinsic)
+
+TEMPLATE: dict[str, Any] = CloudFormationLoader((ROOT / "template.yaml").read_text()).get_single_data()
+RESOURCES: dict[str, Any] = TEMPLATE["Resources"]
+FUNCTION: dict[str, Any] = RESOURCES["PredictFunction"]["Properties"]
+VARIABLES: dict[str, Any] = FUNCTION["Environment"]["Variables"]
+
+
+def of_type(kind: str) -> list[dict[str, Any]]:
+    found = [resource for resource in RESOURCES.values() if resource["Type"] == kind]
+    assert found
+    return found
+
+
+def references(value: Any) -> Iterator[str]:
+    """Every name that `value` refers to, through Ref, Fn::GetAtt or the ${…} of Fn::Sub."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key == "Ref":
+                yield inner.split(".")[0]
+            elif key == "Fn::GetAtt":
+                yield inner[0]
+            elif key == "Fn::Sub":
+                yield from (name.split(".")[0] for name in re.findall(r"\$\{([^}!]+)\}", json.dumps(inner)))
+            yield from references(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from references(inner)
+
+
+def statements() -> list[dict[str, Any]]:
+    policies = (policy for role in of_type("AWS::IAM::Role") for policy in role["Properties"]["Policies"])
+    return [statement for policy in policies for statement in policy["PolicyDocument"]["Statement"]]
+
+
+def as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def copies() -> list[tuple[str, str]]:
+    """(source, target) of each COPY that reads the build context."""
+    words = [line.split() for line in DOCKERFILE.splitlines() if line.startswith("COPY ")]
+    return [(source, target) for _, source, target in (w for w in words if not w[1].startswith("--from"))]
+
+
+def ignored(path: str) -> bool:
+    """Whether .dockerignore keeps `path` out of the build context; the last rule that matches decides."""
+    verdict = False
+    for rule in (ROOT / ".dockerignore").read_text().splitlines():
+        pattern = rule.removeprefix("!").removeprefix("**/")
+        if not rule or rule.startswith("#"):
+            continue
+        if pattern == "*" or path == pattern or path.startswith(f"{pattern}/"):
+            verdict = not rule.startswith("!")
+    return verdict
+
+
+def test_every_reference_is_defined() -> None:
+    """Whatever the template refers to is one of its parameters or resources."""
+    known = {*TEMPLATE["Parameters"], *RESOURCES}
+    assert {name for name in references(TEMPLATE) if not name.startswith("AWS::")} <= known
+
+
+def test_every_parameter_is_used() -> None:
+    """No parameter of the template is without effect."""
+    assert set(TEMPLATE["Parameters"]) <= set(references(TEMPLATE))
+
+
+def test_handler_exists() -> None:
+    """The CMD of the image names a function of functions/ that takes an event and a context."""
+    [command] = re.findall(r"^CMD (.+)$", DOCKERFILE, re.MULTILINE)
+    module, _, name = json.loads(command)[0].rpartition(".")
+    source = ROOT.joinpath(*module.split(".")).with_suffix(".py").read_text()
+    [handler] = [n for n in ast.parse(source).body if isinstance(n, ast.FunctionDef) and n.name == name]
+    assert [a.arg for a in handler.args.args] == ["event", "context"]
+
+
+def test_variables_are_settings() -> None:
+    """Every variable of the function is one that coldframe.config reads; it refuses others."""
+    assert set(VARIABLES) <= ENVIRONMENT_NAMES
+
+
+def test_model_dir_is_where_the_bundle_is() -> None:
+    """Template, image and COPY agree on the folder of the model bundle."""
+    [target] = [target for source, target in copies() if source == "layers/model/bundle/"]
+    assert target.rstrip("/") == VARIABLES["COLDFRAME_MODEL_DIR"]
+    assert f"ENV COLDFRAME_MODEL_DIR={VARIABLES['COLDFRAME_MODEL_DIR']}\n" in DOCKERFILE
+
+
+def test_image_is_built_from_the_root() -> None:
+    """SAM builds the tag `serve` from functions/Dockerfile with the repository as its context."""
+    assert FUNCTION["PackageType"] == "Image"
+    assert RESOURCES["PredictFunction"]["Metadata"] == {
+        "Dockerfile": "functions/Dockerfile",
+        "DockerContext": ".",
+        "DockerTag": "serve",
+        "DockerBuildArgs": {"LAMBDA_BASE": {"Ref": "LambdaBase"}},
+    }
+
+
+def test_base_image_has_one_default() -> None:
+    """`docker build` and `sam build` start from the same base image."""
+    assert f"ARG LAMBDA_BASE={TEMPLATE['Parameters']['LambdaBase']['Default']}\n" in DOCKERFILE
+
+
+@pytest.mark.parametrize("source", [source for source, _ in copies()])
+def test_copied_paths_exist(source: str) -> None:
+    """Whatever the Dockerfile copies is in the repository, or is the bundle that is built."""
+    assert (ROOT / source).exists() or source == "layers/model/bundle/"
+
+
+@pytest.mark.parametrize("source", [source for source, _ in copies()])
+def test_copied_paths_are_in_the_context(source: str) -> None:
+    """.dockerignore lets through whatever the Dockerfile copies."""
+    assert not ignored(source.rstrip("/"))
+
+
+@pytest.mark.parametrize(
+    "path", [".git", ".venv", ".aws-sam", "tests", "bench", "local", "layers/model/heads"]
+)
+def test_the_rest_is_not_in_the_context(path: str) -> None:
+    """.dockerignore keeps out what the image does not need."""
+    assert ignored(path)
+
+
+def test_dockerfile_suits_the_classic_builder() -> None:
+    """The Dockerfile uses no BuildKit syntax: SAM builds without BuildKit."""
+    code = "\n".join(line for line in DOCKERFILE.splitlines() if not line.startswith("#"))
+    assert not re.search(r"--mount|--chmod|--chown|--link|<<", code)
+
+
+def test_dependencies_are_hash_checked_wheels() -> None:
+    """The image installs what the lock names, by hash, and never runs a build."""
+    for flag in ("--no-deps", "--require-hashes", "--only-binary=:all:"):
+        assert flag in DOCKERFILE
+
+
+def test_nothing_is_reported_to_third_parties() -> None:
+    """The image turns off the telemetry that onnxruntime has on by default."""
+    assert "ENV ORT_DISABLE_TELEMETRY=1\n" in DOCKERFILE
+
+
+def test_api_calls_the_alias() -> None:
+    """The function publishes the alias `live`, the one that SAM then lets its events call."""
+    assert FUNCTION["AutoPublishAlias"] == "live"
+    assert FUNCTION["AutoPublishAliasAllProperties"] is True
+    assert TEMPLATE["Outputs"]["PredictFunctionAliasArn"]["Value"] == {"Ref": "PredictFunction.Alias"}
+
+
+def test_a_changed_parameter_publishes_a_version() -> None:
+    """Each parameter that shapes the running function is in the description of its version."""
+    settings = set(references([FUNCTION["MemorySize"], VARIABLES])) & set(TEMPLATE["Parameters"])
+    assert settings == set(references(FUNCTION["VersionDescription"]))
+
+
+def test_api_sends_every_route_to_the_function() -> None:
+    """The only route is the default one, with payload 2.0: 404 and 405 are the function's own answers."""
+    [event] = FUNCTION["Events"].values()
+    assert event["Type"] == "HttpApi"
+    assert event["Properties"]["PayloadFormatVersion"] == "2.0"
+    assert event["Properties"]["ApiId"] == {"Ref": "HttpApi"}
+    assert not {"Path", "Method"} & set(event["Properties"])
+
+
+def test_api_is_closed_by_default() -> None:
+    """A caller that IAM does not know is turned away on every route."""
+    [api] = of_type("AWS::Serverless::HttpApi")
+    assert api["Properties"]["Auth"] == {"EnableIamAuthorizer": True, "DefaultAuthorizer": "AWS_IAM"}
+    assert all("Auth" not in event["Properties"] for event in FUNCTION["Events"].values())
+
+
+def test_function_gives_up_before_the_api() -> None:
+    """The function's timeout ends before API Gateway stops waiting, which is 30 s at most."""
+    [event] = FUNCTION["Events"].values()
+    assert FUNCTION["Timeout"] * 1000 < event["Properties"]["TimeoutInMillis"] <= 30_000
+
+
+def test_table_is_on_demand_and_forgets() -> None:
+    """The cache table is billed per request and its items expire."""
+    [table] = of_type("AWS::DynamoDB::Table")
+    assert table["Properties"]["BillingMode"] == "PAY_PER_REQUEST"
+    assert table["Properties"]["TimeToLiveSpecification"] == {
+        "AttributeName": "expires_at_s",
+        "Enabled": True,
+    }
+
+
+def test_bucket_is_encrypted_and_private() -> None:
+    """The cache bucket is encrypted and blocks all four kinds of public access."""
+    [bucket] = of_type("AWS::S3::Bucket")
+    assert bucket["Properties"]["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+    assert bucket["Properties"]["PublicAccessBlockConfiguration"] == {
+        "BlockPublicAcls": True,
+        "BlockPublicPolicy": True,
+        "IgnorePublicAcls": True,
+        "RestrictPublicBuckets": True,
+    }
+
+
+def test_policies_name_their_actions() -> None:
+    """No action of a policy has a wildcard, and no managed policy brings one in."""
+    actions = [action for statement in statements() for action in as_list(statement["Action"])]
+    assert actions
+    assert not [action for action in actions if "*" in action]
+    assert all("ManagedPolicyArns" not in role["Properties"] for role in of_type("AWS::IAM::Role"))
+    assert "Policies" not in FUNCTION
+
+
+def test_policies_name_their_resources() -> None:
+    """Every policy is about a resource of this stack."""
+    for statement in statements():
+        for resource in as_list(statement["Resource"]):
+            assert set(references(resource)) & set(RESOURCES)
+
+
+def test_logs_are_kept_for_a_stated_time() -> None:
+    """The function writes to a log group of the stack, which has a retention."""
+    assert FUNCTION["LoggingConfig"]["LogGroup"] == {"Ref": "PredictLogGroup"}
+    assert RESOURCES["PredictLogGroup"]["Properties"]["RetentionInDays"] == {"Ref": "LogRetentionDays"}
+
+
+def test_outputs() -> None:
+    """The stack tells the address of the API, the alias, the table and the bucket."""
+    assert set(TEMPLATE["Outputs"]) == {
+        "ApiUrl",
+        "PredictFunctionAliasArn",
+        "CacheTableName",
+        "CacheBucketName",
+    }

@@ -1,0 +1,46 @@
+"""Stage times and the cold mark."""
+
+import json
+
+import pytest
+
+from coldframe.timing import StageTimes, StartMark, log_line
+
+
+def test_stages_add_up() -> None:
+    """A stage entered twice counts both times, and the total spans everything."""
+    ticks = iter([0.0, 1.0, 1.5, 2.0, 2.25, 3.0])
+    times = StageTimes(clock=lambda: next(ticks))
+    for _ in range(2):
+        with times.stage("encode"):
+            pass
+    assert times.stages_ms == {"encode": 750.0}
+    assert times.server_timing() == "encode;dur=750.00, total;dur=3000.00"
+
+
+def test_a_failing_stage_is_timed() -> None:
+    """The time of a stage that raises is not lost."""
+    ticks = iter([0.0, 1.0, 1.5])
+    times = StageTimes(clock=lambda: next(ticks))
+    with pytest.raises(ValueError, match="broken"), times.stage("heads"):
+        raise ValueError("broken")
+    assert times.stages_ms == {"heads": 500.0}
+
+
+def test_cold_once() -> None:
+    """An on-demand environment says cold to its first request only."""
+    mark = StartMark("on-demand")
+    assert [mark.take() for _ in range(3)] == ["cold", "warm", "warm"]
+
+
+@pytest.mark.parametrize("kind", ["provisioned-concurrency", "snap-start"])
+def test_initialised_ahead_is_never_cold(kind: str) -> None:
+    """No request waits for the init phase of an environment initialised ahead of traffic."""
+    assert StartMark(kind).take() == "warm"
+
+
+def test_log_line_is_one_line_of_json() -> None:
+    """A log line can be parsed, and is one line whatever it holds."""
+    line = log_line(route="a\nb", total_ms=1.5)
+    assert "\n" not in line
+    assert json.loads(line) == {"route": "a\nb", "total_ms": 1.5}
