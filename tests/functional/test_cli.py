@@ -43,7 +43,7 @@ def test_unknown_head(bundle: Path) -> None:
     """An unknown head is one line that lists the known ones."""
     done = coldframe("predict", "text", "--head", "svm")
     assert done.returncode == 1
-    assert done.stderr == 'Error: "svm" is not a head of this model. Heads: logreg, rf, hgb, mlp.\n'
+    assert done.stderr == 'Error: "svm" is not a head of this model. Heads: hgb, logreg, mlp, rf.\n'
 
 
 def test_nothing_to_predict(bundle: Path) -> None:
