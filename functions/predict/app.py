@@ -92,4 +92,6 @@ def _fastapi() -> Callable[[Event, Context], Response]:
     from functions.predict.routes import create_app
 
     # Mangum would enter the lifespan on every call; everything is loaded already.
-    return Mangum(create_app(_api), lifespan="off")  # type: ignore[return-value]
+    # What is not named as text would leave as base64.
+    text = ["text/", "application/json", "application/problem+json"]
+    return Mangum(create_app(_api), lifespan="off", text_mime_types=text)  # type: ignore[return-value]
