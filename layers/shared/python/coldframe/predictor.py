@@ -99,6 +99,11 @@ class Predictor:
         )
         return Prediction(answers, usage, times)
 
+    def preload(self, heads: Sequence[str]) -> None:
+        """Reads heads before they are asked for."""
+        for head in heads:
+            self._head(head)
+
     def _embed(self, windows: Sequence[Sequence[Window]]) -> tuple[Embeddings, int]:
         """Embeddings (n, d) of n texts, and how many forward passes they took."""
         rows = [window for text in windows for window in text]
@@ -123,7 +128,9 @@ def load_predictor(settings: Settings) -> Predictor:
     if settings.verify_at_init:
         check_golden(encoder, load_golden(folder), at_most=1)
     cache = PredictionCache(settings.l1_cache_bytes)
-    return Predictor(manifest, encoder, partial(load_head, folder), cache, settings.max_batch_tokens)
+    predictor = Predictor(manifest, encoder, partial(load_head, folder), cache, settings.max_batch_tokens)
+    predictor.preload([manifest.default_head])  # in the init phase, which has more CPU than an invocation
+    return predictor
 
 
 def normalise(text: str) -> str:
