@@ -77,9 +77,12 @@ def test_server_timing(api: Api) -> None:
 
 
 def test_models_and_health(api: Api) -> None:
-    """The model list names heads and accuracies; health names the version."""
-    (card,) = body(api.answer(Request("GET", "/v1/models")))["data"]
+    """The model list names the classifier, the encoder and the heads; health names the version."""
+    card, *others = body(api.answer(Request("GET", "/v1/models")))["data"]
     assert card["id"] == "tiny"
+    assert [other["id"] for other in others] == ["minilm-l6-v2", "topics-first", "topics-second"]
+    assert (others[0]["dimension"], others[0]["max_tokens"]) == (8, 20)
+    assert "labels" not in others[0]
     assert card["heads"]["first"] == {"accuracy_stripped": 0.5, "accuracy_full": 0.6}
     assert body(api.answer(Request("GET", "/healthz"))) == {
         "status": "ok",
@@ -155,9 +158,9 @@ def test_bad_requests(api: Api, log_lines: list[str], case: str) -> None:
 
 
 def test_other_media_types(api: Api) -> None:
-    """A body declared as something else, or compressed, is refused by name."""
+    """A body declared as something else, or compressed by other means than gzip, is refused by name."""
     assert post(api, {"text": "a"}, content_type="multipart/form-data; boundary=x").status == 415
-    assert post(api, {"text": "a"}, content_encoding="gzip").status == 415
+    assert post(api, {"text": "a"}, content_encoding="br").status == 415
 
 
 def test_unknown_route(api: Api, log_lines: list[str]) -> None:
