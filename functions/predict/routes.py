@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from fastapi import FastAPI, Request, Response
 from starlette.concurrency import run_in_threadpool
+from starlette.routing import request_response
 
 import coldframe
 from coldframe import api, messages, schemas
@@ -75,6 +76,7 @@ def create_app(engine: api.Api) -> FastAPI:
         return Response(reply.body, reply.status, reply.headers)
 
     app.add_route("/{path:path}", answer, methods=_METHODS, include_in_schema=False)
+    app.router.default = request_response(answer)  # a path with a line break matches no route
     app.openapi = openapi  # type: ignore[method-assign]
     return app
 

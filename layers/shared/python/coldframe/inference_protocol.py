@@ -106,7 +106,9 @@ class InferenceProtocol:
         inputs = find_inputs(asked.inputs, binary)
         values, times, usage = self._encode(inputs) if head is None else self._classify(head, inputs)
         reply = self._reply(request, asked, values, wanted)
-        log: dict[str, object] = {"model": request.params["model"], "usage": usage, **times.rounded()}
+        log: dict[str, object] = {"model": request.params["model"], **times.rounded()}
+        if usage is not None:
+            log["usage"] = usage
         return Reply(
             reply.status, reply.body, {**reply.headers, "server-timing": times.server_timing()}, log, _INSTEAD
         )
