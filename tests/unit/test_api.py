@@ -1,6 +1,8 @@
 """The HTTP contract, without a door and without a model."""
 
+import gzip
 import json
+import re
 from typing import Any
 
 import pytest
@@ -161,6 +163,27 @@ def test_other_media_types(api: Api) -> None:
     """A body declared as something else, or compressed by other means than gzip, is refused by name."""
     assert post(api, {"text": "a"}, content_type="multipart/form-data; boundary=x").status == 415
     assert post(api, {"text": "a"}, content_encoding="br").status == 415
+
+
+def test_gzip(api: Api) -> None:
+    """A body sent with gzip gets the answer of the body itself."""
+    compressed = post(api, gzip.compress(b'{"text": "abc"}'), content_encoding="gzip")
+    assert body(compressed)["predictions"] == body(post(api, {"text": "abc"}))["predictions"]
+
+
+def test_too_large_an_answer(log_lines: list[str]) -> None:
+    """An answer over the limit is refused by what to ask for instead, which then is answered."""
+    engine = Api(tiny_predictor(), Settings(max_answer_bytes=8192), StartMark(), log_lines.append)
+    asked = {"texts": [SECRET] * 30, "scores": True}
+    reply = post(engine, asked)
+    problem = body(reply)
+    assert (reply.status, problem["type"]) == (413, "urn:coldframe:error:AnswerTooLarge")
+    assert re.match(
+        r"The answer would have \d+ bytes on its way out, expected at most 8192\. Ask without `scores`",
+        problem["detail"],
+    )
+    assert SECRET not in reply.body.decode() + "".join(log_lines)
+    assert post(engine, asked | {"scores": False}).status == 200
 
 
 def test_unknown_route(api: Api, log_lines: list[str]) -> None:
