@@ -61,17 +61,24 @@ def read_event(event: Event, request_id: str) -> Request:
             "This event is no API Gateway event: expected payload 2.0 (HTTP API) or 1.0 (REST API)."
             " Call the function through its API, or send an event in that form."
         )
+    if "%" in path:
+        from urllib.parse import unquote
+
+        path = unquote(path)
     headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
     return Request(method, path, headers, _body(event), request_id)
 
 
 def write_response(reply: Reply) -> Response:
-    """A reply in the form that both kinds of API Gateway read."""
+    """A reply in the form that both kinds of API Gateway read.
+
+    A REST API decodes base64 only for the types in its `BinaryMediaTypes`; an HTTP API always does.
+    """
     return {
         "statusCode": reply.status,
         "headers": reply.headers,
-        "body": reply.body.decode(),
-        "isBase64Encoded": False,
+        "body": base64.b64encode(reply.body).decode() if reply.is_binary else reply.body.decode(),
+        "isBase64Encoded": reply.is_binary,
     }
 
 

@@ -28,6 +28,19 @@ class Prediction:
     times: StageTimes
 
 
+@dataclass(frozen=True)
+class Embedded:
+    """Embeddings (n, d), rows in input order; what they cost; where the time went.
+
+    prompt_tokens: of all texts, also of those that were embedded once for several.
+    """
+
+    embeddings: Embeddings
+    prompt_tokens: int
+    usage: Usage
+    times: StageTimes
+
+
 class TextEncoder(Protocol):
     """What the road needs of an encoder."""
 
@@ -103,6 +116,32 @@ class Predictor:
         """Reads heads before they are asked for."""
         for head in heads:
             self._head(head)
+
+    def embed(self, texts: Sequence[str]) -> Embedded:
+        """The embedding of each text. Raises Invalid for a text that is not Unicode."""
+        times = StageTimes()
+        with times.stage("tokenize"):
+            texts = [normalise(text) for text in texts]
+            row_of = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+            rows = [row_of[text] for text in texts]
+            windows = self._encoder.tokenize(list(row_of))
+        with times.stage("encode"):
+            embeddings, batches = self._embed(windows)
+        tokens = [sum(map(len, text)) for text in windows]
+        usage = Usage(
+            texts=len(texts),
+            unique=len(row_of),
+            tokens=sum(tokens),
+            padded_tokens=sum(tokens),
+            windows=sum(map(len, windows)),
+            batches=batches,
+            cache=CacheUsage(l1=0, miss=0),
+        )
+        return Embedded(embeddings[rows], sum(tokens[row] for row in rows), usage, times)
+
+    def classify(self, embeddings: Embeddings, heads: Sequence[str]) -> dict[str, Probabilities]:
+        """Probabilities (n, k) by each of `heads` for embeddings (n, d) that the caller has."""
+        return {head: self._head(head).predict(embeddings) for head in heads}
 
     def _embed(self, windows: Sequence[Sequence[Window]]) -> tuple[Embeddings, int]:
         """Embeddings (n, d) of n texts, and how many forward passes they took."""

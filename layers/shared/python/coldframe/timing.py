@@ -34,6 +34,11 @@ class StageTimes:
         """Milliseconds since this object was made."""
         return (self._clock() - self._started) * 1e3
 
+    def rounded(self) -> dict[str, object]:
+        """Stages and total in milliseconds, for the log line."""
+        stages_ms = {name: round(ms, 3) for name, ms in self.stages_ms.items()}
+        return {"stages_ms": stages_ms, "total_ms": round(self.total_ms(), 3)}
+
     def server_timing(self) -> str:
         """Value of the `Server-Timing` header (W3C Server Timing)."""
         stages = {**self.stages_ms, "total": self.total_ms()}
