@@ -22,9 +22,6 @@ from layers.model.estimators import CHOSEN, build_estimator
 from layers.model.paths import CACHE, HEADS, METRICS
 from layers.model.train import Embedded, both_kinds, embed_split, held_out_split, write_json
 
-PARTNER = "mlp"
-"""The head whose probabilities are averaged with the estimator's when that is not sure."""
-
 _C = 5.0
 _MAX_LOSS = 0.001  # accuracy that answering alone may cost on validation
 
@@ -62,13 +59,14 @@ def main() -> None:
     """Writes `heads/estimator.bin` and `heads/estimator.json`; prints what `auto` reaches."""
     train, test = load_split("train"), load_split("test")
     folder = CACHE / "encoder"
-    graph = trained_on()
+    metrics = head_metrics()
+    graph, best = metrics.encoder_graph, metrics.best_head
     train_set, test_set = embed_split("train", train, folder, graph), embed_split("test", test, folder, graph)
     train_ids, test_ids = tokens_of("train", train), tokens_of("test", test)
     rows, held_out = held_out_split(threads_of(train.full))
     facts = fit(take(train_ids, rows), train.target[rows])
     facts = calibrate(facts, take(train_ids, held_out), train.target[held_out])
-    partner = build_estimator(PARTNER, CHOSEN[PARTNER]).fit(*both_kinds(train_set, rows))
+    partner = build_estimator(best, CHOSEN[best]).fit(*both_kinds(train_set, rows))
     threshold = choose_threshold(
         guesses(facts, take(train_ids, held_out).stripped),
         partner.predict_proba(train_set.stripped[held_out]),
@@ -111,7 +109,7 @@ def fit(data: Lexical, target: NDArray[np.int64]) -> EstimatorFacts:
         bias=[float(bias) for bias in model.intercept_],
         temperature=1.0,
         threshold=1.0,
-        partner=PARTNER,
+        partner=head_metrics().best_head,
     )
 
 
@@ -169,9 +167,9 @@ def judge(facts: EstimatorFacts, ids: Lexical, data: Embedded) -> EstimatorFacts
     return msgspec.structs.replace(facts, **found)
 
 
-def trained_on() -> str:
-    """Digest of the encoder that the heads were trained on."""
-    return msgspec.json.decode(METRICS.read_bytes(), type=HeadMetrics).encoder_graph
+def head_metrics() -> HeadMetrics:
+    """What training the heads left. The best head is averaged with the estimator when that is not sure."""
+    return msgspec.json.decode(METRICS.read_bytes(), type=HeadMetrics)
 
 
 def vocabulary_size() -> int:

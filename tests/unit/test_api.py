@@ -72,6 +72,7 @@ def test_server_timing(api: Api) -> None:
     assert [part.split(";")[0] for part in header.split(", ")] == [
         "cache",
         "tokenize",
+        "estimate",
         "encode",
         "heads",
         "total",
@@ -127,7 +128,7 @@ BAD_REQUESTS: dict[str, tuple[object, int, str]] = {
     "unknown head": (
         {"text": SECRET, "heads": ["third"]},
         422,
-        '"third" is not a head of this model. Heads: first, second.',
+        '"third" is not a head of this model. Heads: auto, first, second.',
     ),
     "a text as head": ({"text": "a", "heads": [SECRET]}, 422, "What was sent is not a head of this model."),
     "no heads": ({"text": SECRET, "heads": []}, 422, "Expected `array` of length >= 1 - at `$.heads`"),
@@ -226,7 +227,7 @@ def test_log_line(api: Api, log_lines: list[str]) -> None:
         "cold",
     )
     assert line["usage"]["texts"] == 1
-    assert set(line["stages_ms"]) == {"cache", "tokenize", "encode", "heads"}
+    assert set(line["stages_ms"]) == {"cache", "tokenize", "estimate", "encode", "heads"}
     assert SECRET not in log_lines[0]
 
 

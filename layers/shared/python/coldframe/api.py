@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
+from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
+from coldframe.auto import AUTO
 from coldframe.catalogue import model_card, model_cards
 from coldframe.config import Settings
 from coldframe.errors import AnswerTooLarge, Invalid, RequestError, TooLarge
@@ -17,6 +19,7 @@ from coldframe.messages import Reply, Request, decode_json, echo, json_reply, re
 from coldframe.predictor import Prediction, Predictor
 from coldframe.routing import Handler, Router
 from coldframe.schemas import (
+    By,
     HeadAnswer,
     Health,
     ModelList,
@@ -128,7 +131,7 @@ class Api:
         return texts
 
     def _check_heads(self, heads: list[str]) -> None:
-        known = self._predictor.manifest.heads
+        known = [AUTO, *self._predictor.manifest.heads]
         for head in heads:
             if head not in known:
                 raise Invalid(f"{echo(head)} is not a head of this model. Heads: {', '.join(known)}.")
@@ -139,7 +142,9 @@ class Api:
             TextAnswer(
                 index,
                 {
-                    head: _head_answer(rows[index], labels, asked)
+                    head: _head_answer(
+                        rows[index], labels, asked, prediction.by[index] if head == AUTO else UNSET
+                    )
                     for head, rows in prediction.probabilities.items()
                 },
             )
@@ -180,10 +185,12 @@ class Api:
         )
 
 
-def _head_answer(row: NDArray[np.float32], labels: list[str], asked: PredictRequest) -> HeadAnswer:
+def _head_answer(
+    row: NDArray[np.float32], labels: list[str], asked: PredictRequest, by: By | UnsetType
+) -> HeadAnswer:
     best = np.argsort(-row, kind="stable")[: asked.top_k]
     top = [Score(labels[i], float(row[i])) for i in best]
-    answer = HeadAnswer(top[0].label, top[0].probability, top)
+    answer = HeadAnswer(top[0].label, top[0].probability, top, by)
     if asked.scores:
         answer.scores = {label: float(value) for label, value in zip(labels, row, strict=True)}
     return answer

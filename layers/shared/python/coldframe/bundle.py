@@ -86,6 +86,7 @@ class Manifest(Struct, frozen=True):
     version: str
     encoder: EncoderFacts
     encoder_graph: str
+    estimator: EstimatorFacts
     labels: list[str]
     default_head: str
     heads: dict[str, HeadFacts]

@@ -1,29 +1,36 @@
 """The road of a request, in order: this screen is the product."""
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
+from coldframe.auto import AUTO, Guess, auto_row, split_rows
 from coldframe.batching import plan_batches
 from coldframe.bundle import Manifest, load_golden, load_manifest
 from coldframe.cache import PredictionCache, cache_key
 from coldframe.config import Settings
 from coldframe.encoder import Embeddings, Encoder, Window, check_golden, pool_windows
 from coldframe.errors import Invalid
+from coldframe.estimator import Estimator
 from coldframe.heads import Head, Probabilities, load_head
-from coldframe.schemas import CacheUsage, Usage
+from coldframe.schemas import By, CacheUsage, Usage
 from coldframe.timing import StageTimes
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """Probabilities (n, k) by head, rows in input order; what they cost; where the time went."""
+    """Probabilities (n, k) by head, rows in input order; what they cost; where the time went.
+
+    by: who gave each answer of the head `auto`; empty when it was not asked.
+    """
 
     probabilities: dict[str, Probabilities]
+    by: list[By]
     usage: Usage
     times: StageTimes
 
@@ -51,6 +58,14 @@ class TextEncoder(Protocol):
     def encode(self, rows: Sequence[Window]) -> Embeddings: ...
 
 
+class TextEstimator(Protocol):
+    """What the road needs of an estimator."""
+
+    def predict(self, ids: Iterable[int]) -> list[float]: ...
+
+    def is_sure(self, probabilities: Sequence[float]) -> bool: ...
+
+
 class Predictor:
     """What an environment loads once, and the road that each request takes through it."""
 
@@ -58,12 +73,14 @@ class Predictor:
         self,
         manifest: Manifest,
         encoder: TextEncoder,
+        estimator: TextEstimator,
         read_head: Callable[[str], Head],
         cache: PredictionCache,
         max_batch_tokens: int,
     ) -> None:
         self.manifest = manifest
         self._encoder = encoder
+        self._estimator = estimator
         self._head = functools.cache(read_head)  # a head is read when it is first asked for
         self._cache = cache
         self._max_batch_tokens = max_batch_tokens
@@ -85,32 +102,54 @@ class Predictor:
             cached = self._cache.get_many(keys.values()) if use_cache else {}
             missing = [text for text in unique if any(keys[head, text] not in cached for head in heads)]
         with times.stage("tokenize"):
-            windows = self._encoder.tokenize(missing)
+            windows = dict(zip(missing, self._encoder.tokenize(missing), strict=True))
+        with times.stage("estimate"):
+            guesses = {text: self._guess(windows[text]) for text in missing if AUTO in heads}
+            named = [head for head in heads if head != AUTO]
+            encoded = [text for text in missing if named or not guesses[text].sure]
         with times.stage("encode"):
-            embeddings, batches = self._embed(windows)
+            embeddings, batches = self._embed([windows[text] for text in encoded])
         with times.stage("heads"):
-            computed = {head: self._head(head).predict(embeddings) for head in heads if missing}
+            computed = list(self._answers(named, encoded, embeddings, guesses))
         with times.stage("cache"):
-            fresh = {
-                keys[head, text]: row.tobytes()
-                for head, rows in computed.items()
-                for text, row in zip(missing, rows, strict=True)
-            }
+            fresh = {keys[head, text]: row.tobytes() for head, text, row in computed}
             if use_cache:
                 self._cache.put_many(fresh)
             found = fresh | cached
-            answers = {head: _stack([found[keys[head, text]] for text in texts]) for head in heads}
-        tokens = sum(len(window) for text in windows for window in text)
+            rows = {head: _stack([found[keys[head, text]] for text in texts]) for head in heads}
+        answers, by = _split_auto(rows)
+        tokens = sum(len(window) for text in encoded for window in windows[text])
         usage = Usage(
             texts=len(texts),
             unique=len(unique),
+            estimated=len(missing) - len(encoded),
             tokens=tokens,
             padded_tokens=tokens,  # rows of a batch have one length: nothing is padded
-            windows=sum(map(len, windows)),
+            windows=sum(len(windows[text]) for text in encoded),
             batches=batches,
             cache=CacheUsage(l1=len(cached), miss=len(keys) - len(cached)),
         )
-        return Prediction(answers, usage, times)
+        return Prediction(answers, by, usage, times)
+
+    def _guess(self, windows: Sequence[Window]) -> Guess:
+        probabilities = self._estimator.predict(token for window in windows for token in window[1:-1])
+        return Guess(probabilities, self._estimator.is_sure(probabilities))
+
+    def _answers(
+        self, named: Sequence[str], texts: Sequence[str], embeddings: Embeddings, guesses: Mapping[str, Guess]
+    ) -> Iterator[tuple[str, str, NDArray[np.float32]]]:
+        """Head, text and row: of the heads named for every text encoded, of `auto` for every text guessed."""
+        partner = self.manifest.estimator.partner
+        asked = dict.fromkeys([*named, partner] if guesses else named) if texts else {}
+        rows = {
+            head: dict(zip(texts, found, strict=True))
+            for head, found in self.classify(embeddings, list(asked)).items()
+        }
+        for head in named:
+            for text in texts:
+                yield head, text, rows[head][text]
+        for text, guess in guesses.items():
+            yield AUTO, text, auto_row(guess, None if guess.sure else rows[partner][text])
 
     def preload(self, heads: Sequence[str]) -> None:
         """Reads heads before they are asked for."""
@@ -135,6 +174,7 @@ class Predictor:
             padded_tokens=sum(tokens),
             windows=sum(map(len, windows)),
             batches=batches,
+            estimated=0,
             cache=CacheUsage(l1=0, miss=0),
         )
         return Embedded(embeddings[rows], sum(tokens[row] for row in rows), usage, times)
@@ -164,11 +204,15 @@ def load_predictor(settings: Settings) -> Predictor:
     if settings.max_windows:
         manifest = manifest.with_windows(settings.max_windows)
     encoder = Encoder(folder, manifest.encoder, settings.threads)
+    estimator = Estimator(folder, manifest.estimator)
     if settings.verify_at_init:
         check_golden(encoder, load_golden(folder), at_most=1)
     cache = PredictionCache(settings.l1_cache_bytes)
-    predictor = Predictor(manifest, encoder, partial(load_head, folder), cache, settings.max_batch_tokens)
-    predictor.preload([manifest.default_head])  # in the init phase, which has more CPU than an invocation
+    read_head = partial(load_head, folder)
+    predictor = Predictor(manifest, encoder, estimator, read_head, cache, settings.max_batch_tokens)
+    predictor.preload(
+        [manifest.estimator.partner]
+    )  # in the init phase, which has more CPU than an invocation
     return predictor
 
 
@@ -184,6 +228,14 @@ def normalise(text: str) -> str:
             "A text holds a lone surrogate, which is no Unicode character. Send valid Unicode."
         ) from exc
     return " ".join(text.split())
+
+
+def _split_auto(rows: Mapping[str, NDArray[np.float32]]) -> tuple[dict[str, Probabilities], list[By]]:
+    """Probabilities (n, k) by head, and who gave those of `auto`, if it is among them."""
+    probabilities, by = dict(rows), list[By]()
+    if AUTO in rows:
+        probabilities[AUTO], by = split_rows(rows[AUTO])
+    return probabilities, by
 
 
 def _stack(values: Sequence[bytes]) -> Probabilities:

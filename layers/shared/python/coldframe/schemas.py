@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 Start = Literal["cold", "warm"]
+By = Literal["estimator", "ensemble"]
 
 
 class PredictRequest(Struct, forbid_unknown_fields=True):
@@ -28,11 +29,12 @@ class Score(Struct):
 
 
 class HeadAnswer(Struct, omit_defaults=True):
-    """What one head says of one text."""
+    """What one head says of one text. by: who gave the answer of the head `auto`."""
 
     label: str
     probability: float
     top: list[Score]
+    by: By | UnsetType = UNSET
     scores: dict[str, float] | UnsetType = UNSET
 
 
@@ -51,10 +53,14 @@ class CacheUsage(Struct):
 
 
 class Usage(Struct):
-    """What the answer cost. Tokens are those the encoder saw in this request."""
+    """What the answer cost. Tokens are those the encoder saw in this request.
+
+    estimated: texts that the estimator answered alone.
+    """
 
     texts: int
     unique: int
+    estimated: int
     tokens: int
     padded_tokens: int
     windows: int
