@@ -55,7 +55,9 @@ class TinyEncoder:
 
     def tokenize(self, texts: Sequence[str]) -> list[list[Window]]:
         self.tokenized += texts
-        return [[[1, *map(ord, text[i : i + 4]), 2] for i in range(0, max(1, len(text)), 4)] for text in texts]
+        return [
+            [[1, *map(ord, text[i : i + 4]), 2] for i in range(0, max(1, len(text)), 4)] for text in texts
+        ]
 
     def encode(self, rows: Sequence[Window]) -> Embeddings:
         self.batches.append(list(rows))
