@@ -64,7 +64,8 @@ class TinyEncoder:
         ids = np.array(rows)  # fails for rows of different lengths, as the real one does
         angles = ids.sum(axis=1, keepdims=True) * np.arange(1, self.dimension + 1)
         embeddings = np.sin(angles).astype(np.float32)
-        unit: Embeddings = embeddings / np.linalg.norm(embeddings, axis=1, keepdims=True)
+        lengths = np.linalg.norm(embeddings, axis=1, keepdims=True)
+        unit: Embeddings = np.asarray(embeddings / lengths, dtype=np.float32)
         return unit
 
 

@@ -99,7 +99,8 @@ def pool_windows(embeddings: Embeddings, tokens: Sequence[int], counts: Sequence
     pooled /= np.linalg.norm(pooled, axis=1, keepdims=True)
     single = np.asarray(counts) == 1
     pooled[single] = embeddings[starts[single]]
-    return pooled.astype(np.float32, copy=False)
+    embeddings_of_texts: Embeddings = pooled.astype(np.float32, copy=False)
+    return embeddings_of_texts
 
 
 def check_golden(encoder: Encoder, golden: Golden, at_most: int | None = None) -> float:
