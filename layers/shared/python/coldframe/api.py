@@ -1,5 +1,6 @@
 """Routes and statuses without a framework: a request in, a reply out."""
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -34,7 +35,7 @@ from coldframe.schemas import (
     Start,
     TextAnswer,
 )
-from coldframe.timing import StartMark, log_line
+from coldframe.timing import StageTimes, StartMark, log_line
 
 # curl sends the second one unless told otherwise, and browsers' forms the third.
 _READ_AS_JSON = {"", "application/json", "application/x-www-form-urlencoded", "text/plain"}
@@ -52,6 +53,8 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
     request_id: str = ""
+    time_left_s: Callable[[], float] = lambda: math.inf
+    """Seconds until the platform stops this invocation."""
 
 
 @dataclass(frozen=True)
@@ -99,9 +102,19 @@ class Api:
             reply = _problem(exc)
         except Exception as exc:  # a defect of ours: no detail may reach the caller or the log
             reply = _problem(RequestError("Something went wrong here; the request may be tried again."), exc)
+        reply.log.update(self._save(request))
         if self._settings.log_level != "off":
             self._log(self._line(request, reply, start))
         return reply
+
+    def _save(self, request: Request) -> dict[str, object]:
+        """Writes to the shared cache, now that the answer is built; what of it goes into the log."""
+        times = StageTimes()
+        saved = self._predictor.cache.save(request.time_left_s)
+        if saved is None:
+            return {}
+        costs = {"values": saved.values, "of": saved.of, "ms": round(times.total_ms(), 3)}
+        return {"cache_write": costs | ({"error": saved.failure} if saved.failure else {})}
 
     def _route(self, request: Request) -> Callable[[Request, Start], Reply]:
         if route := self.routes.get((request.method, request.path)):
@@ -229,6 +242,7 @@ def _costs(prediction: Prediction) -> dict[str, object]:
         "usage": prediction.usage,
         "stages_ms": stages_ms,
         "total_ms": round(prediction.times.total_ms(), 3),
+        **({"cache_error": prediction.cache_error} if prediction.cache_error else {}),
     }
 
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from coldframe.batching import plan_batches
 from coldframe.bundle import Manifest, load_golden, load_manifest
-from coldframe.cache import PredictionCache, cache_key
+from coldframe.cache import Known, PredictionCache, load_cache
 from coldframe.config import Settings
 from coldframe.encoder import Embeddings, Encoder, Window, check_golden, pool_windows
 from coldframe.errors import Invalid
 from coldframe.heads import Head, Probabilities, load_head
-from coldframe.schemas import CacheUsage, Usage
+from coldframe.schemas import Usage
 from coldframe.timing import StageTimes
 
 
@@ -26,6 +26,8 @@ class Prediction:
     probabilities: dict[str, Probabilities]
     usage: Usage
     times: StageTimes
+    cache_error: str | None = None
+    """Name of what went wrong in the shared cache, for the log."""
 
 
 class TextEncoder(Protocol):
@@ -52,7 +54,7 @@ class Predictor:
         self.manifest = manifest
         self._encoder = encoder
         self._head = functools.cache(read_head)  # a head is read when it is first asked for
-        self._cache = cache
+        self.cache = cache
         self._max_batch_tokens = max_batch_tokens
 
     def predict(self, texts: Sequence[str], heads: Sequence[str], use_cache: bool = True) -> Prediction:
@@ -64,30 +66,29 @@ class Predictor:
         with times.stage("cache"):
             texts = [normalise(text) for text in texts]
             unique = list(dict.fromkeys(texts))
-            keys = {
-                (head, text): cache_key(self.manifest.version, head, text)
-                for head in heads
-                for text in unique
-            }
-            cached = self._cache.get_many(keys.values()) if use_cache else {}
-            missing = [text for text in unique if any(keys[head, text] not in cached for head in heads)]
+            known = self.cache.lookup(self.manifest.version, heads, unique) if use_cache else Known()
+            missing = [text for text in unique if known.lacks(heads, text)]
+            unseen = [text for text in missing if text not in known.embeddings]
         with times.stage("tokenize"):
-            windows = self._encoder.tokenize(missing)
+            windows = self._encoder.tokenize(unseen)
         with times.stage("encode"):
-            embeddings, batches = self._embed(windows)
+            rows, batches = self._embed(windows)
+            embedded = {text: row.tobytes() for text, row in zip(unseen, rows, strict=True)}
         with times.stage("heads"):
+            embeddings = _stack([embedded.get(text) or known.embeddings[text] for text in missing])
             computed = {head: self._head(head).predict(embeddings) for head in heads if missing}
+        tokens = sum(len(window) for text in windows for window in text)
         with times.stage("cache"):
             fresh = {
-                keys[head, text]: row.tobytes()
+                (head, text): row.tobytes()
                 for head, rows in computed.items()
                 for text, row in zip(missing, rows, strict=True)
             }
             if use_cache:
-                self._cache.put_many(fresh)
-            found = fresh | cached
-            answers = {head: _stack([found[keys[head, text]] for text in texts]) for head in heads}
-        tokens = sum(len(window) for text in windows for window in text)
+                spent_ms = times.stages_ms["tokenize"] + times.stages_ms["encode"]
+                self.cache.keep(known, fresh, embedded, tokens, spent_ms)
+            found = fresh | known.predictions
+            answers = {head: _stack([found[head, text] for text in texts]) for head in heads}
         usage = Usage(
             texts=len(texts),
             unique=len(unique),
@@ -95,9 +96,9 @@ class Predictor:
             padded_tokens=tokens,  # rows of a batch have one length: nothing is padded
             windows=sum(map(len, windows)),
             batches=batches,
-            cache=CacheUsage(l1=len(cached), miss=len(keys) - len(cached)),
+            cache=known.count(heads, unique),
         )
-        return Prediction(answers, usage, times)
+        return Prediction(answers, usage, times, known.error)
 
     def _embed(self, windows: Sequence[Sequence[Window]]) -> tuple[Embeddings, int]:
         """Embeddings (n, d) of n texts, and how many forward passes they took."""
@@ -122,7 +123,7 @@ def load_predictor(settings: Settings) -> Predictor:
     encoder = Encoder(folder, manifest.encoder, settings.threads)
     if settings.verify_at_init:
         check_golden(encoder, load_golden(folder), at_most=1)
-    cache = PredictionCache(settings.l1_cache_bytes)
+    cache = load_cache(settings, manifest)
     return Predictor(manifest, encoder, partial(load_head, folder), cache, settings.max_batch_tokens)
 
 
@@ -141,4 +142,4 @@ def normalise(text: str) -> str:
 
 
 def _stack(values: Sequence[bytes]) -> Probabilities:
-    return np.frombuffer(b"".join(values), dtype=np.float32).reshape(len(values), -1)  # (n, k)
+    return np.frombuffer(b"".join(values), dtype=np.float32).reshape(len(values), -1 if values else 0)

@@ -59,3 +59,15 @@ class StartMark:
 def log_line(**values: object) -> str:
     """One line of JSON for CloudWatch. Callers pass counts and times, never texts."""
     return msgspec.json.encode(values).decode()
+
+
+class Deadline:
+    """A point in time by which something has to be over."""
+
+    def __init__(self, limit_s: float, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+        self._ends = clock() + limit_s
+
+    def remaining_s(self) -> float:
+        """Seconds left; negative when it is over."""
+        return self._ends - self._clock()
