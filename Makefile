@@ -7,13 +7,13 @@ VENV := .venv
 BUILD := .venv-build
 SAM := .venv-sam
 BUNDLE := layers/model/bundle
-PIP := -m pip install --quiet --disable-pip-version-check
+PIP := -m pip install --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .PHONY: help run test lint build train bench sam-validate lock clean
 
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1|/' | column -t -s '|'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-14s %s\n", $$1, $$2 }'
 
 run: $(BUNDLE)/manifest.json ## Start the local API on http://127.0.0.1:3000
 	@exec $(VENV)/bin/coldframe up --port $(PORT)

@@ -10,6 +10,7 @@ from typing import Any
 
 from tqdm import tqdm
 
+from coldframe.auto import AUTO
 from coldframe.config import load_settings
 from coldframe.dynamodb_store import chunks
 from coldframe.errors import ColdframeError
@@ -58,11 +59,11 @@ def warm(path: Path, model_dir: Path, heads: tuple[str, ...]) -> Counts:
     if not settings.cache_table:
         raise NotWarmed("COLDFRAME_CACHE_TABLE is not set. Set it to the name of the table to fill.")
     predictor = load_predictor(settings)
-    chosen = tuple(dict.fromkeys(heads)) or tuple(predictor.manifest.heads)
+    known = (AUTO, *predictor.manifest.heads)
+    chosen = tuple(dict.fromkeys(heads)) or known
     for head in chosen:
-        if head not in predictor.manifest.heads:
-            known = ", ".join(predictor.manifest.heads)
-            raise BadTexts(f'"{head}" is not a head of this model. Heads: {known}.')
+        if head not in known:
+            raise BadTexts(f'"{head}" is not a head of this model. Heads: {", ".join(known)}.')
     total = sum(
         1 for _ in read_texts(path)
     )  # reads it all before anything is written: a bad line comes first

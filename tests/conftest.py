@@ -1,7 +1,7 @@
 """Shared fixtures: the real bundle, and a small engine where the model does not matter."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from coldframe.api import Api, Reply, Request
-from coldframe.bundle import EncoderFacts, HeadFacts, Manifest, Source
+from coldframe.bundle import EncoderFacts, EstimatorFacts, HeadFacts, Manifest, Source
 from coldframe.cache import PredictionCache
 from coldframe.config import Settings
 from coldframe.encoder import Embeddings, Window
@@ -55,7 +55,9 @@ class TinyEncoder:
 
     def tokenize(self, texts: Sequence[str]) -> list[list[Window]]:
         self.tokenized += texts
-        return [[[1, *map(ord, text[i : i + 4])] for i in range(0, max(1, len(text)), 4)] for text in texts]
+        return [
+            [[1, *map(ord, text[i : i + 4]), 2] for i in range(0, max(1, len(text)), 4)] for text in texts
+        ]
 
     def encode(self, rows: Sequence[Window]) -> Embeddings:
         self.batches.append(list(rows))
@@ -75,6 +77,16 @@ class TinyHead:
         return probabilities
 
 
+class TinyEstimator:
+    """Sure of texts with an even number of tokens, and then of the first label."""
+
+    def predict(self, ids: Iterable[int]) -> list[float]:
+        return [0.8, 0.1, 0.1] if len(list(ids)) % 2 == 0 else [0.2, 0.3, 0.5]
+
+    def is_sure(self, probabilities: Sequence[float]) -> bool:
+        return max(probabilities) > 0.5
+
+
 def tiny_manifest() -> Manifest:
     """A manifest with two heads and three labels."""
     facts = HeadFacts(0.5, 0.6, 0.55, {})
@@ -83,6 +95,9 @@ def tiny_manifest() -> Manifest:
         version="",
         encoder=EncoderFacts(dimension=8, max_tokens=5, max_windows=4),
         encoder_graph="sha256:0",
+        estimator=EstimatorFacts(
+            vocabulary=0, scales=[], bias=[], temperature=1.0, threshold=0.5, partner="second"
+        ),
         labels=LABELS,
         default_head="first",
         heads={"first": facts, "second": facts},
@@ -103,6 +118,7 @@ def tiny_predictor(
     return Predictor(
         tiny_manifest(),
         encoder or TinyEncoder(),
+        TinyEstimator(),
         read_head or (lambda name: TinyHead()),
         cache or PredictionCache(cache_bytes),
         max_batch_tokens=20,

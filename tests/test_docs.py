@@ -1,5 +1,6 @@
 """The README is true: its commands run, and it names every setting, flag, route and error."""
 
+import dataclasses
 import os
 import re
 import signal
@@ -10,7 +11,8 @@ from pathlib import Path
 import click
 import pytest
 
-from coldframe.config import ENVIRONMENT_NAMES
+from coldframe.bundle import load_manifest
+from coldframe.config import ENVIRONMENT_NAMES, Settings
 from coldframe.errors import REQUEST_ERRORS
 from local.cli import main
 from tests.conftest import ROOT
@@ -103,3 +105,21 @@ def test_links_lead_somewhere() -> None:
     """Every relative link of the README is a file of the repository."""
     for target in re.findall(r"\]\(([^)#:]+)\)", README):
         assert (ROOT / target).exists(), target
+
+
+def test_accuracy_table_is_the_manifest(bundle: Path) -> None:
+    """The accuracies in the README are those of the bundle."""
+    for name, facts in load_manifest(bundle).heads.items():
+        numbers = (
+            f"| {facts.accuracy_stripped:.4f} | {facts.accuracy_full:.4f} | {facts.validation_stripped:.4f} |"
+        )
+        assert re.search(rf"^\| `{name}` \| .* {re.escape(numbers)}$", README, re.MULTILINE), name
+
+
+def test_settings_table_is_the_code() -> None:
+    """Defaults and reasons in the README are those of `Settings`."""
+    for field in dataclasses.fields(Settings):
+        default = ("off", "on")[field.default] if isinstance(field.default, bool) else field.default
+        variable, why = f"COLDFRAME_{field.name.upper()}", re.escape(field.metadata["why"])
+        row = rf"^\| `{variable}` \| `{default}` \| .* \| {why} \|$"
+        assert re.search(row, README, re.MULTILINE), field.name

@@ -72,17 +72,24 @@ def read_event(event: Event, request_id: str) -> Request:
             "This event is no API Gateway event: expected payload 2.0 (HTTP API) or 1.0 (REST API)."
             " Call the function through its API, or send an event in that form."
         )
+    if "%" in path:
+        from urllib.parse import unquote
+
+        path = unquote(path)
     headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
     return Request(method, path, headers, _body(event), request_id)
 
 
 def write_response(reply: Reply) -> Response:
-    """A reply in the form that both kinds of API Gateway read."""
+    """A reply in the form that both kinds of API Gateway read.
+
+    A REST API decodes base64 only for the types in its `BinaryMediaTypes`; an HTTP API always does.
+    """
     return {
         "statusCode": reply.status,
         "headers": reply.headers,
-        "body": reply.body.decode(),
-        "isBase64Encoded": False,
+        "body": base64.b64encode(reply.body).decode() if reply.is_binary else reply.body.decode(),
+        "isBase64Encoded": reply.is_binary,
     }
 
 
@@ -103,4 +110,6 @@ def _fastapi() -> Callable[[Event, Context], Response]:
     from functions.predict.routes import create_app
 
     # Mangum would enter the lifespan on every call; everything is loaded already.
-    return Mangum(create_app(_api), lifespan="off")  # type: ignore[return-value]
+    # What is not named as text would leave as base64.
+    text = ["text/", "application/json", "application/problem+json"]
+    return Mangum(create_app(_api), lifespan="off", text_mime_types=text)  # type: ignore[return-value]

@@ -1,24 +1,63 @@
 """The FastAPI face of `api.answer`: the same routes, and their documentation."""
 
+import re
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 from fastapi import FastAPI, Request, Response
 from starlette.concurrency import run_in_threadpool
+from starlette.routing import request_response
 
 import coldframe
-from coldframe import api, schemas
-from coldframe.errors import REQUEST_ERRORS, RequestError
+from coldframe import api, messages, schemas
+from coldframe import inference_schemas as inference
+from coldframe.errors import REQUEST_ERRORS, MethodNotAllowed, NotFound, RequestError
 
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
 _REF = "#/components/schemas/{name}"
 
-_OPERATIONS: dict[tuple[str, str], tuple[str, type | None, type]] = {
-    ("POST", "/v1/predict"): ("Classify texts", schemas.PredictRequest, schemas.PredictReply),
-    ("GET", "/v1/models"): ("The model, its heads and their accuracy", None, schemas.ModelList),
-    ("GET", "/healthz"): ("Whether the model is loaded", None, schemas.Health),
+
+@dataclass(frozen=True)
+class _Operation:
+    """What OpenAPI says of a route. tensors: JSON may be followed by binary tensors, both ways."""
+
+    summary: str
+    reply: type
+    request: type | None = None
+    tensors: bool = False
+
+
+_MODEL = _Operation("A model's inputs and outputs", inference.ModelMetadata)
+_MODEL_READY = _Operation("Whether a model is loaded", inference.ModelReady)
+_INFER = _Operation("Run a model on tensors", inference.InferReply, inference.InferRequest, tensors=True)
+
+_OPERATIONS: dict[tuple[str, str], _Operation] = {
+    ("POST", "/v1/predict"): _Operation("Classify texts", schemas.PredictReply, schemas.PredictRequest),
+    ("POST", "/v1/embeddings"): _Operation(
+        "Embed texts, as OpenAI's API", schemas.EmbeddingsReply, schemas.EmbeddingsRequest
+    ),
+    ("GET", "/v1/models"): _Operation("The classifier, its encoder and its heads", schemas.ModelList),
+    ("GET", "/v1/models/{model}"): _Operation("One of them", schemas.ModelCard),
+    ("GET", "/v2"): _Operation("The server, by the Open Inference Protocol", inference.ServerMetadata),
+    ("GET", "/v2/health/live"): _Operation("Whether the server is up", inference.ServerLive),
+    ("GET", "/v2/health/ready"): _Operation("Whether every model is loaded", inference.ServerReady),
+    ("GET", "/v2/models/{model}"): _MODEL,
+    ("GET", "/v2/models/{model}/ready"): _MODEL_READY,
+    ("POST", "/v2/models/{model}/infer"): _INFER,
+    ("GET", "/v2/models/{model}/versions/{version}"): _MODEL,
+    ("GET", "/v2/models/{model}/versions/{version}/ready"): _MODEL_READY,
+    ("POST", "/v2/models/{model}/versions/{version}/infer"): _INFER,
+    ("GET", "/healthz"): _Operation("Whether the model is loaded", schemas.Health),
 }
-"""What OpenAPI says of each route: summary, request, reply."""
+
+_HEADER_LENGTH = {
+    "name": "Inference-Header-Content-Length",
+    "in": "header",
+    "required": False,
+    "description": "Bytes of the JSON part, when binary tensors follow it.",
+    "schema": {"type": "integer", "minimum": 1},
+}
 
 
 def create_app(engine: api.Api) -> FastAPI:
@@ -28,7 +67,7 @@ def create_app(engine: api.Api) -> FastAPI:
     async def answer(request: Request) -> Response:
         asked = api.Request(
             method=request.method,
-            path=request.url.path,
+            path=request.scope["path"],
             headers={name.lower(): value for name, value in request.headers.items()},
             body=await request.body(),
             request_id=_request_id(request),
@@ -37,17 +76,19 @@ def create_app(engine: api.Api) -> FastAPI:
         return Response(reply.body, reply.status, reply.headers)
 
     app.add_route("/{path:path}", answer, methods=_METHODS, include_in_schema=False)
+    app.router.default = request_response(answer)  # a path with a line break matches no route
     app.openapi = openapi  # type: ignore[method-assign]
     return app
 
 
 def openapi() -> dict[str, Any]:
     """The OpenAPI document, generated from the message types of the contract."""
-    types = [kind for _, *kinds in _OPERATIONS.values() for kind in kinds if kind] + [schemas.Problem]
-    _, components = msgspec.json.schema_components(types, ref_template=_REF)
+    types = {kind for operation in _OPERATIONS.values() for kind in (operation.request, operation.reply)}
+    named = sorted(filter(None, types | {schemas.Problem}), key=lambda kind: kind.__name__)
+    _, components = msgspec.json.schema_components(named, ref_template=_REF)
     paths: dict[str, Any] = {}
-    for (method, path), (summary, request, reply) in _OPERATIONS.items():
-        paths.setdefault(path, {})[method.lower()] = _operation(summary, request, reply)
+    for (method, path), operation in _OPERATIONS.items():
+        paths.setdefault(path, {})[method.lower()] = _describe(operation, path)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Coldframe", "version": coldframe.__version__},
@@ -56,24 +97,42 @@ def openapi() -> dict[str, Any]:
     }
 
 
-def _operation(summary: str, request: type | None, reply: type) -> dict[str, Any]:
-    operation: dict[str, Any] = {
-        "summary": summary,
-        "responses": {"200": _content("The answer", reply, "application/json")},
+def _describe(operation: _Operation, path: str) -> dict[str, Any]:
+    names = re.findall(r"{(\w+)}", path)
+    parameters: list[dict[str, Any]] = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names
+    ]
+    described: dict[str, Any] = {
+        "summary": operation.summary,
+        "responses": {"200": _content("The answer", operation.reply, operation.tensors)},
     }
-    if request is not None:
-        operation["requestBody"] = {"required": True, **_content("", request, "application/json")}
-        for error in REQUEST_ERRORS:
-            operation["responses"][str(int(error.status))] = _problem(error)
-    return operation
+    if operation.request is not None:
+        content = _content("", operation.request, operation.tensors)
+        described["requestBody"] = {"required": True, **content}
+    if operation.tensors:
+        parameters.append(_HEADER_LENGTH)
+    if parameters:
+        described["parameters"] = parameters
+    for error in REQUEST_ERRORS if operation.request else (NotFound, MethodNotAllowed):
+        _add_problem(described["responses"], error)
+    return described
 
 
-def _problem(error: type[RequestError]) -> dict[str, Any]:
-    return _content(error.__doc__ or error.title, schemas.Problem, "application/problem+json")
+def _add_problem(responses: dict[str, Any], error: type[RequestError]) -> None:
+    """Two errors of one status share an entry."""
+    response = responses.setdefault(
+        str(int(error.status)), _content("", schemas.Problem, media_type="application/problem+json")
+    )
+    said = [response["description"]] if "description" in response else []
+    response["description"] = " ".join([*said, error.__doc__ or error.title])
 
 
-def _content(description: str, kind: type, media_type: str) -> dict[str, Any]:
-    content = {media_type: {"schema": {"$ref": _REF.format(name=kind.__name__)}}}
+def _content(
+    description: str, kind: type, tensors: bool = False, media_type: str = messages.JSON
+) -> dict[str, Any]:
+    content: dict[str, Any] = {media_type: {"schema": {"$ref": _REF.format(name=kind.__name__)}}}
+    if tensors:
+        content[messages.BINARY] = {"schema": {"type": "string", "format": "binary"}}
     return {"description": description, "content": content} if description else {"content": content}
 
 

@@ -12,13 +12,16 @@ from pathlib import Path
 import msgspec
 from tqdm import tqdm
 
+from coldframe.auto import AUTO
 from coldframe.bundle import (
     ENCODER,
+    ESTIMATOR,
     GOLDEN,
     HEAD_NAMES,
     MANIFEST,
     TOKENIZER,
     EncoderFacts,
+    EstimatorFacts,
     HeadFacts,
     Manifest,
     Source,
@@ -41,7 +44,7 @@ class HeadMetrics(msgspec.Struct, frozen=True):
     """
 
     labels: list[str]
-    default_head: str
+    best_head: str
     encoder_graph: str
     heads: dict[str, HeadFacts]
 
@@ -88,6 +91,7 @@ def copy_parts(weights: Path, folder: Path) -> None:
     """Everything in the bundle that is not made here."""
     write_tokenizer(weights, folder / TOKENIZER)
     shutil.copyfile(HEADS / GOLDEN, folder / GOLDEN)
+    shutil.copyfile(HEADS / ESTIMATOR, folder / ESTIMATOR)
     for name in HEAD_NAMES:
         shutil.copyfile(HEADS / Path(head_file(name)).name, folder / head_file(name))
 
@@ -109,7 +113,8 @@ def make_manifest(folder: Path, graph: str) -> Manifest:
         encoder=ENCODER_FACTS,
         encoder_graph=f"sha256:{graph}",
         labels=metrics.labels,
-        default_head=metrics.default_head,
+        estimator=msgspec.json.decode((HEADS / "estimator.json").read_bytes(), type=EstimatorFacts),
+        default_head=AUTO,
         heads=metrics.heads,
         source=Source(model=MODEL, sha256=SHA256["model.safetensors"], licence=LICENCE),
         built_with={name: version(name).partition("+")[0] for name in _BUILT_WITH},

@@ -54,21 +54,32 @@ def measure_ranges(fp32: Path, rows: Iterable[NDArray[np.int64]]) -> Ranges:
     }
 
 
-def quantize(fp32: Path, ranges: Ranges, target: Path) -> str:
+# BASIC, not EXTENDED: that level fuses Add and LayerNormalization into
+# SkipLayerNormalization, which takes nine times as long as the two together.
+_LEVEL = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
+
+
+def quantize(
+    fp32: Path,
+    ranges: Ranges,
+    target: Path,
+    reduce_range: bool = True,
+    level: ort.GraphOptimizationLevel = _LEVEL,
+) -> str:
     """Writes the int8 encoder as a portable `.ort` file. Returns the digest of its graph."""
     with tempfile.TemporaryDirectory() as scratch:
-        model = onnx.load(_quantize_dynamic(fp32, Path(scratch)))
+        model = onnx.load(quantize_dynamic(fp32, Path(scratch), reduce_range))
         _set_ranges(model.graph, ranges)
         _set_shapes(model.graph)
         _drop_unused(model.graph)
         model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
         int8 = Path(scratch) / "int8.onnx"
         onnx.save(model, int8)
-        _save_ort(int8, target)
+        save_ort(int8, target, level)
         return hashlib.sha256(int8.read_bytes()).hexdigest()
 
 
-def _quantize_dynamic(fp32: Path, folder: Path) -> Path:
+def quantize_dynamic(fp32: Path, folder: Path, reduce_range: bool) -> Path:
     """Optimum's dynamic int8 of every product with weights, and of the word embeddings.
 
     Seven bits per weight (`reduce_range`): with eight, processors with AVX2 and
@@ -84,7 +95,7 @@ def _quantize_dynamic(fp32: Path, folder: Path) -> Path:
         activations_dtype=QuantType.QUInt8,
         weights_dtype=QuantType.QInt8,
         per_channel=True,
-        reduce_range=True,
+        reduce_range=reduce_range,
         nodes_to_quantize=[node.name for node in _weight_products(graph) + tables],
         operators_to_quantize=["MatMul", "Gather"],
     )
@@ -176,11 +187,10 @@ def _replace_nodes(graph: GraphProto, nodes: list[NodeProto]) -> None:
     graph.node.extend(nodes)
 
 
-def _save_ort(model: Path, target: Path) -> None:
+def save_ort(model: Path, target: Path, level: ort.GraphOptimizationLevel = _LEVEL) -> None:
+    """Optimises an ONNX graph and writes it in onnxruntime's own format."""
     options = ort.SessionOptions()
-    # BASIC, not EXTENDED: that level fuses Add and LayerNormalization into
-    # SkipLayerNormalization, which takes nine times as long as the two together.
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    options.graph_optimization_level = level
     options.optimized_model_filepath = str(target)
     options.add_session_config_entry("session.save_model_format", "ORT")
     ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])

@@ -40,7 +40,7 @@ CANDIDATES: dict[str, list[Parameters]] = {
         {**CHOSEN["mlp"], "smoothing": 0.0},
     ],
 }
-WINDOWS = (1, 2, 4, 8)
+WINDOWS = (1, 2, 4)
 
 
 def main(names: list[str]) -> None:

@@ -57,7 +57,7 @@ TEXTS = ["a first text", "another", "the third of them"]
 TTL_S = 1000
 PATIENT_S = 60.0  # more than any busy machine needs, where an answer comes
 SHORT_S = 0.25  # where none comes
-SIZES = {Kind.PREDICTION: 12, Kind.EMBEDDING: 32}  # three labels, eight dimensions
+SIZES = {Kind.PREDICTION: {12}, Kind.EMBEDDING: {32}}  # three labels, eight dimensions
 
 
 class SteppedClock:

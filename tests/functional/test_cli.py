@@ -43,7 +43,7 @@ def test_unknown_head(bundle: Path) -> None:
     """An unknown head is one line that lists the known ones."""
     done = coldframe("predict", "text", "--head", "svm")
     assert done.returncode == 1
-    assert done.stderr == 'Error: "svm" is not a head of this model. Heads: logreg, rf, hgb, mlp.\n'
+    assert done.stderr == 'Error: "svm" is not a head of this model. Heads: auto, hgb, logreg, mlp, rf.\n'
 
 
 def test_nothing_to_predict(bundle: Path) -> None:
@@ -58,7 +58,7 @@ def test_verify(bundle: Path) -> None:
     done = coldframe("verify")
     assert done.returncode == 0
     assert done.stdout.startswith("sha256:")
-    assert "7 files as built, 36 golden vectors" in done.stdout
+    assert "8 files as built, 36 golden vectors" in done.stdout
 
 
 @pytest.mark.parametrize("command", [["verify"], ["predict", "text"], ["up"]])

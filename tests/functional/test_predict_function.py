@@ -2,9 +2,11 @@
 
 import base64
 import copy
+import gzip
 import importlib
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -73,12 +75,92 @@ def test_named_stage(app: ModuleType) -> None:
     assert app.handler(event, CONTEXT)["statusCode"] == 200
 
 
+def sent(event: dict[str, Any], path: str, body: bytes, **headers: str) -> dict[str, Any]:
+    """The same event for another route, with a body that API Gateway encoded."""
+    encoded = {"body": base64.b64encode(body).decode(), "isBase64Encoded": True}
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return to(event, "POST", path) | encoded | {"headers": event["headers"] | named}
+
+
+INFER = "/v2/models/topics-logreg/infer"
+TENSORS = (
+    b'{"inputs":[{"name":"text","shape":[1],"datatype":"BYTES","parameters":{"binary_data_size":29}}],'
+    b'"parameters":{"binary_data_output":true}}'
+)
+
+
+@pytest.mark.parametrize("event", [HTTP, REST], ids=["HTTP API", "REST API"])
+@pytest.mark.parametrize("door", ["direct", "FastAPI"])
+@pytest.mark.parametrize("encoding", ["", "gzip"])
+def test_binary_tensors(app: ModuleType, event: dict[str, Any], door: str, encoding: str) -> None:
+    """Binary tensors survive both kinds of event, in and out, through either door, with gzip too."""
+    body = TENSORS + b"\x19\0\0\0The shuttle reached orbit"
+    asked = sent(
+        event,
+        INFER,
+        gzip.compress(body) if encoding else body,
+        content_type="application/octet-stream",
+        content_encoding=encoding,
+        inference_header_content_length=str(len(TENSORS)),
+    )
+    answer = (app.handler if door == "direct" else app._fastapi())(asked, CONTEXT)
+    assert (answer["statusCode"], answer["isBase64Encoded"]) == (200, True)
+    headers = answer["headers"] | {
+        name: values[0] for name, values in (answer.get("multiValueHeaders") or {}).items()
+    }
+    assert headers["content-type"] == "application/octet-stream"
+    content = base64.b64decode(answer["body"])
+    length = int(headers["inference-header-content-length"])
+    outputs = json.loads(content[:length])["outputs"]
+    assert [output["name"] for output in outputs] == ["label", "probability", "scores"]
+    assert content[length:].startswith(b"\x09\0\0\0sci.space")
+    assert len(content) == length + sum(output["parameters"]["binary_data_size"] for output in outputs)
+
+
+@pytest.mark.parametrize("event", [HTTP, REST], ids=["HTTP API", "REST API"])
+def test_bomb(app: ModuleType, event: dict[str, Any]) -> None:
+    """A gzip body that would fill the memory is refused as too large."""
+    answer = app.handler(
+        sent(event, "/v1/predict", gzip.compress(b" " * 50_000_000), content_encoding="gzip"), CONTEXT
+    )
+    assert (answer["statusCode"], answer["isBase64Encoded"]) == (413, False)
+    assert "more than 16777216 bytes when decompressed" in json.loads(answer["body"])["detail"]
+
+
+def test_largest_answer_fits_lambda(app: ModuleType) -> None:
+    """As many embeddings as one request may ask for, as numbers: the runtime client can carry them."""
+    body = json.dumps({"input": [str(number) for number in range(1024)]}).encode()
+    answer = app.handler(sent(HTTP, "/v1/embeddings", body), CONTEXT)
+    assert answer["statusCode"] == 200
+    assert len(json.dumps(answer)) <= 6_291_456
+
+
+@pytest.mark.parametrize("event", [HTTP, REST], ids=["HTTP API", "REST API"])
+def test_encoded_path(app: ModuleType, event: dict[str, Any]) -> None:
+    """A path may be percent-encoded, whichever door it meets."""
+    asked = to(event, "GET", "/v2/models/topics%2Dmlp/ready")
+    answers = [door(asked, CONTEXT) for door in (app.handler, app._fastapi())]
+    assert [(answer["statusCode"], json.loads(answer["body"])) for answer in answers] == [
+        (200, {"name": "topics-mlp", "ready": True})
+    ] * 2
+
+
 @pytest.mark.parametrize("event", [HTTP, REST], ids=["HTTP API", "REST API"])
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
         ("GET", "/healthz", 200),
         ("GET", "/v1/models", 200),
+        ("GET", "/v1/models/minilm-l6-v2", 200),
+        ("GET", "/v1/models/nothing", 404),
+        ("GET", "/v2", 200),
+        ("GET", "/v2/health/live", 200),
+        ("GET", "/v2/health/ready", 200),
+        ("GET", "/v2/models/topics-rf", 200),
+        ("GET", "/v2/models/topics-rf/ready", 200),
+        ("GET", "/v2/models/topics-rf/versions/1/ready", 404),
+        ("POST", "/v2/models/topics-rf/infer", 400),
+        ("POST", "/v1/embeddings", 400),
         ("GET", "/v1/predict", 405),
         ("GET", "/nowhere", 404),
     ],
@@ -96,8 +178,13 @@ def test_documentation(app: ModuleType) -> None:
     """The OpenAPI document names the routes, and /docs shows it."""
     document = json.loads(app.handler(to(HTTP, "GET", "/openapi.json"), CONTEXT)["body"])
     assert set(document["paths"]) == {path for _, path in app._api.routes}
-    statuses = set(document["paths"]["/v1/predict"]["post"]["responses"])
-    assert statuses == {"200", "400", "404", "405", "413", "415", "422"}
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            assert (method.upper(), path) in app._api.routes
+            errors = {"400", "404", "405", "413", "415", "422"} if method == "post" else {"404", "405"}
+            assert set(operation["responses"]) == {"200"} | errors
+            named = [item["name"] for item in operation.get("parameters", []) if item["in"] == "path"]
+            assert named == re.findall(r"{(\w+)}", path)
     page = app.handler(to(HTTP, "GET", "/docs"), CONTEXT)
     assert (page["statusCode"], "swagger" in page["body"]) == (200, True)
 
@@ -111,6 +198,22 @@ def test_fastapi_gives_the_same_answer(app: ModuleType) -> None:
         assert documented["statusCode"] == hot["statusCode"]
         assert documented["headers"]["content-type"] == hot["headers"]["content-type"]
         assert without_counts(documented["body"]) == without_counts(hot["body"])
+
+
+def test_fastapi_gives_the_same_answer_on_every_route(app: ModuleType) -> None:
+    """Whatever the route, whatever the body, both doors answer alike."""
+    fastapi = app._fastapi()
+    bodies = [b"", b"[]", b'{"input": "a"}', b'{"input": [1]}', TENSORS, b"\xff"]
+    bodies.append(b'{"inputs": [{"name": "text", "shape": [1], "datatype": "BYTES", "data": ["a"]}]}')
+    for method, pattern in app._api.routes:
+        path = pattern.replace("{model}", "minilm-l6-v2").replace("{version}", "1")
+        for body in bodies:
+            event = sent(HTTP, path, body)
+            event["requestContext"]["http"]["method"] = method
+            hot, documented = app.handler(event, CONTEXT), fastapi(event, CONTEXT)
+            assert documented["statusCode"] == hot["statusCode"] != 500
+            assert documented["headers"]["content-type"] == hot["headers"]["content-type"]
+            assert without_counts(documented["body"]) == without_counts(hot["body"])
 
 
 def without_counts(body: str) -> dict[str, Any]:
@@ -169,6 +272,7 @@ def test_hot_path_imports(bundle: Path) -> None:
     assert done.returncode == 0, done.stderr
     imported = set(json.loads(done.stderr))
     assert not FORBIDDEN & imported
+    assert not {"coldframe.inference_protocol", "coldframe.openai", "coldframe.compression"} & imported
     assert {"onnxruntime", "tokenizers", "numpy", "msgspec"} <= imported
 
 

@@ -24,7 +24,7 @@ TEXTS = [
     "",
     "My bike stalls at full throttle",
 ]
-HEADS = ["logreg", "rf", "hgb", "mlp"]
+HEADS = ["auto", "logreg", "rf", "hgb", "mlp"]
 
 
 def environ_of(bundle: Path, aws_environ: dict[str, str], **settings: str) -> dict[str, str]:
@@ -58,7 +58,7 @@ def test_same_bits_on_off_cold_warm(
     prediction = other.predict(TEXTS, HEADS)
     assert (prediction.usage.tokens, prediction.usage.batches) == (0, 0)
     assert prediction.usage.cache.l2 == len(TEXTS)
-    assert prediction.usage.cache.embedding == 3 * len(TEXTS)
+    assert prediction.usage.cache.embedding == 4 * len(TEXTS)
     assert {head: rows.tobytes() for head, rows in prediction.probabilities.items()} == expected
     assert bits(other, HEADS) == expected  # from memory
     other.cache.save()
@@ -108,7 +108,8 @@ def test_no_thread_is_left(bundle: Path, aws_environ: dict[str, str], store: Fau
     process = handle(environ_of(bundle, aws_environ), 1)
     assert store.calls == ["BatchGetItem", "BatchWriteItem"]
     assert process["threads"] == ["MainThread"]
-    assert json.loads(process["log"][0])["cache_write"]["values"] == 2
+    written = json.loads(process["log"][0])["cache_write"]
+    assert written["values"] == written["of"] > 0
     second = handle(environ_of(bundle, aws_environ), 1)
     assert second["answers"][0]["usage"]["cache"] == {"l1": 0, "l2": 1, "embedding": 0, "miss": 0}
     assert second["answers"][0]["predictions"] == process["answers"][0]["predictions"]
@@ -139,12 +140,12 @@ def test_warm_cache(bundle: Path, aws_environ: dict[str, str], store: FaultyServ
     )
     assert "6/6" in first.stderr  # the progress bar
     again = coldframe("warm-cache", str(file), **environ)
-    assert again.stdout == "6 texts, 1 of them repeated: 15 predictions written, 5 known already\n"
+    assert again.stdout == "6 texts, 1 of them repeated: 20 predictions written, 5 known already\n"
     writes = store.count("BatchWriteItem")
     third = coldframe("warm-cache", str(file), **environ)
-    assert third.stdout == "6 texts, 1 of them repeated: 0 predictions written, 20 known already\n"
+    assert third.stdout == "6 texts, 1 of them repeated: 0 predictions written, 25 known already\n"
     assert store.count("BatchWriteItem") == writes
-    assert environment(bundle, aws_environ).predict(TEXTS, HEADS).usage.cache.l2 == 20
+    assert environment(bundle, aws_environ).predict(TEXTS, HEADS).usage.cache.l2 == 25
 
 
 @pytest.mark.parametrize(

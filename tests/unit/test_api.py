@@ -1,6 +1,8 @@
 """The HTTP contract, without a door and without a model."""
 
+import gzip
 import json
+import re
 from typing import Any
 
 import pytest
@@ -70,6 +72,7 @@ def test_server_timing(api: Api) -> None:
     assert [part.split(";")[0] for part in header.split(", ")] == [
         "cache",
         "tokenize",
+        "estimate",
         "encode",
         "heads",
         "total",
@@ -77,9 +80,12 @@ def test_server_timing(api: Api) -> None:
 
 
 def test_models_and_health(api: Api) -> None:
-    """The model list names heads and accuracies; health names the version."""
-    (card,) = body(api.answer(Request("GET", "/v1/models")))["data"]
+    """The model list names the classifier, the encoder and the heads; health names the version."""
+    card, *others = body(api.answer(Request("GET", "/v1/models")))["data"]
     assert card["id"] == "tiny"
+    assert [other["id"] for other in others] == ["minilm-l6-v2", "topics-first", "topics-second"]
+    assert (others[0]["dimension"], others[0]["max_tokens"]) == (8, 20)
+    assert "labels" not in others[0]
     assert card["heads"]["first"] == {"accuracy_stripped": 0.5, "accuracy_full": 0.6}
     assert body(api.answer(Request("GET", "/healthz"))) == {
         "status": "ok",
@@ -122,7 +128,7 @@ BAD_REQUESTS: dict[str, tuple[object, int, str]] = {
     "unknown head": (
         {"text": SECRET, "heads": ["third"]},
         422,
-        '"third" is not a head of this model. Heads: first, second.',
+        '"third" is not a head of this model. Heads: auto, first, second.',
     ),
     "a text as head": ({"text": "a", "heads": [SECRET]}, 422, "What was sent is not a head of this model."),
     "no heads": ({"text": SECRET, "heads": []}, 422, "Expected `array` of length >= 1 - at `$.heads`"),
@@ -155,9 +161,30 @@ def test_bad_requests(api: Api, log_lines: list[str], case: str) -> None:
 
 
 def test_other_media_types(api: Api) -> None:
-    """A body declared as something else, or compressed, is refused by name."""
+    """A body declared as something else, or compressed by other means than gzip, is refused by name."""
     assert post(api, {"text": "a"}, content_type="multipart/form-data; boundary=x").status == 415
-    assert post(api, {"text": "a"}, content_encoding="gzip").status == 415
+    assert post(api, {"text": "a"}, content_encoding="br").status == 415
+
+
+def test_gzip(api: Api) -> None:
+    """A body sent with gzip gets the answer of the body itself."""
+    compressed = post(api, gzip.compress(b'{"text": "abc"}'), content_encoding="gzip")
+    assert body(compressed)["predictions"] == body(post(api, {"text": "abc"}))["predictions"]
+
+
+def test_too_large_an_answer(log_lines: list[str]) -> None:
+    """An answer over the limit is refused by what to ask for instead, which then is answered."""
+    engine = Api(tiny_predictor(), Settings(max_answer_bytes=8192), StartMark(), log_lines.append)
+    asked = {"texts": [SECRET] * 30, "scores": True}
+    reply = post(engine, asked)
+    problem = body(reply)
+    assert (reply.status, problem["type"]) == (413, "urn:coldframe:error:AnswerTooLarge")
+    assert re.match(
+        r"The answer would have \d+ bytes on its way out, expected at most 8192\. Ask without `scores`",
+        problem["detail"],
+    )
+    assert SECRET not in reply.body.decode() + "".join(log_lines)
+    assert post(engine, asked | {"scores": False}).status == 200
 
 
 def test_unknown_route(api: Api, log_lines: list[str]) -> None:
@@ -200,7 +227,7 @@ def test_log_line(api: Api, log_lines: list[str]) -> None:
         "cold",
     )
     assert line["usage"]["texts"] == 1
-    assert set(line["stages_ms"]) == {"cache", "tokenize", "encode", "heads"}
+    assert set(line["stages_ms"]) == {"cache", "tokenize", "estimate", "encode", "heads"}
     assert SECRET not in log_lines[0]
 
 

@@ -10,7 +10,14 @@ from coldframe.bundle import HEAD_NAMES, MANIFEST, Manifest, head_file, load_man
 from coldframe.errors import BundleCorrupt, BundleMissing, ColdframeError, EncoderDrift
 from coldframe.verify import verify_bundle
 
-FILES = [MANIFEST, "encoder.ort", "tokenizer.json", "golden.json", *map(head_file, HEAD_NAMES)]
+FILES = [
+    MANIFEST,
+    "encoder.ort",
+    "tokenizer.json",
+    "golden.json",
+    "estimator.bin",
+    *map(head_file, HEAD_NAMES),
+]
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coldframe.auto import AUTO
 from coldframe.cache import PredictionCache, cache_key, load_cache
 from coldframe.cache_policy import Costs, Policy
 from coldframe.config import Settings
@@ -25,12 +26,12 @@ def test_key_has_no_seams() -> None:
     assert cache_key("v", "head", "text") != cache_key("v", "headt", "ext")
 
 
-HEADS = ["first", "second"]
+HEADS = ["first", "second", AUTO]
 requests = st.lists(
     st.tuples(
         st.integers(0, 1),  # which of two environments
         st.lists(st.sampled_from(["a", "b c", "d", "e", "f"]), min_size=1, max_size=6),
-        st.lists(st.sampled_from(HEADS), min_size=1, max_size=2, unique=True),
+        st.lists(st.sampled_from(HEADS), min_size=1, max_size=3, unique=True),
         st.booleans(),  # cache
         st.integers(0, 60),  # rows that the table processes of this request's first call
     ),

@@ -103,7 +103,7 @@ def test_breaker_laws(taken: list[str | float]) -> None:
         else:
             b.failure(permanent=step == "permanent")
             assert b.state is OPEN or (before is CLOSED and step == "failure")
-            if b.state is OPEN:
+            if b.state is OPEN and before is not OPEN:
                 opened_at = clock.now_s
 
 

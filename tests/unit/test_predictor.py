@@ -67,8 +67,8 @@ def test_second_time_from_the_cache() -> None:
 
 def test_tokens_are_counted() -> None:
     """Tokens are those of all windows, and no padding is added to them."""
-    usage = tiny_predictor().predict(["abcdef", "x"], ["first"]).usage  # windows of 5, 3 and 2 tokens
-    assert (usage.tokens, usage.padded_tokens, usage.windows) == (10, 10, 3)
+    usage = tiny_predictor().predict(["abcdef", "x"], ["first"]).usage  # windows of 6, 4 and 3 tokens
+    assert (usage.tokens, usage.padded_tokens, usage.windows) == (13, 13, 3)
 
 
 def test_a_head_is_read_once() -> None:
@@ -95,7 +95,7 @@ def test_rows_are_probabilities() -> None:
 def test_stages_are_in_order() -> None:
     """The stages are those of the road."""
     times = tiny_predictor().predict(["a"], ["first"]).times
-    assert list(times.stages_ms) == ["cache", "tokenize", "encode", "heads"]
+    assert list(times.stages_ms) == ["cache", "tokenize", "estimate", "encode", "heads"]
 
 
 def test_lone_surrogates_are_refused() -> None:

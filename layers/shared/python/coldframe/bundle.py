@@ -12,6 +12,7 @@ MANIFEST = "manifest.json"
 ENCODER = "encoder.ort"
 TOKENIZER = "tokenizer.json"
 GOLDEN = "golden.json"
+ESTIMATOR = "estimator.bin"
 HEAD_NAMES = ("logreg", "rf", "hgb", "mlp")
 
 
@@ -44,6 +45,28 @@ class HeadFacts(Struct, frozen=True):
     parameters: dict[str, str | int | float]
 
 
+class EstimatorFacts(Struct, frozen=True):
+    """How the estimator turns token ids into probabilities, and what it reaches.
+
+    scales: unit of the integer weights of each label. threshold: the estimator
+    answers alone above it; below, its probabilities and those of the head
+    `partner` are averaged. `auto_alone_…`: the share of texts it answers alone.
+    """
+
+    vocabulary: int
+    scales: list[float]
+    bias: list[float]
+    temperature: float
+    threshold: float
+    partner: str
+    accuracy_stripped: float = 0.0
+    accuracy_full: float = 0.0
+    auto_accuracy_stripped: float = 0.0
+    auto_accuracy_full: float = 0.0
+    auto_alone_stripped: float = 0.0
+    auto_alone_full: float = 0.0
+
+
 class Source(Struct, frozen=True):
     """Where the weights come from."""
 
@@ -63,6 +86,7 @@ class Manifest(Struct, frozen=True):
     version: str
     encoder: EncoderFacts
     encoder_graph: str
+    estimator: EstimatorFacts
     labels: list[str]
     default_head: str
     heads: dict[str, HeadFacts]

@@ -6,7 +6,7 @@ costs no encoding. Texts are never stored.
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -59,10 +59,14 @@ class Known:
         """Whether this text's embedding is needed: for a head, or because there is none."""
         return not heads or any((head, text) not in self.predictions for head in heads)
 
-    def count(self, heads: Sequence[str], texts: Sequence[str]) -> CacheUsage:
-        """Where the predictions of a request came from: nothing is counted twice."""
+    def count(self, heads: Sequence[str], texts: Sequence[str], encodable: Collection[str]) -> CacheUsage:
+        """Where the predictions of a request came from: nothing is counted twice.
+
+        encodable: texts whose embedding was of use; others got their answer without.
+        """
+        reused = self.embeddings.keys() & set(encodable)
         lacking = [text for text in texts for head in heads if (head, text) not in self.predictions]
-        self.usage.embedding = sum(text in self.embeddings for text in lacking)
+        self.usage.embedding = sum(text in reused for text in lacking)
         self.usage.miss = len(lacking) - self.usage.embedding
         return self.usage
 
@@ -105,14 +109,17 @@ class PredictionCache:
     ) -> None:
         """Keeps what was computed after `lookup`: in level 1 now, in level 2 at `save`.
 
-        tokens, spent_ms: what these embeddings took.
+        tokens, spent_ms: what the texts without a known embedding took.
         """
         names = {name: (Kind.PREDICTION, value) for name, value in predictions.items()}
         names |= {(EMBEDDING, text): (Kind.EMBEDDING, value) for text, value in embeddings.items()}
         fresh = {known.keys[name]: value for name, value in names.items() if name not in known.predictions}
         self._first.put_many({key: payload for key, (_, payload) in fresh.items()})
         if self._second is not None:
-            self._second.costs.computed([len(text) for text in embeddings], tokens, spent_ms)
+            texts = {text for _, text in predictions} | embeddings.keys()
+            self._second.costs.computed(
+                [len(text) for text in texts if text not in known.embeddings], tokens, spent_ms
+            )
             self._unsaved = fresh if known.shareable else {}
 
     def save(self, time_left_s: Callable[[], float] = lambda: math.inf) -> "Saved | None":
@@ -171,6 +178,9 @@ def load_cache(settings: Settings, manifest: Manifest) -> PredictionCache:
     second = make_second_level(
         settings,
         max_text_tokens=facts.max_tokens * facts.max_windows,
-        payload_bytes={Kind.PREDICTION: 4 * len(manifest.labels), Kind.EMBEDDING: 4 * facts.dimension},
+        payload_bytes={
+            Kind.PREDICTION: {4 * len(manifest.labels), 4 * len(manifest.labels) + 4},  # `auto` says by whom
+            Kind.EMBEDDING: {4 * facts.dimension},
+        },
     )
     return PredictionCache(settings.l1_cache_bytes, second)

@@ -67,6 +67,8 @@ class Breaker:
 
     def failure(self, permanent: bool = False) -> None:
         """A call failed; permanent: the next one will, too, until somebody changes something."""
+        if self.state is BreakerState.OPEN:
+            return  # of a call that was on its way before
         self._failures += 1
         if self.state is BreakerState.HALF_OPEN:
             self._cooldown_s = min(2 * self._cooldown_s, self._max_cooldown_s)
@@ -140,12 +142,13 @@ class Costs:
         return self.lookup_ms(keys, ready) < hit_share * self.compute_ms(characters)
 
     def computed(self, characters: Sequence[int], tokens: int, spent_ms: float) -> None:
-        """Texts of these lengths had so many tokens in all and took so long."""
-        if not tokens or not sum(characters):
+        """Texts of these lengths took so long, and the encoder so many tokens: none where it was spared."""
+        if not sum(characters):
             return
-        self._ms_per_token.add(spent_ms / tokens)
+        if tokens:
+            self._ms_per_token.add(spent_ms / tokens)
         # Long texts are cut: their characters say nothing about their tokens.
-        if max(characters) * self._tokens_per_character.value < self._max_text_tokens:
+        if max(characters) * _PRIOR_TOKENS_PER_CHARACTER < self._max_text_tokens:
             self._tokens_per_character.add(tokens / sum(characters))
 
     def looked_up(self, keys: int, spent_ms: float) -> None:

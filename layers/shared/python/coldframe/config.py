@@ -33,6 +33,12 @@ class Settings:
     threads: int = _setting(1, "threads of one forward pass; 1769 MB of Lambda memory are one vCPU", 1, 64)
     max_texts: int = _setting(1024, "texts of one request", 1, 100_000)
     max_body_bytes: int = _setting(6_291_456, "request body; 6 MB is Lambda's own limit", 1, 104_857_600)
+    max_decompressed_bytes: int = _setting(
+        16_777_216, "request body sent with gzip, once decompressed", 1, 1_073_741_824
+    )
+    max_answer_bytes: int = _setting(
+        6_291_456, "answer, as Lambda's result carries it; 6 MB is Lambda's own limit", 4096, 104_857_600
+    )
     max_batch_tokens: int = _setting(512, "tokens of one forward pass", 1, 65_536)
     max_windows: int = _setting(
         0, "windows of 256 tokens embedded per text; 0: as many as the heads were trained on", 0, 64

@@ -78,6 +78,13 @@ class TooLarge(RequestError):
     title = "Request too large"
 
 
+class AnswerTooLarge(RequestError):
+    """The answer would be larger than Lambda can carry."""
+
+    status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    title = "Answer too large"
+
+
 class UnsupportedMediaType(RequestError):
     """The body is in a format this route does not read."""
 
@@ -90,6 +97,7 @@ REQUEST_ERRORS: tuple[type[RequestError], ...] = (
     NotFound,
     MethodNotAllowed,
     TooLarge,
+    AnswerTooLarge,
     UnsupportedMediaType,
     Invalid,
 )

@@ -8,6 +8,7 @@ writes the files and proves the agreement.
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,11 +134,11 @@ def load_head(folder: Path, name: str) -> Head:
     """
     path = folder / head_file(name)
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return _KINDS[name](dict(file))
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            return _KINDS[name](dict(arrays))
     except OSError as exc:
         raise BundleMissing(f"{folder} has no readable {head_file(name)}. Run `coldframe build`.") from exc
-    except (KeyError, ValueError) as exc:
+    except (KeyError, ValueError, EOFError, BadZipFile, TypeError) as exc:
         raise BundleCorrupt(f"{head_file(name)} cannot be read: {exc}. Run `coldframe build`.") from exc
 
 
@@ -158,5 +159,5 @@ def _softmax(logits: NDArray[Any]) -> Probabilities:
 
 
 def _by_chunk(predict: Callable[[Embeddings], Probabilities], embeddings: Embeddings) -> Probabilities:
-    chunks = range(0, len(embeddings), _TREE_ROWS)
+    chunks = range(0, max(1, len(embeddings)), _TREE_ROWS)
     return np.concatenate([predict(embeddings[start : start + _TREE_ROWS]) for start in chunks])

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 Start = Literal["cold", "warm"]
+By = Literal["estimator", "ensemble"]
 
 
 class PredictRequest(Struct, forbid_unknown_fields=True):
@@ -28,11 +29,12 @@ class Score(Struct):
 
 
 class HeadAnswer(Struct, omit_defaults=True):
-    """What one head says of one text."""
+    """What one head says of one text. by: who gave the answer of the head `auto`."""
 
     label: str
     probability: float
     top: list[Score]
+    by: By | UnsetType = UNSET
     scores: dict[str, float] | UnsetType = UNSET
 
 
@@ -64,10 +66,14 @@ class CacheUsage(Struct, omit_defaults=True):
 
 
 class Usage(Struct):
-    """What the answer cost. Tokens are those the encoder saw in this request."""
+    """What the answer cost. Tokens are those the encoder saw in this request.
+
+    estimated: texts that the estimator answered alone.
+    """
 
     texts: int
     unique: int
+    estimated: int
     tokens: int
     padded_tokens: int
     windows: int
@@ -92,17 +98,19 @@ class HeadCard(Struct):
     accuracy_full: float
 
 
-class ModelCard(Struct):
-    """One model, in the shape of OpenAI's model list."""
+class ModelCard(Struct, omit_defaults=True):
+    """One model, in the shape of OpenAI's model list: the classifier, its encoder or one of its heads."""
 
     id: str
     object: Literal["model"]
     created: int
     owned_by: str
     version: str
-    labels: list[str]
-    default_head: str
-    heads: dict[str, HeadCard]
+    labels: list[str] | UnsetType = UNSET
+    default_head: str | UnsetType = UNSET
+    heads: dict[str, HeadCard] | UnsetType = UNSET
+    dimension: int | UnsetType = UNSET
+    max_tokens: int | UnsetType = UNSET
 
 
 class ModelList(Struct):
@@ -110,6 +118,45 @@ class ModelList(Struct):
 
     object: Literal["list"]
     data: list[ModelCard]
+
+
+class EmbeddingsRequest(Struct, forbid_unknown_fields=True):
+    """What `POST /v1/embeddings` reads, as OpenAI's API has it."""
+
+    input: Annotated[str, Meta(description="One text.")] | Annotated[list[str], Meta(min_length=1)]
+    model: (
+        Annotated[str, Meta(max_length=256, description="Repeated in the answer; there is one encoder.")]
+        | None
+    ) = None
+    encoding_format: (
+        Annotated[Literal["float", "base64"], Meta(description="base64: of little-endian float32.")] | None
+    ) = None
+    dimensions: Annotated[int, Meta(ge=1, description="Only the encoder's own: 384.")] | None = None
+    user: Annotated[str, Meta(description="Ignored.")] | None = None
+
+
+class EmbeddingItem(Struct):
+    """The embedding of the text at `index` of the request."""
+
+    object: Literal["embedding"]
+    index: int
+    embedding: list[float] | str
+
+
+class EmbeddingsUsage(Struct):
+    """Tokens of all texts."""
+
+    prompt_tokens: int
+    total_tokens: int
+
+
+class EmbeddingsReply(Struct):
+    """What `POST /v1/embeddings` answers."""
+
+    object: Literal["list"]
+    data: list[EmbeddingItem]
+    model: str
+    usage: EmbeddingsUsage
 
 
 class Health(Struct):
@@ -126,3 +173,4 @@ class Problem(Struct, omit_defaults=True):
     title: str
     status: int
     detail: str
+    error: Annotated[str, Meta(description="`detail` again, for clients of /v2.")] | UnsetType = UNSET

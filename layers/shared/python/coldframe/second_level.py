@@ -1,7 +1,7 @@
 """Level 2 of the prediction cache: asked when it pays, never waited for past its deadline, never an error."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from coldframe.aws_clients import AwsClients, Failure
@@ -45,12 +45,12 @@ class SecondLevel:
         policy: Policy,
         deadline_s: float,
         ttl_s: int,
-        payload_bytes: Mapping[Kind, int] | None = None,
+        payload_bytes: Mapping[Kind, Collection[int]] | None = None,
         item_limit_bytes: int = ITEM_LIMIT_BYTES,
         clock: Clock = time.monotonic,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """payload_bytes: of each kind; a value of another size is corrupt. now: the time of day."""
+        """payload_bytes: sizes of each kind; a value of another size is corrupt. now: the time of day."""
         self._table = table
         self._bucket = bucket
         self.costs = costs
@@ -145,7 +145,7 @@ class SecondLevel:
         except CorruptValue:
             found.corrupt += 1
             return
-        if kind is wanted and len(payload) == self._payload_bytes.get(kind, len(payload)):
+        if kind is wanted and len(payload) in self._payload_bytes.get(kind, [len(payload)]):
             found.payloads[key] = payload
         else:
             found.corrupt += 1
@@ -180,7 +180,7 @@ class SecondLevel:
 
 
 def make_second_level(
-    settings: Settings, max_text_tokens: int, payload_bytes: Mapping[Kind, int]
+    settings: Settings, max_text_tokens: int, payload_bytes: Mapping[Kind, Collection[int]]
 ) -> SecondLevel:
     """The second level, where boto3's variables say it is. Neither imports nor calls anything yet."""
     deadline_s = settings.cache_deadline_ms / 1e3

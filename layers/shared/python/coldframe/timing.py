@@ -30,9 +30,18 @@ class StageTimes:
             spent_ms = (self._clock() - started) * 1e3
             self.stages_ms[name] = self.stages_ms.get(name, 0.0) + spent_ms
 
+    def spent_ms(self, *names: str) -> float:
+        """Milliseconds spent in these stages together."""
+        return sum(self.stages_ms.get(name, 0.0) for name in names)
+
     def total_ms(self) -> float:
         """Milliseconds since this object was made."""
         return (self._clock() - self._started) * 1e3
+
+    def rounded(self) -> dict[str, object]:
+        """Stages and total in milliseconds, for the log line."""
+        stages_ms = {name: round(ms, 3) for name, ms in self.stages_ms.items()}
+        return {"stages_ms": stages_ms, "total_ms": round(self.total_ms(), 3)}
 
     def server_timing(self) -> str:
         """Value of the `Server-Timing` header (W3C Server Timing)."""

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from coldframe.bundle import check_files, load_golden, load_manifest
 from coldframe.encoder import Encoder, check_golden
+from coldframe.estimator import Estimator
 from coldframe.heads import load_head
 
 
@@ -24,6 +25,7 @@ def verify_bundle(folder: Path) -> VerifyReport:
     check_files(folder, manifest)
     for name in manifest.heads:
         load_head(folder, name)
+    Estimator(folder, manifest.estimator)
     golden = load_golden(folder)
     encoder = Encoder(folder, manifest.encoder, threads=1)
     lowest = check_golden(encoder, golden)

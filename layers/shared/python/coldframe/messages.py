@@ -1,0 +1,130 @@
+"""Requests and replies as the doors carry them, and how a body is read and written."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import TypeVar
+
+import msgspec
+
+from coldframe.config import Settings
+from coldframe.errors import Invalid, Malformed, TooLarge, UnsupportedMediaType
+from coldframe.schemas import Start
+
+BINARY = "application/octet-stream"
+JSON = "application/json"
+
+# curl sends the second one unless told otherwise, and browsers' forms the third.
+_READ_AS_JSON = frozenset({"", JSON, "application/x-www-form-urlencoded", "text/plain"})
+_ECHOED_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_.")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a door has read from its event. Header names are lower case, the path is decoded.
+
+    start, params: filled in by `Api`, the second with what the route's pattern matched.
+    """
+
+    method: str
+    path: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    request_id: str = ""
+    start: Start = "warm"
+    params: Mapping[str, str] = field(default_factory=dict)
+    time_left_s: Callable[[], float] = lambda: math.inf
+    """Seconds until the platform stops this invocation."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a door writes."""
+
+    status: int
+    body: bytes
+    headers: dict[str, str]
+    log: dict[str, object] = field(default_factory=dict)
+    """Counts and times for the log line; never a text."""
+    instead: str = "Send fewer texts."
+    """What to ask for when this answer is too large."""
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether the body is no text, so that an event carries it in base64."""
+        return self.headers.get("content-type") == BINARY
+
+    def carried_bytes(self) -> int:
+        """What the body takes inside a function's result, which is JSON: at most this.
+
+        Quotes and backslashes take two bytes there. Beyond ASCII, a character of 2, 3
+        or 4 bytes takes 6, 6 or 12: the runtime client escapes it.
+        """
+        if self.is_binary:
+            return -(-len(self.body) // 3) * 4
+        escapes = self.body.count(b'"') + self.body.count(b"\\")
+        if not self.body.isascii():
+            escapes += 2 * (len(self.body) - len(self.body.decode().encode("ascii", "ignore")))
+        return len(self.body) + escapes
+
+
+def read_body(request: Request, settings: Settings, also: frozenset[str] = frozenset()) -> bytes:
+    """The body, decompressed. Raises the request error that says why it cannot be read.
+
+    also: media types that this route reads beside those read as JSON.
+    """
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type not in _READ_AS_JSON | also:
+        expected = " or ".join([JSON, *sorted(also)])
+        raise UnsupportedMediaType(f"The body is not declared as JSON. Send Content-Type: {expected}.")
+    encoding = request.headers.get("content-encoding", "").strip().lower()
+    if encoding not in ("", "identity", "gzip"):
+        raise UnsupportedMediaType(
+            "The body has a Content-Encoding that is not read here. Send it with gzip, or as it is."
+        )
+    if len(request.body) > settings.max_body_bytes:
+        raise TooLarge(
+            f"The body has {len(request.body)} bytes, expected at most {settings.max_body_bytes}."
+            " Send it in parts."
+        )
+    if encoding == "gzip":
+        from coldframe.compression import gunzip
+
+        return gunzip(request.body, settings.max_decompressed_bytes)
+    return request.body
+
+
+def decode_json(body: bytes, kind: type[T], example: str) -> T:
+    """JSON as `kind`. Raises the request error that says what is wrong with it.
+
+    example: what a body looks like, for someone who sent none.
+    """
+    if not body.strip():
+        raise Malformed(f"The body is empty. Expected JSON, for instance {example}.")
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.ValidationError as exc:
+        raise Invalid(f"{exc}. The contract is at /docs.") from exc
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+        raise Malformed(
+            f"The body cannot be read as JSON: {exc}. Check quotes, commas and encoding."
+        ) from exc
+
+
+def json_reply(
+    value: object,
+    headers: Mapping[str, str] | None = None,
+    log: dict[str, object] | None = None,
+    instead: str = Reply.instead,
+) -> Reply:
+    """A 200 that holds `value` as JSON."""
+    named = {"content-type": JSON, **(headers or {})}
+    return Reply(HTTPStatus.OK, msgspec.json.encode(value), named, log or {}, instead)
+
+
+def echo(name: str) -> str:
+    """A name as it was sent, if it looks like a name at all: it may be a misplaced text."""
+    return f'"{name}"' if len(name) <= 32 and _ECHOED_CHARACTERS.issuperset(name) else "What was sent"
