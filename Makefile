@@ -10,7 +10,7 @@ BUNDLE := layers/model/bundle
 PIP := -m pip install --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint build train bench sam-validate lock clean
+.PHONY: help run test lint build train bench bench-encoder sam-validate lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -28,11 +28,14 @@ lint: $(VENV)/tests.stamp ## Check style and types
 
 build: $(BUNDLE)/manifest.json ## Build the model bundle (encoder, heads, manifest)
 
-train: $(BUILD)/stamp $(VENV)/local.stamp ## Train the heads again on 20 Newsgroups, then build
+train: $(BUILD)/stamp $(VENV)/local.stamp ## Train heads and estimator on 20 Newsgroups, then build
 	$(VENV)/bin/coldframe build --train
 
 bench: $(BUNDLE)/manifest.json ## Measure cold starts against the floor of this machine
 	$(VENV)/bin/coldframe bench cold
+
+bench-encoder: $(BUILD)/stamp ## Build and compare variants of the encoder (three minutes)
+	PYTHONPATH=.:layers/shared/python $(BUILD)/bin/python -m layers.model.variants
 
 sam-validate: $(SAM)/stamp ## Validate template.yaml with the SAM CLI
 	SAM_CLI_TELEMETRY=0 AWS_DEFAULT_REGION=us-east-1 $(SAM)/bin/sam validate --lint

@@ -44,7 +44,11 @@ def main() -> None:
 
 
 @main.command()
-@click.option("--train", is_flag=True, help="Train the heads again on 20 Newsgroups first (about an hour).")
+@click.option(
+    "--train",
+    is_flag=True,
+    help="Train heads and estimator again on 20 Newsgroups first (a quarter of an hour).",
+)
 @click.option(
     "--weights", type=click.Path(exists=True, path_type=Path), help="Folder with model.safetensors."
 )
@@ -55,7 +59,8 @@ def build(train: bool, weights: Path | None) -> None:
             f"{BUILD_PYTHON} is missing: the build environment is not set up. Run `make build`."
         )
     arguments = ["--weights", str(weights)] if weights else []
-    for module in ["layers.model.train"] * train + ["layers.model.build"]:
+    training = ["layers.model.train", "layers.model.train_estimator"] if train else []
+    for module in [*training, "layers.model.build"]:
         finished = subprocess.run([BUILD_PYTHON, "-m", module, *arguments], cwd=ROOT, env=_build_environ())
         if finished.returncode:
             sys.exit(finished.returncode)

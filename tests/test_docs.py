@@ -114,6 +114,13 @@ def test_accuracy_table_is_the_manifest(bundle: Path) -> None:
             f"| {facts.accuracy_stripped:.4f} | {facts.accuracy_full:.4f} | {facts.validation_stripped:.4f} |"
         )
         assert re.search(rf"^\| `{name}` \| .* {re.escape(numbers)}$", README, re.MULTILINE), name
+    auto = load_manifest(bundle).estimator
+    numbers = f"| {auto.auto_accuracy_stripped:.4f} | {auto.auto_accuracy_full:.4f} |"
+    assert re.search(rf"^\| `auto` \| .* {re.escape(numbers)}", README, re.MULTILINE)
+    assert (
+        f"{auto.auto_alone_stripped:.0%} of the stripped and\n{auto.auto_alone_full:.0%} of the full"
+        in README
+    )
 
 
 def test_settings_table_is_the_code() -> None:

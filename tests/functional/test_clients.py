@@ -25,7 +25,7 @@ from tests.conftest import ROOT
 
 openai = pytest.importorskip("openai", reason="needs openai, which `make test` installs")
 triton = pytest.importorskip(
-    "tritonclient.http", reason="needs tritonclient[http], which `make test` installs"
+    "tritonclient.http", reason="needs tritonclient[http], which `make test` installs on Linux"
 )
 
 TEXTS = ["The shuttle reached orbit", "He struck out nine batters", "Grüße aus dem All", ""]

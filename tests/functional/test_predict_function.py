@@ -1,5 +1,6 @@
 """The predict function: AWS events through the real handler and the real model."""
 
+import asyncio
 import base64
 import copy
 import gzip
@@ -9,7 +10,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -41,11 +42,18 @@ def to(event: dict[str, Any], method: str, path: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def app(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The function's module, through its init phase once more."""
+def app(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """The function's module, through its init phase once more.
+
+    Mangum runs on the thread's event loop, and would make one that nobody closes.
+    """
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
     monkeypatch.setenv("COLDFRAME_MODEL_DIR", str(bundle))
     monkeypatch.delitem(sys.modules, "functions.predict.app", raising=False)
-    return importlib.import_module("functions.predict.app")
+    yield importlib.import_module("functions.predict.app")
+    asyncio.set_event_loop(None)
+    loop.close()
 
 
 @pytest.mark.parametrize("event", [HTTP, REST], ids=["HTTP API", "REST API"])

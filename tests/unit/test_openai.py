@@ -33,7 +33,7 @@ def test_one_text(api: Api) -> None:
     assert (answer["object"], answer["model"]) == ("list", "text-embedding-3-small")
     (item,) = answer["data"]
     assert (item["object"], item["index"], len(item["embedding"])) == ("embedding", 0, 8)
-    assert answer["usage"] == {"prompt_tokens": 4, "total_tokens": 4}
+    assert answer["usage"] == {"prompt_tokens": 5, "total_tokens": 5}
 
 
 def test_many_texts_in_order(api: Api) -> None:
