@@ -14,6 +14,16 @@ from coldframe.errors import ColdframeError
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD_PYTHON = ROOT / ".venv-build" / "bin" / "python"
+_AWS_ACCESS = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_REGION",
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_DYNAMODB",
+    "AWS_ENDPOINT_URL_S3",
+    "AWS_CA_BUNDLE",
+)
 BUNDLE = ROOT / "layers" / "model" / "bundle"
 
 
@@ -98,6 +108,8 @@ def up(host: str, port: int, max_environments: int, keep_alive_s: float, timeout
 
     load_manifest(_model_dir())  # a missing bundle is better said here than by each environment
     environ = {name: value for name, value in os.environ.items() if name.startswith("COLDFRAME_")}
+    if environ.get("COLDFRAME_CACHE_TABLE"):  # as Lambda gives its functions those of their role
+        environ |= {name: os.environ[name] for name in _AWS_ACCESS if name in os.environ}
     run(
         EmulatorOptions(
             host=host,
@@ -134,6 +146,16 @@ def predict(texts: tuple[str, ...], heads: tuple[str, ...], top_k: int) -> None:
         raise click.ClickException(answer["detail"])
     for prediction in answer["predictions"]:
         click.echo(json.dumps(prediction["heads"]))
+
+
+@main.command("warm-cache")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--head", "heads", multiple=True, help="A head whose predictions are stored; default: all.")
+def warm_cache(file: Path, heads: tuple[str, ...]) -> None:
+    """Fill the shared cache from FILE: one JSON object with "text", or one string, per line."""
+    from local.warm_cache import warm
+
+    click.echo(str(warm(file, _model_dir(), heads)))
 
 
 @main.group()

@@ -113,6 +113,7 @@ def tiny_predictor(
     encoder: TinyEncoder | None = None,
     read_head: Callable[[str], Head] | None = None,
     cache_bytes: int = 1 << 20,
+    cache: PredictionCache | None = None,
 ) -> Predictor:
     """A predictor without files."""
     return Predictor(
@@ -120,7 +121,7 @@ def tiny_predictor(
         encoder or TinyEncoder(),
         TinyEstimator(),
         read_head or (lambda name: TinyHead()),
-        PredictionCache(cache_bytes),
+        cache or PredictionCache(cache_bytes),
         max_batch_tokens=20,
     )
 

@@ -7,6 +7,7 @@ ends the environment loudly, as a failed init.
 import base64
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any, Protocol
 
@@ -24,11 +25,16 @@ class Context(Protocol):
 
     aws_request_id: str
 
+    def get_remaining_time_in_millis(self) -> int: ...
+
 
 def _load() -> Api:
     settings = load_settings(os.environ)
-    start = StartMark(os.environ.get("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand"))
-    return Api(load_predictor(settings), settings, start)
+    initialization_type = os.environ.get("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand")
+    predictor = load_predictor(settings)
+    if initialization_type != "on-demand":
+        predictor.cache.set_up()  # nobody waits for this init phase: boto3 is imported here
+    return Api(predictor, settings, StartMark(initialization_type))
 
 
 _api = _load()
@@ -40,10 +46,15 @@ def handler(event: Event, context: Context) -> Response:
     Hot routes are answered here; anything else goes through FastAPI, which is
     imported when it is first needed.
     """
-    request = read_event(event, context.aws_request_id)
+    request = replace(read_event(event, context.aws_request_id), time_left_s=_clock_of(context))
     if _api.answers(request.method, request.path):
         return write_response(_api.answer(request))
     return _fastapi()(event, context)
+
+
+def _clock_of(context: Context) -> Callable[[], float]:
+    """Seconds until Lambda stops this invocation, whenever asked."""
+    return lambda: context.get_remaining_time_in_millis() / 1e3
 
 
 def read_event(event: Event, request_id: str) -> Request:

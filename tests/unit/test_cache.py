@@ -1,11 +1,16 @@
 """The prediction cache."""
 
-from collections import OrderedDict
-
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coldframe.cache import PredictionCache, cache_key
+from coldframe.auto import AUTO
+from coldframe.cache import PredictionCache, cache_key, load_cache
+from coldframe.cache_policy import Costs, Policy
+from coldframe.config import Settings
+from coldframe.dynamodb_store import DynamoDbStore
+from coldframe.second_level import SecondLevel
+from tests.conftest import tiny_manifest, tiny_predictor
+from tests.unit.test_dynamodb_store import FakeClients, FakeTable, FakeTime
 
 parts = st.text(max_size=20)
 
@@ -21,36 +26,74 @@ def test_key_has_no_seams() -> None:
     assert cache_key("v", "head", "text") != cache_key("v", "headt", "ext")
 
 
-@given(st.lists(st.tuples(st.integers(0, 9), st.binary(max_size=400)), max_size=60), st.integers(0, 3000))
-def test_never_above_its_bound(puts: list[tuple[int, bytes]], max_bytes: int) -> None:
-    """However much is put in, the cache occupies at most what it may."""
-    cache = PredictionCache(max_bytes)
-    for number, value in puts:
-        cache.put_many({bytes([number]): value})
-        assert 0 <= cache.size_bytes <= max_bytes
+HEADS = ["first", "second", AUTO]
+requests = st.lists(
+    st.tuples(
+        st.integers(0, 1),  # which of two environments
+        st.lists(st.sampled_from(["a", "b c", "d", "e", "f"]), min_size=1, max_size=6),
+        st.lists(st.sampled_from(HEADS), min_size=1, max_size=3, unique=True),
+        st.booleans(),  # cache
+        st.integers(0, 60),  # rows that the table processes of this request's first call
+    ),
+    max_size=8,
+)
 
 
-@given(st.lists(st.one_of(st.integers(0, 5), st.tuples(st.integers(0, 5))), max_size=80))
-def test_forgets_the_least_recently_used(steps: list[int | tuple[int]]) -> None:
-    """It keeps what a plain ordered map of three entries keeps (a number gets, a tuple puts)."""
-    cache, model = PredictionCache(3 * 250 + 3), OrderedDict[bytes, bytes]()
-    for step in steps:
-        key = bytes([step if isinstance(step, int) else step[0]])
-        if isinstance(step, int):
-            expected = {key: model[key]} if key in model else {}
-            assert cache.get_many([key]) == expected
-            if key in model:
-                model.move_to_end(key)
-        else:
-            cache.put_many({key: b"x"})
-            model[key] = b"x"
-            model.move_to_end(key)
-            if len(model) > 3:
-                model.popitem(last=False)
+@given(requests, st.sampled_from(Policy), st.sampled_from([0, 900, 1 << 20]))
+def test_caches_change_no_answer(
+    asked: list[tuple[int, list[str], list[str], bool, int]], policy: Policy, l1_bytes: int
+) -> None:
+    """Whatever was asked before, here or elsewhere, answers are the same to the bit and counted once."""
+    table, time = FakeTable([]), FakeTime()
+    environments = [tiny_predictor(cache=two_levels(table, time, policy, l1_bytes)) for _ in range(2)]
+    plain = tiny_predictor(cache_bytes=0)
+    for which, texts, heads, use_cache, processed in asked:
+        table.processed = [processed]
+        prediction = environments[which].predict(texts, heads, use_cache)
+        expected = plain.predict(texts, heads, use_cache=False).probabilities
+        for head in heads:
+            assert prediction.probabilities[head].tobytes() == expected[head].tobytes()
+        counted = prediction.usage.cache
+        total = counted.l1 + counted.l2 + counted.embedding + counted.miss
+        assert total == len(set(texts)) * len(heads)
+        assert (counted.errors, counted.corrupt, counted.expired) == (0, 0, 0)
+        if not use_cache:
+            assert counted.miss == total
+        environments[which].cache.save()
 
 
-def test_zero_bytes_keeps_nothing() -> None:
-    """A cache of zero bytes is a cache turned off."""
-    cache = PredictionCache(0)
-    cache.put_many({b"key": b"value"})
-    assert cache.get_many([b"key"]) == {}
+def two_levels(table: FakeTable, time: FakeTime, policy: Policy, l1_bytes: int) -> PredictionCache:
+    """A cache over a table in memory."""
+    store = DynamoDbStore("table", FakeClients(table), time.sleep, jitter=lambda: 0.5)
+    costs = Costs(max_text_tokens=100, keys_per_call=100)
+    second = SecondLevel(store, None, costs, policy, 60.0, 1000, clock=time.clock, now=time.clock)
+    return PredictionCache(l1_bytes, second)
+
+
+def test_embeddings_alone() -> None:
+    """Without heads it is the embedding that is looked up."""
+    cache = PredictionCache(1 << 20)
+    known = cache.lookup("v", [], ["text"])
+    assert (known.embeddings, known.lacks([], "text")) == ({}, True)
+    cache.keep(known, {}, {"text": b"four"}, tokens=3, spent_ms=1.0)
+    assert cache.lookup("v", [], ["text"]).embeddings == {"text": b"four"}
+    assert cache.lookup("w", [], ["text"]).embeddings == {}
+
+
+def test_no_table_no_second_level() -> None:
+    """Without a table, or turned off, there is level 1 alone; with one, nothing is imported or called yet."""
+    for settings in (Settings(), Settings(cache_table="t", cache_policy="off")):
+        assert load_cache(settings, tiny_manifest())._second is None
+    assert load_cache(Settings(cache_table="t"), tiny_manifest())._second is not None
+
+
+def test_unsaved_values_do_not_pile_up() -> None:
+    """Who never saves keeps the values of the last request, not of all."""
+    table, time = FakeTable([]), FakeTime()
+    cache = two_levels(table, time, Policy.ALWAYS, 0)
+    predictor = tiny_predictor(cache=cache)
+    for text in ("a", "b", "c"):
+        predictor.predict([text], ["first"])
+    saved = cache.save()
+    assert saved is not None
+    assert (saved.values, saved.of) == (2, 2)

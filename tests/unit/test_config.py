@@ -22,12 +22,19 @@ def test_every_kind_is_read() -> None:
             "COLDFRAME_MAX_TEXTS": "7",
             "COLDFRAME_VERIFY_AT_INIT": "off",
             "COLDFRAME_LOG_LEVEL": "off",
+            "COLDFRAME_CACHE_TABLE": "any name at all",
+            "COLDFRAME_CACHE_POLICY": "always",
             "COLDFRAME_THREADS": "",
             "PATH": "/bin",
         }
     )
     assert settings == Settings(
-        model_dir=Path("/somewhere"), max_texts=7, verify_at_init=False, log_level="off"
+        model_dir=Path("/somewhere"),
+        max_texts=7,
+        verify_at_init=False,
+        log_level="off",
+        cache_table="any name at all",
+        cache_policy="always",
     )
 
 
@@ -38,7 +45,9 @@ def test_every_kind_is_read() -> None:
         ("COLDFRAME_THREADS", "0", "COLDFRAME_THREADS=0 is out of range. Expected 1 to 64."),
         ("COLDFRAME_VERIFY_AT_INIT", "maybe", "COLDFRAME_VERIFY_AT_INIT='maybe' is not one of 1, true"),
         ("COLDFRAME_LOG_LEVEL", "loud", "COLDFRAME_LOG_LEVEL='loud' is not one of info, off."),
-        ("COLDFRAME_MAX_TXTS", "1", "COLDFRAME_MAX_TXTS is not a setting. Known: COLDFRAME_L1_CACHE_BYTES"),
+        ("COLDFRAME_CACHE_POLICY", "never", "COLDFRAME_CACHE_POLICY='never' is not one of adaptive, always"),
+        ("COLDFRAME_CACHE_DEADLINE_MS", "0", "COLDFRAME_CACHE_DEADLINE_MS=0 is out of range."),
+        ("COLDFRAME_MAX_TXTS", "1", "COLDFRAME_MAX_TXTS is not a setting. Known: COLDFRAME_CACHE_BUCKET"),
     ],
 )
 def test_bad_values(name: str, value: str, expected: str) -> None:

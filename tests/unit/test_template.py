@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from coldframe.config import ENVIRONMENT_NAMES
+from coldframe import dynamodb_store, s3_store
+from coldframe.config import ENVIRONMENT_NAMES, Settings
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "functions" / "Dockerfile").read_text()
@@ -219,6 +220,38 @@ def test_table_is_on_demand_and_forgets() -> None:
         "AttributeName": "expires_at_s",
         "Enabled": True,
     }
+
+
+def test_function_uses_the_cache() -> None:
+    """The function knows the table and the bucket, and may do there what its code does, and nothing else."""
+    assert VARIABLES["COLDFRAME_CACHE_TABLE"] == {"Ref": "CacheTable"}
+    assert VARIABLES["COLDFRAME_CACHE_BUCKET"] == {"Ref": "CacheBucket"}
+    [role] = of_type("AWS::IAM::Role")
+    policies = {policy["PolicyName"]: policy["PolicyDocument"] for policy in role["Properties"]["Policies"]}
+    table, bucket = policies["UsePredictionCache"]["Statement"]
+    assert table["Action"] == ["dynamodb:BatchGetItem", "dynamodb:BatchWriteItem"]
+    assert table["Resource"] == {"Fn::GetAtt": ["CacheTable", "Arn"]}
+    assert bucket["Action"] == ["s3:GetObject", "s3:PutObject"]
+    assert bucket["Resource"] == {"Fn::Sub": f"${{CacheBucket.Arn}}/{s3_store.FOLDER}*"}
+
+
+def test_table_has_the_shape_of_the_items() -> None:
+    """Key and expiry of the table are the attributes that the store writes."""
+    [table] = of_type("AWS::DynamoDB::Table")
+    [key] = table["Properties"]["KeySchema"]
+    assert (key["AttributeName"], key["KeyType"]) == (dynamodb_store.KEY, "HASH")
+    assert table["Properties"]["AttributeDefinitions"] == [
+        {"AttributeName": dynamodb_store.KEY, "AttributeType": "S"}
+    ]
+    assert table["Properties"]["TimeToLiveSpecification"]["AttributeName"] == dynamodb_store.EXPIRES
+
+
+def test_objects_outlive_their_items() -> None:
+    """The bucket forgets, but not before the table does."""
+    [bucket] = of_type("AWS::S3::Bucket")
+    [rule] = bucket["Properties"]["LifecycleConfiguration"]["Rules"]
+    assert rule["Status"] == "Enabled"
+    assert rule["ExpirationInDays"] * 86_400 > Settings().cache_ttl_s
 
 
 def test_bucket_is_encrypted_and_private() -> None:

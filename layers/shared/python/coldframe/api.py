@@ -30,7 +30,7 @@ from coldframe.schemas import (
     Start,
     TextAnswer,
 )
-from coldframe.timing import StartMark, log_line
+from coldframe.timing import StageTimes, StartMark, log_line
 
 if TYPE_CHECKING:
     from coldframe.inference_protocol import InferenceProtocol
@@ -90,9 +90,19 @@ class Api:
         except Exception as exc:  # a defect of ours: no detail may reach the caller or the log
             defect = RequestError("Something went wrong here; the request may be tried again.")
             reply = _problem(defect, request.path, exc)
+        reply.log.update(self._save(request))
         if self._settings.log_level != "off":
             self._log(self._line(request, reply, start))
         return reply
+
+    def _save(self, request: Request) -> dict[str, object]:
+        """Writes to the shared cache, now that the answer is built; what of it goes into the log."""
+        times = StageTimes()
+        saved = self._predictor.cache.save(request.time_left_s)
+        if saved is None:
+            return {}
+        costs = {"values": saved.values, "of": saved.of, "ms": round(times.total_ms(), 3)}
+        return {"cache_write": costs | ({"error": saved.failure} if saved.failure else {})}
 
     def _check_size(self, reply: Reply) -> None:
         limit = self._settings.max_answer_bytes
@@ -119,6 +129,8 @@ class Api:
         )
         timing = {"server-timing": prediction.times.server_timing()}
         log = {"usage": prediction.usage, **prediction.times.rounded()}
+        if prediction.cache_error:
+            log["cache_error"] = prediction.cache_error
         return json_reply(reply, timing, log, _INSTEAD)
 
     def _texts(self, asked: PredictRequest) -> list[str]:

@@ -14,9 +14,15 @@ from coldframe.errors import BadSetting
 PREFIX = "COLDFRAME_"
 
 
-def _setting(default: object, why: str, low: int | None = None, high: int | None = None) -> Any:
-    """A field of `Settings`: its default, why it exists, and its allowed range."""
-    return field(default=default, metadata={"why": why, "low": low, "high": high})
+def _setting(
+    default: object,
+    why: str,
+    low: int | None = None,
+    high: int | None = None,
+    choices: tuple[str, ...] = (),
+) -> Any:
+    """A field of `Settings`: its default, why it exists, and its allowed range or words."""
+    return field(default=default, metadata={"why": why, "low": low, "high": high, "choices": choices})
 
 
 @dataclass(frozen=True)
@@ -40,14 +46,26 @@ class Settings:
     l1_cache_bytes: int = _setting(
         16_777_216, "prediction cache in the environment; 0 turns it off", 0, 1 << 34
     )
+    cache_table: str = _setting("", "DynamoDB table of the shared prediction cache; empty: none")
+    cache_bucket: str = _setting(
+        "", "S3 bucket for cached values over DynamoDB's item limit; empty: they are not kept"
+    )
+    cache_policy: str = _setting(
+        "adaptive",
+        "`adaptive`: the table is asked when that is expected to be quicker than computing; `always`; `off`",
+        choices=("adaptive", "always", "off"),
+    )
+    cache_deadline_ms: int = _setting(
+        100, "one lookup or one write in the table, all its calls and retries included", 1, 60_000
+    )
+    cache_ttl_s: int = _setting(604_800, "life of a value in the table", 1, 315_360_000)
     verify_at_init: bool = _setting(True, "compare a golden vector when the environment starts")
-    log_level: str = _setting("info", "`info`: one line per request; `off`: none")
+    log_level: str = _setting("info", "`info`: one line per request; `off`: none", choices=("info", "off"))
 
 
 ENVIRONMENT_NAMES: frozenset[str] = frozenset(PREFIX + f.name.upper() for f in fields(Settings))
 
 _BOOLEANS = {"1": True, "true": True, "on": True, "0": False, "false": False, "off": False}
-_LOG_LEVELS = ("info", "off")
 
 
 def load_settings(environ: Mapping[str, str]) -> Settings:
@@ -76,14 +94,16 @@ def _is_set(name: str, environ: Mapping[str, str]) -> bool:
 def _read(name: str, kind: Any, environ: Mapping[str, str], rule: Mapping[str, Any]) -> Any:
     variable = PREFIX + name.upper()
     value = environ[variable]
-    parse: Callable[[str], Any] = {int: _whole_number, bool: _boolean, str: _log_level, Path: Path}[kind]
+    parse = _PARSERS[kind]
     try:
         parsed = parse(value)
     except (ValueError, KeyError) as exc:
         raise BadSetting(f"{variable}={value!r} is not {_EXPECTED[kind]}.") from exc
-    low, high = rule["low"], rule["high"]
+    low, high, choices = rule["low"], rule["high"], rule["choices"]
     if low is not None and not low <= parsed <= high:
         raise BadSetting(f"{variable}={value} is out of range. Expected {low} to {high}.")
+    if choices and parsed not in choices:
+        raise BadSetting(f"{variable}={value!r} is not one of {', '.join(choices)}.")
     return parsed
 
 
@@ -95,15 +115,9 @@ def _boolean(value: str) -> bool:
     return _BOOLEANS[value.lower()]
 
 
-def _log_level(value: str) -> str:
-    if value not in _LOG_LEVELS:
-        raise ValueError(value)
-    return value
-
-
+_PARSERS: dict[Any, Callable[[str], Any]] = {int: _whole_number, bool: _boolean, str: str, Path: Path}
 _EXPECTED: dict[Any, str] = {
     int: "a whole number",
     bool: f"one of {', '.join(_BOOLEANS)}",
-    str: f"one of {', '.join(_LOG_LEVELS)}",
     Path: "a path",
 }

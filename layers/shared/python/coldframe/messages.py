@@ -1,6 +1,7 @@
 """Requests and replies as the doors carry them, and how a body is read and written."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TypeVar
@@ -35,6 +36,8 @@ class Request:
     request_id: str = ""
     start: Start = "warm"
     params: Mapping[str, str] = field(default_factory=dict)
+    time_left_s: Callable[[], float] = lambda: math.inf
+    """Seconds until the platform stops this invocation."""
 
 
 @dataclass(frozen=True)

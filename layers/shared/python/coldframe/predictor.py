@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from coldframe.auto import AUTO, Guess, auto_row, split_rows
 from coldframe.batching import plan_batches
 from coldframe.bundle import Manifest, load_golden, load_manifest
-from coldframe.cache import PredictionCache, cache_key
+from coldframe.cache import Known, PredictionCache, load_cache
 from coldframe.config import Settings
 from coldframe.encoder import Embeddings, Encoder, Window, check_golden, pool_windows
 from coldframe.errors import Invalid
@@ -33,6 +33,8 @@ class Prediction:
     by: list[By]
     usage: Usage
     times: StageTimes
+    cache_error: str | None = None
+    """Name of what went wrong in the shared cache, for the log."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ class Predictor:
         self._encoder = encoder
         self._estimator = estimator
         self._head = functools.cache(read_head)  # a head is read when it is first asked for
-        self._cache = cache
+        self.cache = cache
         self._max_batch_tokens = max_batch_tokens
 
     def predict(self, texts: Sequence[str], heads: Sequence[str], use_cache: bool = True) -> Prediction:
@@ -94,42 +96,41 @@ class Predictor:
         with times.stage("cache"):
             texts = [normalise(text) for text in texts]
             unique = list(dict.fromkeys(texts))
-            keys = {
-                (head, text): cache_key(self.manifest.version, head, text)
-                for head in heads
-                for text in unique
-            }
-            cached = self._cache.get_many(keys.values()) if use_cache else {}
-            missing = [text for text in unique if any(keys[head, text] not in cached for head in heads)]
+            known = self.cache.lookup(self.manifest.version, heads, unique) if use_cache else Known()
+            missing = [text for text in unique if known.lacks(heads, text)]
+            unseen = [text for text in missing if AUTO in heads or text not in known.embeddings]
         with times.stage("tokenize"):
-            windows = dict(zip(missing, self._encoder.tokenize(missing), strict=True))
+            windows = dict(zip(unseen, self._encoder.tokenize(unseen), strict=True))
         with times.stage("estimate"):
             guesses = {text: self._guess(windows[text]) for text in missing if AUTO in heads}
             named = [head for head in heads if head != AUTO]
-            encoded = [text for text in missing if named or not guesses[text].sure]
+            needed = [text for text in missing if named or not guesses[text].sure]
+            encoded = [text for text in needed if text not in known.embeddings]
         with times.stage("encode"):
-            embeddings, batches = self._embed([windows[text] for text in encoded])
+            vectors, batches = self._embed([windows[text] for text in encoded])
+            embedded = {text: row.tobytes() for text, row in zip(encoded, vectors, strict=True)}
         with times.stage("heads"):
-            computed = list(self._answers(named, encoded, embeddings, guesses))
-        with times.stage("cache"):
-            fresh = {keys[head, text]: row.tobytes() for head, text, row in computed}
-            if use_cache:
-                self._cache.put_many(fresh)
-            found = fresh | cached
-            rows = {head: _stack([found[keys[head, text]] for text in texts]) for head in heads}
-        answers, by = _split_auto(rows)
+            embeddings = _stack([embedded.get(text) or known.embeddings[text] for text in needed])
+            computed = list(self._answers(named, needed, embeddings, guesses))
         tokens = sum(len(window) for text in encoded for window in windows[text])
+        with times.stage("cache"):
+            fresh = {(head, text): row.tobytes() for head, text, row in computed}
+            if use_cache:
+                self.cache.keep(known, fresh, embedded, tokens, times.spent_ms("tokenize", "encode"))
+            found = fresh | known.predictions
+            rows = {head: _stack([found[head, text] for text in texts]) for head in heads}
+        answers, by = _split_auto(rows)
         usage = Usage(
             texts=len(texts),
             unique=len(unique),
-            estimated=len(missing) - len(encoded),
+            estimated=len(missing) - len(needed),
             tokens=tokens,
             padded_tokens=tokens,  # rows of a batch have one length: nothing is padded
             windows=sum(len(windows[text]) for text in encoded),
             batches=batches,
-            cache=CacheUsage(l1=len(cached), miss=len(keys) - len(cached)),
+            cache=known.count(heads, unique, needed),
         )
-        return Prediction(answers, by, usage, times)
+        return Prediction(answers, by, usage, times, known.error)
 
     def _guess(self, windows: Sequence[Window]) -> Guess:
         probabilities = self._estimator.predict(token for window in windows for token in window[1:-1])
@@ -175,7 +176,7 @@ class Predictor:
             windows=sum(map(len, windows)),
             batches=batches,
             estimated=0,
-            cache=CacheUsage(l1=0, miss=0),
+            cache=CacheUsage(l1=0, l2=0, embedding=0, miss=0),
         )
         return Embedded(embeddings[rows], sum(tokens[row] for row in rows), usage, times)
 
@@ -207,7 +208,7 @@ def load_predictor(settings: Settings) -> Predictor:
     estimator = Estimator(folder, manifest.estimator)
     if settings.verify_at_init:
         check_golden(encoder, load_golden(folder), at_most=1)
-    cache = PredictionCache(settings.l1_cache_bytes)
+    cache = load_cache(settings, manifest)
     read_head = partial(load_head, folder)
     predictor = Predictor(manifest, encoder, estimator, read_head, cache, settings.max_batch_tokens)
     predictor.preload(
@@ -239,4 +240,4 @@ def _split_auto(rows: Mapping[str, NDArray[np.float32]]) -> tuple[dict[str, Prob
 
 
 def _stack(values: Sequence[bytes]) -> Probabilities:
-    return np.frombuffer(b"".join(values), dtype=np.float32).reshape(len(values), -1)  # (n, k)
+    return np.frombuffer(b"".join(values), dtype=np.float32).reshape(len(values), -1 if values else 0)

@@ -45,11 +45,24 @@ class TextAnswer(Struct):
     heads: dict[str, HeadAnswer]
 
 
-class CacheUsage(Struct):
-    """Where the predictions (texts × heads) came from."""
+class CacheUsage(Struct, omit_defaults=True):
+    """Where predictions (unique texts × heads) came from, and what went wrong, if anything did."""
 
-    l1: int
-    miss: int
+    l1: Annotated[int, Meta(description="From the environment's own memory.")]
+    l2: Annotated[int, Meta(description="From the shared table.")]
+    embedding: Annotated[int, Meta(description="Computed by a head from a cached embedding.")]
+    miss: Annotated[int, Meta(description="Computed from the text.")]
+    skipped: Annotated[
+        int, Meta(description="Not looked up in the table: computing was cheaper, or it fails.")
+    ] = 0
+    expired: Annotated[int, Meta(description="Stored values past their time, taken for misses.")] = 0
+    corrupt: Annotated[
+        int, Meta(description="Stored values that are not ours or not whole, taken for misses.")
+    ] = 0
+    errors: Annotated[int, Meta(description="Calls to the table or the bucket that failed.")] = 0
+    breaker: Annotated[str, Meta(description="closed, open or half-open: whether the table is called.")] = (
+        "closed"
+    )
 
 
 class Usage(Struct):

@@ -30,6 +30,10 @@ class StageTimes:
             spent_ms = (self._clock() - started) * 1e3
             self.stages_ms[name] = self.stages_ms.get(name, 0.0) + spent_ms
 
+    def spent_ms(self, *names: str) -> float:
+        """Milliseconds spent in these stages together."""
+        return sum(self.stages_ms.get(name, 0.0) for name in names)
+
     def total_ms(self) -> float:
         """Milliseconds since this object was made."""
         return (self._clock() - self._started) * 1e3
@@ -64,3 +68,15 @@ class StartMark:
 def log_line(**values: object) -> str:
     """One line of JSON for CloudWatch. Callers pass counts and times, never texts."""
     return msgspec.json.encode(values).decode()
+
+
+class Deadline:
+    """A point in time by which something has to be over."""
+
+    def __init__(self, limit_s: float, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+        self._ends = clock() + limit_s
+
+    def remaining_s(self) -> float:
+        """Seconds left; negative when it is over."""
+        return self._ends - self._clock()

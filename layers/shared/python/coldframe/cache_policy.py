@@ -1,0 +1,165 @@
+"""When the second level of the cache is asked: expected costs, and a circuit breaker. Pure."""
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+
+from coldframe.timing import Clock
+
+
+class Policy(StrEnum):
+    """The setting: ask when it pays, ask whenever the store works, never ask."""
+
+    ADAPTIVE = "adaptive"
+    ALWAYS = "always"
+    OFF = "off"
+
+
+class BreakerState(StrEnum):
+    """See `Breaker`."""
+
+    CLOSED = "closed"
+    OPEN = "open"
+    HALF_OPEN = "half-open"
+
+
+class Breaker:
+    """Stops calls to a store that fails, and finds out with single calls when it works again.
+
+    CLOSED     Calls are allowed.
+               `max_failures` failures in a row, or a permanent one -> OPEN
+    OPEN       No call is allowed for the cooldown.
+               the first `allow` after it -> HALF_OPEN; that call is the probe
+    HALF_OPEN  No further call is allowed while the probe is out. One that never
+               reports is given up after another cooldown: the next `allow` probes.
+               success -> CLOSED; failure -> OPEN, for twice as long, at most `max_cooldown_s`
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        max_failures: int = 3,
+        cooldown_s: float = 1.0,
+        max_cooldown_s: float = 60.0,
+    ) -> None:
+        self._clock = clock
+        self._max_failures = max_failures
+        self._first_cooldown_s = cooldown_s
+        self._max_cooldown_s = max_cooldown_s
+        self._cooldown_s = cooldown_s
+        self._failures = 0
+        self._since_s = 0.0
+        self.state = BreakerState.CLOSED
+
+    def allow(self) -> bool:
+        """Whether a call may be made now. Who is allowed one reports how it went."""
+        if self.state is BreakerState.CLOSED:
+            return True
+        if self._clock() - self._since_s < self._cooldown_s:
+            return False
+        self._enter(BreakerState.HALF_OPEN)
+        return True
+
+    def success(self) -> None:
+        """A call was answered."""
+        self._failures = 0
+        self._cooldown_s = self._first_cooldown_s
+        self.state = BreakerState.CLOSED
+
+    def failure(self, permanent: bool = False) -> None:
+        """A call failed; permanent: the next one will, too, until somebody changes something."""
+        if self.state is BreakerState.OPEN:
+            return  # of a call that was on its way before
+        self._failures += 1
+        if self.state is BreakerState.HALF_OPEN:
+            self._cooldown_s = min(2 * self._cooldown_s, self._max_cooldown_s)
+        elif not permanent and self._failures < self._max_failures:
+            return
+        self._enter(BreakerState.OPEN)
+
+    def _enter(self, state: BreakerState) -> None:
+        self.state = state
+        self._since_s = self._clock()
+
+
+class MovingAverage:
+    """An exponentially weighted mean that starts at, and when unused fades back to, a prior."""
+
+    def __init__(self, prior: float, weight: float = 0.2) -> None:
+        self._prior = prior
+        self._weight = weight
+        self.value = prior
+
+    def add(self, sample: float) -> None:
+        self.value += self._weight * (sample - self.value)
+
+    def fade(self) -> None:
+        """Forgets a little: what is no longer measured is believed less and less."""
+        self.value += _FADE * (self._prior - self.value)
+
+
+_FADE = 0.02  # about 35 skipped lookups undo half of what was learnt
+
+# Where the averages start. Lookup and set-up are on the high side, so that a cold
+# environment rather computes: a wrong guess then costs a lookup, not a request.
+_PRIOR_TOKENS_PER_CHARACTER = 0.25
+_PRIOR_MS_PER_TOKEN = 0.1
+_PRIOR_LOOKUP_MS = 10.0
+_PRIOR_HIT_SHARE = 1.0
+_PRIOR_SET_UP_MS = 400.0  # importing boto3, a client, a connection
+_LOWEST_HIT_SHARE = 0.1  # a request that costs ten lookups always asks
+
+
+class Costs:
+    """What a lookup costs and what it may save, in milliseconds, as measured so far.
+
+    Asking costs `lookup + (1 - hit share) × compute`, not asking costs `compute`:
+    it pays when `lookup < hit share × compute`.
+    """
+
+    def __init__(self, max_text_tokens: int, keys_per_call: int, set_up_ms: float = _PRIOR_SET_UP_MS) -> None:
+        """max_text_tokens: a longer text is cut, so it costs no more than these."""
+        self._max_text_tokens = max_text_tokens
+        self._keys_per_call = keys_per_call
+        self._set_up_ms = set_up_ms
+        self._tokens_per_character = MovingAverage(_PRIOR_TOKENS_PER_CHARACTER)
+        self._ms_per_token = MovingAverage(_PRIOR_MS_PER_TOKEN)
+        self._call_ms = MovingAverage(_PRIOR_LOOKUP_MS)
+        self._hit_share = MovingAverage(_PRIOR_HIT_SHARE)
+
+    def compute_ms(self, characters: Iterable[int]) -> float:
+        """Expected time to tokenize and encode texts of these lengths."""
+        tokens = (min(n * self._tokens_per_character.value, self._max_text_tokens) + 2 for n in characters)
+        return sum(tokens) * self._ms_per_token.value
+
+    def lookup_ms(self, keys: int, ready: bool) -> float:
+        """Expected time to look up `keys`; when the store is not ready, setting it up first."""
+        calls = -(-keys // self._keys_per_call)
+        return calls * self._call_ms.value + (0.0 if ready else self._set_up_ms)
+
+    def worth_asking(self, characters: Iterable[int], keys: int, ready: bool) -> bool:
+        """Whether looking up these keys is expected to be quicker than computing their texts."""
+        hit_share = max(self._hit_share.value, _LOWEST_HIT_SHARE)
+        return self.lookup_ms(keys, ready) < hit_share * self.compute_ms(characters)
+
+    def computed(self, characters: Sequence[int], tokens: int, spent_ms: float) -> None:
+        """Texts of these lengths took so long, and the encoder so many tokens: none where it was spared."""
+        if not sum(characters):
+            return
+        if tokens:
+            self._ms_per_token.add(spent_ms / tokens)
+        # Long texts are cut: their characters say nothing about their tokens.
+        if max(characters) * _PRIOR_TOKENS_PER_CHARACTER < self._max_text_tokens:
+            self._tokens_per_character.add(tokens / sum(characters))
+
+    def looked_up(self, keys: int, spent_ms: float) -> None:
+        """A lookup of so many keys took so long, whether it was answered or not."""
+        self._call_ms.add(spent_ms / -(-keys // self._keys_per_call))
+
+    def hit(self, share: float) -> None:
+        """Of the texts looked up, this share needs no encoding."""
+        self._hit_share.add(share)
+
+    def skipped(self) -> None:
+        """A lookup was not made: what is known about lookups gets older."""
+        self._call_ms.fade()
+        self._hit_share.fade()
