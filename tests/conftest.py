@@ -63,9 +63,8 @@ class TinyEncoder:
         self.batches.append(list(rows))
         ids = np.array(rows)  # fails for rows of different lengths, as the real one does
         angles = ids.sum(axis=1, keepdims=True) * np.arange(1, self.dimension + 1)
-        embeddings = np.sin(angles).astype(np.float32)
-        lengths = np.linalg.norm(embeddings, axis=1, keepdims=True)
-        unit: Embeddings = np.asarray(embeddings / lengths, dtype=np.float32)
+        vectors = np.sin(angles)
+        unit: Embeddings = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
         return unit
 
 
@@ -74,7 +73,7 @@ class TinyHead:
 
     def predict(self, embeddings: Embeddings) -> Probabilities:
         scores = np.exp(embeddings[:, :3])
-        probabilities: Probabilities = scores / scores.sum(axis=1, keepdims=True)
+        probabilities: Probabilities = (scores / scores.sum(axis=1, keepdims=True)).astype(np.float32)
         return probabilities
 
 

@@ -1,0 +1,50 @@
+"""The same bundle on another processor: AVX2 without VNNI, emulated by qemu (Debian: `qemu-user`)."""
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+QEMU = shutil.which("qemu-x86_64")
+HASWELL = [str(QEMU), "-cpu", "Haswell"]
+
+pytestmark = [
+    pytest.mark.qemu,
+    pytest.mark.skipif(platform.machine() != "x86_64", reason="compares two x86-64 processors"),
+    pytest.mark.skipif(QEMU is None, reason="no qemu-x86_64: on Debian or Ubuntu, apt install qemu-user"),
+]
+
+EMBED = """
+import hashlib, sys
+from pathlib import Path
+from coldframe.bundle import load_golden, load_manifest
+from coldframe.encoder import Encoder, check_golden
+
+folder = Path(sys.argv[1])
+encoder, golden = Encoder(folder, load_manifest(folder).encoder, threads=1), load_golden(folder)
+digest = hashlib.sha256()
+for vector in golden.vectors:
+    digest.update(encoder.encode(encoder.tokenize([vector.text])[0][:1]).tobytes())
+check_golden(encoder, golden)
+print(digest.hexdigest())
+"""
+
+
+def embeddings_digest(bundle: Path, prefix: list[str]) -> str:
+    """Digest of the embeddings of all golden texts, from a process of its own."""
+    command = [*prefix, sys.executable, "-c", EMBED, str(bundle)]
+    environ = {"PATH": os.environ["PATH"]}
+    done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_same_bits_without_vnni(bundle: Path) -> None:
+    """The embeddings of all golden texts are the same, to the bit, here and on a processor without VNNI."""
+    assert embeddings_digest(bundle, HASWELL) == embeddings_digest(bundle, [])
