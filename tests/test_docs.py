@@ -36,19 +36,25 @@ def server(bundle: Path) -> Iterator[None]:
         ["bash", "-c", SERVER], cwd=ROOT, env=command_environ(), text=True, start_new_session=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
+    try:
+        wait_until_listening(process)
+        yield
+    finally:  # also when the tests themselves are interrupted
+        os.killpg(process.pid, signal.SIGINT)
+        process.communicate(timeout=30)
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
+
+
+def wait_until_listening(process: "subprocess.Popen[str]") -> None:
+    """Reads the server's output until it says that it listens."""
     assert process.stdout is not None
     lines = []
     for line in process.stdout:
         lines.append(line)
         if "listening on http://127.0.0.1:3000" in line:
-            break
-    else:
-        pytest.fail("`make run` ended:\n" + "".join(lines))
-    yield
-    os.killpg(process.pid, signal.SIGINT)
-    process.communicate(timeout=30)
-    with pytest.raises(ProcessLookupError):
-        os.killpg(process.pid, 0)
+            return
+    pytest.fail("`make run` ended:\n" + "".join(lines))
 
 
 def test_blocks_are_found() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 from fastapi import FastAPI, Request, Response
+from fastapi_offline import FastAPIOffline
 from starlette.concurrency import run_in_threadpool
 from starlette.routing import request_response
 
@@ -62,7 +63,7 @@ _HEADER_LENGTH = {
 
 def create_app(engine: api.Api) -> FastAPI:
     """An application whose every route but its documentation is `engine.answer`."""
-    app = FastAPI(title="Coldframe", version=coldframe.__version__, redoc_url=None)
+    app: FastAPI = FastAPIOffline(title="Coldframe", version=coldframe.__version__, redoc_url=None)
 
     async def answer(request: Request) -> Response:
         asked = api.Request(

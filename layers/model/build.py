@@ -5,7 +5,8 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
@@ -55,22 +56,24 @@ def main(weights: Path) -> None:
         folder = Path(scratch) / "bundle"
         (folder / "heads").mkdir(parents=True)
         with tqdm(total=4, desc="build", unit="step") as bar:
-            step(bar, "export and quantize the encoder (20 s)")
-            graph = build_encoder(weights, folder / ENCODER)
-            step(bar, "copy heads, tokenizer and golden vectors")
-            copy_parts(weights, folder)
-            step(bar, "write the manifest")
-            (folder / MANIFEST).write_bytes(make_manifest(folder, graph).encode())
-            step(bar, "verify")
-            report = verify_bundle(folder)
+            with step(bar, "export and quantize the encoder (20 s)"):
+                graph = build_encoder(weights, folder / ENCODER)
+            with step(bar, "copy heads, tokenizer and golden vectors"):
+                copy_parts(weights, folder)
+            with step(bar, "write the manifest"):
+                (folder / MANIFEST).write_bytes(make_manifest(folder, graph).encode())
+            with step(bar, "verify"):
+                report = verify_bundle(folder)
         shutil.rmtree(BUNDLE, ignore_errors=True)
         folder.rename(BUNDLE)
     print(f"{BUNDLE}: {report.version}, lowest cosine to the golden vectors {report.lowest_cosine:.4f}")
 
 
-def step(bar: "tqdm[object]", text: str) -> None:
-    """Moves the progress bar on to the next step."""
+@contextmanager
+def step(bar: "tqdm[object]", text: str) -> Iterator[None]:
+    """Names the step while it runs, and moves the progress bar on when it is done."""
     bar.set_postfix_str(text)
+    yield
     bar.update()
 
 

@@ -197,6 +197,16 @@ def test_documentation(app: ModuleType) -> None:
     assert (page["statusCode"], "swagger" in page["body"]) == (200, True)
 
 
+def test_documentation_needs_no_other_host(app: ModuleType) -> None:
+    """The page at /docs loads its script and style from this function, not from elsewhere."""
+    page = app.handler(to(HTTP, "GET", "/docs"), CONTEXT)["body"]
+    loaded = re.findall(r'(?:src|href)="([^"]+)"', page)
+    assert len(loaded) >= 2
+    for path in loaded:
+        assert path.startswith("/static")
+        assert app.handler(to(HTTP, "GET", path), CONTEXT)["statusCode"] == 200
+
+
 def test_fastapi_gives_the_same_answer(app: ModuleType) -> None:
     """The documented face and the hot path answer alike, good and bad requests."""
     fastapi = app._fastapi()

@@ -39,7 +39,9 @@ class Settings:
     max_answer_bytes: int = _setting(
         6_291_456, "answer, as Lambda's result carries it; 6 MB is Lambda's own limit", 4096, 104_857_600
     )
-    max_batch_tokens: int = _setting(512, "tokens of one forward pass", 1, 65_536)
+    max_batch_tokens: int = _setting(
+        256, "tokens of one forward pass; more rows of long texts in one pass are slower", 1, 65_536
+    )
     max_windows: int = _setting(
         0, "windows of 256 tokens embedded per text; 0: as many as the heads were trained on", 0, 64
     )
