@@ -23,6 +23,7 @@ def moto() -> Iterator[str]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,  # Ctrl-C is for pytest, which then ends this process itself
     )
     assert process.stderr is not None
     address = None
