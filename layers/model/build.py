@@ -31,7 +31,7 @@ from coldframe.bundle import (
 )
 from coldframe.verify import verify_bundle
 from layers.model.paths import BUNDLE, CACHE, CALIBRATION, HEADS, METRICS
-from layers.model.weights import LICENCE, MODEL, SHA256, find_weights
+from layers.model.weights import LICENCE, MODEL, SHA256, WeightsNotFound, find_weights
 
 NAME = "minilm-20news"
 ENCODER_FACTS = EncoderFacts(dimension=384, max_tokens=256, max_windows=4)
@@ -127,10 +127,13 @@ def make_manifest(folder: Path, graph: str) -> Manifest:
 
 
 def weights_argument(arguments: Sequence[str]) -> Path:
-    """The folder of the weights: the one given, or wherever they can be had."""
+    """The folder of the weights: the one given, or wherever they can be had. Without any, the end."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--weights", type=Path, default=None)
-    return find_weights(parser.parse_args(arguments).weights, CACHE / "weights")
+    try:
+        return find_weights(parser.parse_args(arguments).weights, CACHE / "weights")
+    except WeightsNotFound as exc:
+        sys.exit(f"Error: {exc}")
 
 
 if __name__ == "__main__":

@@ -25,15 +25,25 @@ class Split:
 def load_split(subset: str) -> Split:
     """`train` or `test`, by date. From the folder COLDFRAME_DATA if set, else downloaded.
 
-    Raises OSError when the data set is not there and cannot be downloaded.
+    Ends the program with what to do when the data set cannot be had.
     """
     folder = os.environ.get("COLDFRAME_DATA")
-    full, stripped = (
-        fetch_20newsgroups(
-            data_home=folder, download_if_missing=folder is None, subset=subset, shuffle=False, remove=remove
+    try:
+        full, stripped = (
+            fetch_20newsgroups(
+                data_home=folder,
+                download_if_missing=folder is None,
+                subset=subset,
+                shuffle=False,
+                remove=remove,
+            )
+            for remove in ((), _STRIPPED)
         )
-        for remove in ((), _STRIPPED)
-    )
+    except OSError as exc:
+        raise SystemExit(
+            f"Error: 20 Newsgroups cannot be had: {exc}. Set COLDFRAME_DATA to a folder that holds scikit-learn's"
+            " 20news-bydate_py3.pkz."
+        ) from exc
     return Split(full.data, stripped.data, full.target.astype(np.int64), list(full.target_names))
 
 
