@@ -40,10 +40,8 @@ def load_split(subset: str) -> Split:
             for remove in ((), _STRIPPED)
         )
     except OSError as exc:
-        raise SystemExit(
-            f"Error: 20 Newsgroups cannot be had: {exc}. Set COLDFRAME_DATA to a folder that holds scikit-learn's"
-            " 20news-bydate_py3.pkz."
-        ) from exc
+        hint = "Set COLDFRAME_DATA to a folder that holds scikit-learn's 20news-bydate_py3.pkz."
+        raise SystemExit(f"Error: 20 Newsgroups cannot be had: {exc}. {hint}") from exc
     return Split(full.data, stripped.data, full.target.astype(np.int64), list(full.target_names))
 
 
