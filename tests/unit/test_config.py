@@ -57,6 +57,11 @@ def test_bad_values(name: str, value: str, expected: str) -> None:
     assert str(raised.value).startswith(expected)
 
 
+def test_training_data_is_nobody_elses_business() -> None:
+    """The variable that training reads does not disturb serving."""
+    assert load_settings({"COLDFRAME_DATA": "/somewhere"}) == Settings()
+
+
 def test_settings_do_not_change() -> None:
     """Settings are frozen: what was read at init holds for the life of the environment."""
     settings = Settings()

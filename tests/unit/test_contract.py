@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -161,9 +160,9 @@ def test_any_path(method: str, path: str) -> None:
     send(path, b"", {}, method)
 
 
-@pytest.mark.parametrize("path", FOUND, ids=lambda path: path.stem)
-def test_found_by_fuzzing(path: Path) -> None:
-    """Inputs that once showed a defect: a JSON line with route and headers, then the body."""
-    line, _, body = path.read_bytes().partition(b"\n")
-    asked = json.loads(line)
-    send(asked["path"], body, asked["headers"])
+def test_found_by_fuzzing() -> None:
+    """Inputs that once showed a defect show none: a JSON line with route and headers, then the body."""
+    for path in FOUND:
+        line, _, body = path.read_bytes().partition(b"\n")
+        asked = json.loads(line)
+        send(asked["path"], body, asked["headers"])

@@ -13,6 +13,9 @@ from coldframe.errors import BadSetting
 
 PREFIX = "COLDFRAME_"
 
+# Whoever trains may have it exported: `layers/model/data.py` reads it, serving does not.
+_OF_TRAINING = frozenset({"COLDFRAME_DATA"})
+
 
 def _setting(
     default: object,
@@ -78,7 +81,7 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
     silently ignored otherwise.
     """
     given = {name for name in environ if name.startswith(PREFIX)}
-    unknown = sorted(given - ENVIRONMENT_NAMES)
+    unknown = sorted(given - ENVIRONMENT_NAMES - _OF_TRAINING)
     if unknown:
         raise BadSetting(f"{unknown[0]} is not a setting. Known: {', '.join(sorted(ENVIRONMENT_NAMES))}.")
     values = {

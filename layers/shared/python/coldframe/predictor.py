@@ -211,9 +211,8 @@ def load_predictor(settings: Settings) -> Predictor:
     cache = load_cache(settings, manifest)
     read_head = partial(load_head, folder)
     predictor = Predictor(manifest, encoder, estimator, read_head, cache, settings.max_batch_tokens)
-    predictor.preload(
-        [manifest.estimator.partner]
-    )  # in the init phase, which has more CPU than an invocation
+    # In the init phase, which has more CPU than an invocation.
+    predictor.preload([manifest.estimator.partner])
     return predictor
 
 
@@ -225,9 +224,7 @@ def normalise(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as exc:
-        raise Invalid(
-            "A text holds a lone surrogate, which is no Unicode character. Send valid Unicode."
-        ) from exc
+        raise Invalid("A text holds a lone surrogate, no Unicode character. Send valid Unicode.") from exc
     return " ".join(text.split())
 
 
