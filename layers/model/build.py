@@ -96,7 +96,7 @@ def copy_parts(weights: Path, folder: Path) -> None:
     shutil.copyfile(HEADS / GOLDEN, folder / GOLDEN)
     shutil.copyfile(HEADS / ESTIMATOR, folder / ESTIMATOR)
     for name in HEAD_NAMES:
-        shutil.copyfile(HEADS / Path(head_file(name)).name, folder / head_file(name))
+        shutil.copyfile(HEADS.parent / head_file(name), folder / head_file(name))
 
 
 def write_tokenizer(weights: Path, target: Path) -> None:
@@ -106,9 +106,14 @@ def write_tokenizer(weights: Path, target: Path) -> None:
     target.write_text(json.dumps(tokenizer, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
 
 
+def read_metrics() -> HeadMetrics:
+    """What training the heads left: their accuracies, and the best of them."""
+    return msgspec.json.decode(METRICS.read_bytes(), type=HeadMetrics)
+
+
 def make_manifest(folder: Path, graph: str) -> Manifest:
     """The manifest of the files in `folder`."""
-    metrics = msgspec.json.decode(METRICS.read_bytes(), type=HeadMetrics)
+    metrics = read_metrics()
     files = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     manifest = Manifest(
         name=NAME,

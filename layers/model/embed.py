@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from coldframe.batching import plan_batches
 from coldframe.bundle import EncoderFacts
-from coldframe.encoder import Embeddings, Encoder, pool_windows
-from coldframe.predictor import normalise
+from coldframe.encoder import Embeddings, Encoder
+from coldframe.predictor import embed_windows, normalise
 from layers.model.paths import CACHE
 
 _CHUNK = 64  # texts handed to a process at once
@@ -59,12 +58,7 @@ _encoder: Encoder
 
 def _embed_chunk(texts: list[str]) -> Embeddings:
     windows = _encoder.tokenize([normalise(text) for text in texts])
-    rows = [window for text in windows for window in text]
-    lengths = [len(row) for row in rows]
-    embeddings = np.empty((len(rows), _encoder.dimension), dtype=np.float32)
-    for batch in plan_batches(lengths, _BATCH_TOKENS):
-        embeddings[batch] = _encoder.encode([rows[row] for row in batch])
-    return pool_windows(embeddings, lengths, [len(text) for text in windows])
+    return embed_windows(_encoder, windows, _BATCH_TOKENS)[0]
 
 
 def _digest(texts: Sequence[str], facts: EncoderFacts, graph: str) -> str:

@@ -116,7 +116,7 @@ def validate(estimator: Estimator, data: Embedded, threads: NDArray[np.int64]) -
 
 def write_head(name: str, estimator: Estimator) -> None:
     """`heads/<name>.npz`, readable without pickle."""
-    np.savez(HEADS / Path(head_file(name)).name, **CONVERTERS[name](estimator))  # type: ignore[arg-type]
+    np.savez(HEADS.parent / head_file(name), **CONVERTERS[name](estimator))  # type: ignore[arg-type]
 
 
 def check_agreement(name: str, estimator: Estimator, test: Embedded) -> None:

@@ -12,14 +12,14 @@ from tokenizers import Tokenizer
 from tqdm import tqdm
 
 from coldframe.bundle import ESTIMATOR, TOKENIZER, EstimatorFacts
-from coldframe.encoder import TextWindows
+from coldframe.encoder import TextWindows, content_tokens
 from coldframe.estimator import Estimator
 from coldframe.heads import load_head
 from coldframe.predictor import normalise
-from layers.model.build import ENCODER_FACTS, HeadMetrics
+from layers.model.build import ENCODER_FACTS, read_metrics
 from layers.model.data import Split, load_split, threads_of
 from layers.model.estimators import CHOSEN, build_estimator
-from layers.model.paths import CACHE, HEADS, METRICS
+from layers.model.paths import CACHE, HEADS
 from layers.model.train import Embedded, both_kinds, embed_split, held_out_split, write_json
 
 _C = 5.0
@@ -59,7 +59,7 @@ def main() -> None:
     """Writes `heads/estimator.bin` and `heads/estimator.json`; prints what `auto` reaches."""
     train, test = load_split("train"), load_split("test")
     folder = CACHE / "encoder"
-    metrics = head_metrics()
+    metrics = read_metrics()
     graph, best = metrics.encoder_graph, metrics.best_head
     train_set, test_set = embed_split("train", train, folder, graph), embed_split("test", test, folder, graph)
     train_ids, test_ids = tokens_of("train", train), tokens_of("test", test)
@@ -83,7 +83,7 @@ def tokens_of(name: str, split: Split) -> Lexical:
 
     def ids(texts: Sequence[str], kind: str) -> Ids:
         windows = (cutter.cut([normalise(text)])[0] for text in tqdm(texts, desc=f"tokenize {name}-{kind}"))
-        return [[token for window in text for token in window[1:-1]] for text in windows]
+        return [content_tokens(text) for text in windows]
 
     return Lexical(ids(split.full, "full"), ids(split.stripped, "stripped"))
 
@@ -109,7 +109,7 @@ def fit(data: Lexical, target: NDArray[np.int64]) -> EstimatorFacts:
         bias=[float(bias) for bias in model.intercept_],
         temperature=1.0,
         threshold=1.0,
-        partner=head_metrics().best_head,
+        partner=read_metrics().best_head,
     )
 
 
@@ -131,15 +131,22 @@ def guesses(facts: EstimatorFacts, documents: Ids) -> NDArray[np.float64]:
     return np.array([estimator.predict(ids) for ids in documents])
 
 
+def cascade(
+    guessed: NDArray[np.float64], partner: NDArray[np.floating], threshold: float
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """What `auto` answers, for all rows at once, and which of them the estimator answers alone."""
+    sure = guessed.max(axis=1) > threshold
+    return np.where(sure[:, None], guessed, (guessed + partner) / 2), sure
+
+
 def choose_threshold(
     guessed: NDArray[np.float64], partner: NDArray[np.floating], target: NDArray[np.int64]
 ) -> float:
     """The lowest threshold at which answering alone costs next to no accuracy."""
-    both = (guessed + partner) / 2
+    both, _ = cascade(guessed, partner, threshold=1.0)
     alone = float((both.argmax(axis=1) == target).mean())
     for threshold in np.arange(0.30, 1.0, 0.01):
-        sure = guessed.max(axis=1) > threshold
-        answers = np.where(sure[:, None], guessed, both)
+        answers, sure = cascade(guessed, partner, threshold)
         reached = float((answers.argmax(axis=1) == target).mean())
         if reached >= alone - _MAX_LOSS:
             print(
@@ -158,18 +165,12 @@ def judge(facts: EstimatorFacts, ids: Lexical, data: Embedded) -> EstimatorFacts
         ("full", ids.full, data.full),
     ):
         guessed = guesses(facts, documents)
-        sure = guessed.max(axis=1) > facts.threshold
-        answers = np.where(sure[:, None], guessed, (guessed + head.predict(embeddings)) / 2)
+        answers, sure = cascade(guessed, head.predict(embeddings), facts.threshold)
         found[f"accuracy_{kind}"] = round(float((guessed.argmax(axis=1) == data.target).mean()), 4)
         found[f"auto_accuracy_{kind}"] = round(float((answers.argmax(axis=1) == data.target).mean()), 4)
         found[f"auto_alone_{kind}"] = round(float(sure.mean()), 4)
     print(found)
     return msgspec.structs.replace(facts, **found)
-
-
-def head_metrics() -> HeadMetrics:
-    """What training the heads left. The best head is averaged with the estimator when that is not sure."""
-    return msgspec.json.decode(METRICS.read_bytes(), type=HeadMetrics)
 
 
 def vocabulary_size() -> int:

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 import msgspec
 from tqdm import tqdm
 
-from layers.model.build import ENCODER_FACTS, HeadMetrics
+from layers.model.build import ENCODER_FACTS, read_metrics
 from layers.model.data import load_split, threads_of
 from layers.model.embed import embed
 from layers.model.estimators import CHOSEN, Parameters, accuracy, build_estimator
-from layers.model.paths import CACHE, METRICS
+from layers.model.paths import CACHE
 from layers.model.train import Embedded, both_kinds, embed_split, held_out_split
 
 CANDIDATES: dict[str, list[Parameters]] = {
@@ -46,7 +46,7 @@ WINDOWS = (1, 2, 4)
 def main(names: list[str]) -> None:
     """Tries the candidates of the heads named, or of all; `windows` tries numbers of windows."""
     split = load_split("train")
-    folder, graph = CACHE / "encoder", trained_on()
+    folder, graph = CACHE / "encoder", read_metrics().encoder_graph
     data = embed_split("train", split, folder, graph)
     rows, held_out = held_out_split(threads_of(split.full))
     print("| head | parameters | stripped | full |\n|---|---|---|---|")
@@ -63,11 +63,6 @@ def main(names: list[str]) -> None:
         estimator = build_estimator("logreg", CHOSEN["logreg"]).fit(few.stripped[rows], few.target[rows])
         found = accuracy(estimator, few.stripped[held_out], few.target[held_out])
         print(f"| logreg, stripped only | windows {windows} | {found:.4f} | |")
-
-
-def trained_on() -> str:
-    """Digest of the encoder that `coldframe build --train` left in `.cache/encoder`."""
-    return msgspec.json.decode(METRICS.read_bytes(), type=HeadMetrics).encoder_graph
 
 
 def _candidates(names: list[str]) -> Iterator[tuple[str, Parameters]]:

@@ -84,6 +84,11 @@ class Encoder:
         return embeddings  # type: ignore[no-any-return]  # (B, d)
 
 
+def content_tokens(windows: Sequence[Window]) -> list[int]:
+    """The tokens of a text's windows, without their [CLS] and [SEP]."""
+    return [token for window in windows for token in window[1:-1]]
+
+
 def pool_windows(embeddings: Embeddings, tokens: Sequence[int], counts: Sequence[int]) -> Embeddings:
     """One embedding per text from those of its windows.
 

@@ -14,7 +14,7 @@ from coldframe.batching import plan_batches
 from coldframe.bundle import Manifest, load_golden, load_manifest
 from coldframe.cache import Known, PredictionCache, load_cache
 from coldframe.config import Settings
-from coldframe.encoder import Embeddings, Encoder, Window, check_golden, pool_windows
+from coldframe.encoder import Embeddings, Encoder, Window, check_golden, content_tokens, pool_windows
 from coldframe.errors import Invalid
 from coldframe.estimator import Estimator
 from coldframe.heads import Head, Probabilities, load_head
@@ -132,8 +132,11 @@ class Predictor:
         )
         return Prediction(answers, by, usage, times, known.error)
 
+    def _embed(self, windows: Sequence[Sequence[Window]]) -> tuple[Embeddings, int]:
+        return embed_windows(self._encoder, windows, self._max_batch_tokens)
+
     def _guess(self, windows: Sequence[Window]) -> Guess:
-        probabilities = self._estimator.predict(token for window in windows for token in window[1:-1])
+        probabilities = self._estimator.predict(content_tokens(windows))
         return Guess(probabilities, self._estimator.is_sure(probabilities))
 
     def _answers(
@@ -184,15 +187,18 @@ class Predictor:
         """Probabilities (n, k) by each of `heads` for embeddings (n, d) that the caller has."""
         return {head: self._head(head).predict(embeddings) for head in heads}
 
-    def _embed(self, windows: Sequence[Sequence[Window]]) -> tuple[Embeddings, int]:
-        """Embeddings (n, d) of n texts, and how many forward passes they took."""
-        rows = [window for text in windows for window in text]
-        lengths = [len(row) for row in rows]
-        embeddings = np.empty((len(rows), self._encoder.dimension), dtype=np.float32)
-        batches = plan_batches(lengths, self._max_batch_tokens)
-        for batch in batches:
-            embeddings[batch] = self._encoder.encode([rows[row] for row in batch])
-        return pool_windows(embeddings, lengths, [len(text) for text in windows]), len(batches)
+
+def embed_windows(
+    encoder: TextEncoder, windows: Sequence[Sequence[Window]], max_batch_tokens: int
+) -> tuple[Embeddings, int]:
+    """Embeddings (n, d) of n texts from their windows, and how many forward passes they took."""
+    rows = [window for text in windows for window in text]
+    lengths = [len(row) for row in rows]
+    embeddings = np.empty((len(rows), encoder.dimension), dtype=np.float32)
+    batches = plan_batches(lengths, max_batch_tokens)
+    for batch in batches:
+        embeddings[batch] = encoder.encode([rows[row] for row in batch])
+    return pool_windows(embeddings, lengths, [len(text) for text in windows]), len(batches)
 
 
 def load_predictor(settings: Settings) -> Predictor:
