@@ -28,6 +28,7 @@ from coldframe.concurrency import Limits, Throttle
 from coldframe.errors import ColdframeError
 from local.environment import InvocationStatus, Outcome
 from local.events import (
+    Arrived,
     HttpRequest,
     HttpResponse,
     MalformedResponse,
@@ -161,7 +162,7 @@ class Emulator:
         body = await _read_body(receive)
         if body is None:
             return _TOO_LONG
-        event = event_from_request(_request(scope, body), str(uuid.uuid4()), time.time())
+        event = event_from_request(_request(scope, body), Arrived(str(uuid.uuid4()), time.time()))
         payload = msgspec.json.encode(event)
         if len(payload) > MAX_EVENT_BYTES:
             return _TOO_LONG
