@@ -24,9 +24,8 @@ import msgspec
 import uvicorn
 import uvloop
 
-from coldframe.concurrency import Limits, Throttle
+from coldframe.concurrency import Throttle
 from coldframe.errors import ColdframeError
-from local.environment import InvocationStatus, Outcome
 from local.events import (
     HttpRequest,
     HttpResponse,
@@ -35,8 +34,10 @@ from local.events import (
     gateway_problem,
     response_from_result,
 )
-from local.pool import Clock, EnvironmentPool
+from local.lambda_types import LIVE, Invoked
 from local.process import FunctionSettings, Log, function_environ
+from local.report import InvocationStatus
+from local.service import Clock, LambdaService
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -88,16 +89,24 @@ class EmulatorOptions:
     """What the emulator is told. Units end the names.
 
     port: 0 takes a free one; `Emulator.url` says which.
-    max_environments: the function's reserved concurrency; one more at a time is throttled.
+    max_environments: the function's reserved concurrency; one more at a time is throttled. None for
+    what the account has.
+    provisioned_concurrency: of the alias `live`, which requests invoke; 0 for none.
     environ: variables of the function, over the COLDFRAME_* ones of this process.
+    init_limit_s: an init phase that takes longer is run again inside the invocation.
     """
 
     host: str = "127.0.0.1"
     port: int = 3000
-    max_environments: int = 10
+    max_environments: int | None = 10
+    provisioned_concurrency: int = 0
+    account_concurrency: int = 1000
     keep_alive_s: float = 600.0
     timeout_s: float = 29.0
+    init_limit_s: float = 10.0
     memory_mb: int = 1769
+    architecture: str = "x86_64"
+    cpu_from_memory: bool = False
     handler: str = "functions.predict.app.handler"
     task_root: Path = _REPOSITORY_ROOT
     environ: Mapping[str, str] = field(default_factory=dict)
@@ -120,8 +129,13 @@ class Emulator:
 
     def __init__(self, options: EmulatorOptions, clock: Clock = time.monotonic) -> None:
         self._options = options
-        limits = Limits(keep_alive_s=options.keep_alive_s, reserved_concurrency=options.max_environments)
-        self.pool = EnvironmentPool(_function(options), limits, options.log, clock)
+        self.service = LambdaService(
+            options.log,
+            account_concurrency=options.account_concurrency,
+            keep_alive_s=options.keep_alive_s,
+            clock=clock,
+        )
+        self._function = _function(options)
         self._server = _Server(_server_config(self._app))
         self._serving: asyncio.Task[None] | None = None
         self._port = options.port
@@ -133,9 +147,15 @@ class Emulator:
         return f"http://{f'[{host}]' if ':' in host else host}:{self._port}"
 
     async def __aenter__(self) -> Emulator:
+        name, options = self._function.name, self._options
+        self.service.create_function(self._function)
+        if options.max_environments is not None:
+            self.service.put_function_concurrency(name, options.max_environments)
         listener = _listen(self._options.host, self._options.port)
         self._port = listener.getsockname()[1]
         self._serving = asyncio.create_task(self._server.serve(sockets=[listener]))
+        if options.provisioned_concurrency:
+            self.service.put_provisioned_concurrency(name, LIVE, options.provisioned_concurrency)
         return self
 
     async def __aexit__(
@@ -144,7 +164,7 @@ class Emulator:
         self._server.should_exit = True
         # First the environments, so that callers in flight get their answer and the
         # server has nothing left to wait for.
-        await self.pool.close()
+        await self.service.close()
         if self._serving is not None:
             await self._serving
 
@@ -165,11 +185,12 @@ class Emulator:
         payload = msgspec.json.encode(event)
         if len(payload) > MAX_EVENT_BYTES:
             return _TOO_LONG
-        return self._response(await self.pool.invoke(payload))
+        return self._response(await self.service.invoke(self._function.name, LIVE, payload))
 
-    def _response(self, outcome: Outcome | Throttle) -> HttpResponse:
-        if isinstance(outcome, Throttle):
-            return _throttled(outcome)
+    def _response(self, result: Invoked | Throttle) -> HttpResponse:
+        if isinstance(result, Throttle):
+            return _throttled(result)
+        outcome = result.outcome
         if outcome.status is InvocationStatus.TIMEOUT:
             return _TIMED_OUT
         if outcome.status is not InvocationStatus.SUCCESS:
@@ -205,6 +226,9 @@ def _function(options: EmulatorOptions) -> FunctionSettings:
         task_root=options.task_root.resolve(),
         memory_mb=options.memory_mb,
         timeout_s=options.timeout_s,
+        init_limit_s=options.init_limit_s,
+        architecture=options.architecture,
+        cpu_from_memory=options.cpu_from_memory,
         environ=function_environ(options.environ, os.environ),
     )
 
