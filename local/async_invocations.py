@@ -70,27 +70,27 @@ class AsyncInvocations:
             await asyncio.wait(self._tasks)
 
     async def _deliver(self, name: str, qualifier: str | None, event: bytes) -> None:
-        sent_s, pause_s = self._clock(), self._policy.throttle_pause_s
-        delays_s = list(self._policy.delays_s)
-        while True:
+        failure = ""
+        attempts = 0
+        for delay_s in (*self._policy.delays_s, None):
             try:
-                invoked = await self._invoke(name, qualifier, event)
+                failure = await self._attempt(name, qualifier, event)
             except LambdaException as exc:  # its function, version or alias is gone
-                self._log(f"An asynchronous event for {name} is discarded: {exc}")
-                return
-            if isinstance(invoked, Invoked):
-                if invoked.outcome.status is InvocationStatus.SUCCESS:
-                    return
-                if not delays_s:
-                    self._log(
-                        f"An asynchronous event for {name} is discarded after {len(self._policy.delays_s) + 1} "
-                        f"attempts. Error Type: {invoked.outcome.error_type}"
-                    )
-                    return
-                await self._sleep(delays_s.pop(0))
-            elif self._clock() - sent_s + pause_s > self._policy.maximum_age_s:
-                self._log(f"An asynchronous event for {name} is discarded: throttled for too long.")
-                return
-            else:
-                await self._sleep(pause_s)
-                pause_s = min(2 * pause_s, self._policy.longest_throttle_pause_s)
+                failure, delay_s = str(exc), None
+            attempts += 1
+            if not failure or delay_s is None:
+                break
+            await self._sleep(delay_s)
+        if failure:
+            self._log(f"An asynchronous event for {name} is discarded after {attempts} attempts: {failure}")
+
+    async def _attempt(self, name: str, qualifier: str | None, event: bytes) -> str:
+        """One invocation, as soon as there is an environment for it; why it failed, or ""."""
+        sent_s, pause_s = self._clock(), self._policy.throttle_pause_s
+        while isinstance(invoked := await self._invoke(name, qualifier, event), Throttle):
+            if self._clock() - sent_s + pause_s > self._policy.maximum_age_s:
+                return f"throttled for {self._policy.maximum_age_s:.0f} s"
+            await self._sleep(pause_s)
+            pause_s = min(2 * pause_s, self._policy.longest_throttle_pause_s)
+        succeeded = invoked.outcome.status is InvocationStatus.SUCCESS
+        return "" if succeeded else invoked.outcome.error_type or str(invoked.outcome.status)

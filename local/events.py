@@ -19,10 +19,10 @@ from urllib.parse import parse_qsl, unquote
 import msgspec
 
 from local.gateway_types import DEFAULT_ROUTE, DEFAULT_STAGE
+from local.process import ACCOUNT_ID
 
 Headers = list[tuple[bytes, bytes]]
 
-ACCOUNT_ID = "123456789012"
 API_ID = "local"
 
 # The gateway sets these itself, or they belong to one connection only.

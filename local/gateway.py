@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
 
 import msgspec
 
 from coldframe.concurrency import Throttle
 from local import cors, events, rest_events
-from local.environment import InvocationStatus
 from local.events import (
     Arrived,
     HttpRequest,
@@ -24,6 +23,7 @@ from local.events import (
 from local.gateway_types import Api, ApiKind, PayloadFormat, Throttling
 from local.lambda_types import Invoked
 from local.process import Log
+from local.report import InvocationStatus
 from local.routes import Match, Router
 
 Clock = Callable[[], float]
@@ -76,8 +76,23 @@ class TokenBucket:
         return True
 
 
+class Gateways:
+    """Every API of a template: the host name says which one; the first one has all other names."""
+
+    def __init__(self, apis: Sequence[Api], invoke: Invoke, log: Log, clock: Clock = time.monotonic) -> None:
+        gateways = [Gateway(api, invoke, log, clock) for api in apis]
+        self._by_host = {api.name.lower(): gateway for api, gateway in zip(apis, gateways, strict=True)}
+        self._default = gateways[0] if gateways else Gateway(_NO_API, invoke, log, clock)
+
+    def of(self, host: str) -> Gateway:
+        """The API at `restapi.localhost:3000`, or at `restapi.execute-api…`."""
+        return self._by_host.get(host.partition(".")[0].lower(), self._default)
+
+
 class Gateway:
     """One API. clock: seconds, for throttling; a test may turn it forward."""
+
+    max_body_bytes = MAX_BODY_BYTES
 
     def __init__(self, api: Api, invoke: Invoke, log: Log, clock: Clock = time.monotonic) -> None:
         self._api = api
@@ -200,6 +215,8 @@ def _throttled(throttle: Throttle) -> HttpResponse:
     )
 
 
+# Where the template has no API: nothing is found.
+_NO_API = Api("none", ApiKind.HTTP, ())
 _NO_ROUTE = {
     ApiKind.HTTP: gateway_answer(HTTPStatus.NOT_FOUND, "Not Found"),
     ApiKind.REST: gateway_answer(

@@ -18,18 +18,17 @@ from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
-from coldframe.concurrency import Throttle
+from coldframe.concurrency import LATEST, Throttle
 from local.async_invocations import AsyncInvocations
-from local.events import ACCOUNT_ID, HttpRequest, HttpResponse
+from local.events import HttpRequest, HttpResponse
 from local.lambda_types import (
-    LATEST,
     InvalidParameterValueException,
     Invoked,
     LambdaException,
     ProvisionedConcurrencyConfig,
     ResourceNotFoundException,
 )
-from local.process import FunctionSettings
+from local.process import ACCOUNT_ID, FunctionSettings
 from local.report import InvocationStatus
 from local.service import LambdaService
 
@@ -103,6 +102,8 @@ def is_lambda_api(path: str) -> bool:
 
 class LambdaApi:
     """Answers calls. images: names of the functions that are deployed as an image."""
+
+    max_body_bytes = MAX_EVENT_BYTES
 
     def __init__(
         self, service: LambdaService, asynchronous: AsyncInvocations, images: Collection[str] = ()
@@ -398,7 +399,9 @@ def _check_json(event: bytes) -> None:
 
 
 def _too_large(limit: int) -> RequestTooLargeException:
-    return RequestTooLargeException(f"Request must be smaller than {limit} bytes for the InvokeFunction operation")
+    return RequestTooLargeException(
+        f"Request must be smaller than {limit} bytes for the InvokeFunction operation"
+    )
 
 
 def _invoked(invoked: Invoked, *, tail: bool) -> HttpResponse:
@@ -430,9 +433,7 @@ def _provisioned(config: ProvisionedConcurrencyConfig) -> dict[str, Any]:
 def _error(error: LambdaException) -> HttpResponse:
     name = "Message" if isinstance(error, _CAPITALISED) else "message"
     body = {"Type": "User", name: str(error)}
-    return _response(
-        error.status, msgspec.json.encode(body), {"x-amzn-errortype": type(error).__name__}
-    )
+    return _response(error.status, msgspec.json.encode(body), {"x-amzn-errortype": type(error).__name__})
 
 
 def _answer(status: HTTPStatus, body: Any = None) -> HttpResponse:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from http import HTTPStatus
 
+from coldframe.concurrency import LATEST as LATEST
 from coldframe.concurrency import EnvironmentState
 from coldframe.errors import ColdframeError
-from local.environment import Outcome
+from local.report import Outcome
 
-LATEST = "$LATEST"
 LIVE = "live"  # the alias that every function has, as `AutoPublishAlias: live` makes it
 
 
@@ -86,7 +86,9 @@ class Invoked:
     """The end of an admitted invocation.
 
     log_tail: the last 4 KB of its log lines, START to REPORT, UTF-8.
-    init_ms: of the init phase that it waited for; None on a warm start, and in a provisioned environment.
+    init_ms: of the init phase that it waited for; None on a warm start, in a provisioned environment,
+    and when the init phase was run again inside the invocation: then it is part of the duration.
+    cold: it waited for an environment of its own.
     spillover: served on demand, because all provisioned environments were busy.
     """
 
@@ -98,6 +100,7 @@ class Invoked:
     billed_ms: int
     init_ms: float | None
     max_memory_mb: int
+    cold: bool
     provisioned: bool
     spillover: bool
 
@@ -145,6 +148,7 @@ class FunctionView:
     reserved_concurrency: int | None
     provisioned: tuple[ProvisionedConcurrencyConfig, ...]
     concurrent_executions: int
+    most_concurrent_executions: int
     arrivals: int
     invocations: int
     errors: int

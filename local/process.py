@@ -17,19 +17,28 @@ from pathlib import Path
 
 Log = Callable[[str], None]
 
+ACCOUNT_ID = "123456789012"
+
 # Without these an interpreter may not find its programs, native libraries or a writable folder.
 _PASSED_THROUGH = ("PATH", "LD_LIBRARY_PATH", "TMPDIR")
 _PROJECT_PREFIX = "COLDFRAME_"
 _PIPE_BYTES = 65536  # as much as a pipe holds
 _PROBE_TIMEOUT_S = 10
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_MB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionSettings:
-    """The function as the Lambda service knows it.
+    """A version of a function as the Lambda service knows it.
 
     task_root: what is /var/task on Lambda; `python` folders of the layers beside it are /opt/python.
     environ: the function's own variables.
+    architecture: "x86_64" or "arm64", for its price.
+    cpu_from_memory: the CPU is in proportion to memory during an invocation.
+    init_limit_s: an on-demand init phase is stopped after this, and run again inside the invocation.
+    provisioned_init_limit_s: the same for provisioned environments, unless the timeout is longer.
+    Source: https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html, read 2026-11.
     """
 
     handler: str
@@ -39,6 +48,10 @@ class FunctionSettings:
     environ: Mapping[str, str] = field(default_factory=dict)
     name: str = "coldframe-predict"
     version: str = "$LATEST"
+    architecture: str = "x86_64"
+    cpu_from_memory: bool = False
+    init_limit_s: float = 10.0
+    provisioned_init_limit_s: float = 130.0
 
     @property
     def region(self) -> str:
@@ -56,20 +69,21 @@ def function_environ(own: Mapping[str, str], inherited: Mapping[str, str]) -> di
     return passed | dict(own)
 
 
-def runtime_environ(function: FunctionSettings, runtime_api: str, log_stream: str) -> dict[str, str]:
-    """All variables of an environment's process; Lambda's reserved ones win over the function's.
+def runtime_environ(function: FunctionSettings, log_stream: str, initialization_type: str) -> dict[str, str]:
+    """Variables of an environment's process; Lambda's reserved ones win over the function's.
 
+    AWS_LAMBDA_RUNTIME_API is not among them: each process has its own.
+    initialization_type: "on-demand" or "provisioned-concurrency".
     Source: https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html, read 2026-11.
     """
     layers = sorted(str(folder) for folder in function.task_root.glob("layers/*/python"))
     defaults = {"LANG": "C.UTF-8", "PYTHONPATH": os.pathsep.join(layers)}
     reserved = {
-        "AWS_LAMBDA_RUNTIME_API": runtime_api,
         "_HANDLER": function.handler,
         "AWS_LAMBDA_FUNCTION_NAME": function.name,
         "AWS_LAMBDA_FUNCTION_VERSION": function.version,
         "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(function.memory_mb),
-        "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
+        "AWS_LAMBDA_INITIALIZATION_TYPE": initialization_type,
         "AWS_LAMBDA_LOG_GROUP_NAME": f"/aws/lambda/{function.name}",
         "AWS_LAMBDA_LOG_STREAM_NAME": log_stream,
         "AWS_EXECUTION_ENV": f"AWS_Lambda_python{sys.version_info.major}.{sys.version_info.minor}",
@@ -121,12 +135,21 @@ def peak_memory_mb(pid: int) -> int | None:
     try:
         content = Path(f"/proc/{pid}/status").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
-        return None if Path("/proc/self").exists() else _resident_memory_mb(pid)
+        return None if Path("/proc/self").exists() else _ps_memory_mb(pid)
     _, found, rest = content.partition(b"VmHWM:")
     return _whole_mb(rest.split(None, 1)[0]) if found else None
 
 
-def _resident_memory_mb(pid: int) -> int | None:
+def resident_memory_mb(pid: int) -> int | None:
+    """The memory that a process holds now, in whole MB; None once it is gone, or without /proc."""
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_bytes().split()[1])
+    except (OSError, IndexError):
+        return None
+    return -(-pages * _PAGE_BYTES // _MB)
+
+
+def _ps_memory_mb(pid: int) -> int | None:
     """Where there is no /proc (macOS): what the process holds now, a lower bound of its peak."""
     answer = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, check=False)
     return _whole_mb(answer.stdout.strip()) if answer.stdout.strip() else None

@@ -18,7 +18,6 @@ from urllib.parse import parse_qsl, unquote
 import msgspec
 
 from local.events import (
-    ACCOUNT_ID,
     NOT_FORWARDED,
     Arrived,
     Headers,
@@ -33,6 +32,7 @@ from local.events import (
     response_status,
 )
 from local.gateway_types import DEFAULT_STAGE, ApiKind
+from local.process import ACCOUNT_ID
 
 # More than these in a result, and a REST API calls it malformed.
 _MEMBERS = frozenset({"statusCode", "headers", "multiValueHeaders", "body", "isBase64Encoded"})

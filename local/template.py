@@ -18,10 +18,9 @@ from typing import Any
 import yaml
 from dockerfile_parse import DockerfileParser
 
-from local.events import ACCOUNT_ID
 from local.gateway_types import Api
 from local.intrinsics import Intrinsics, TemplateError
-from local.process import FunctionSettings
+from local.process import ACCOUNT_ID, FunctionSettings
 from local.template_apis import ApiSource, read_apis
 
 STACK_NAME = "coldframe"
@@ -48,10 +47,11 @@ class Function:
 
     settings: FunctionSettings
     logical_id: str
-    alias: str | None
-    provisioned_concurrency: int
-    reserved_concurrency: int | None
-    other_events: tuple[str, ...]
+    alias: str | None = None
+    provisioned_concurrency: int = 0
+    reserved_concurrency: int | None = None
+    other_events: tuple[str, ...] = ()
+    is_image: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +74,10 @@ class Bucket:
 class Template:
     """What is to be run."""
 
-    path: Path
     functions: tuple[Function, ...]
-    apis: tuple[Api, ...]
-    tables: tuple[Table, ...]
-    buckets: tuple[Bucket, ...]
+    apis: tuple[Api, ...] = ()
+    tables: tuple[Table, ...] = ()
+    buckets: tuple[Bucket, ...] = ()
 
 
 def load_template(
@@ -159,7 +158,7 @@ class _Reader:
             )
         tables = tuple(self._table(*item) for item in self._of_types(TABLE, SIMPLE_TABLE))
         buckets = tuple(Bucket(self._name(name)) for name, _ in self._of_types(BUCKET))
-        return Template(self._path, functions, read_apis(self._api_source()), tables, buckets)
+        return Template(functions, read_apis(self._api_source()), tables, buckets)
 
     def _api_source(self) -> ApiSource:
         functions = dict(self._of_types(FUNCTION))
@@ -275,12 +274,14 @@ class _Reader:
                 timeout_s=float(self._number(name, properties, "Timeout", _DEFAULT_TIMEOUT_S)),
                 environ={**code.environ, **environ, "AWS_REGION": self._region},
                 name=self._name(name),
+                architecture=self._architecture(name, properties),
             ),
             logical_id=name,
             alias=self._alias(name, properties),
             provisioned_concurrency=self._provisioned(name, properties),
             reserved_concurrency=self._number(name, properties, "ReservedConcurrentExecutions", None),
             other_events=self._other_events(properties),
+            is_image=self._is_image(name, properties),
         )
 
     def _number(self, name: str, properties: Mapping[str, Any], key: str, default: Any) -> Any:
@@ -291,6 +292,10 @@ class _Reader:
             return int(value)
         except (TypeError, ValueError) as exc:
             raise TemplateError(f"{name}.{key} is {value!r}, expected a whole number.") from exc
+
+    def _architecture(self, name: str, properties: Mapping[str, Any]) -> str:
+        architectures = self._resolve(properties.get("Architectures"), f"{name}.Architectures")
+        return str(architectures[0]) if architectures else "x86_64"
 
     def _alias(self, name: str, properties: Mapping[str, Any]) -> str | None:
         alias = self._resolve(properties.get("AutoPublishAlias"), f"{name}.AutoPublishAlias")

@@ -172,7 +172,7 @@ async def test_environment_killed_while_idle_costs_nothing(lines: LogLines) -> N
     async with Emulator(options(lines)) as emulator, client_of(emulator.url) as client:
         killed = (await client.get("/echo")).json()["pid"]
         os.kill(killed, signal.SIGKILL)
-        await until(lambda: not emulator.pool.environments)
+        await until(lambda: not emulator.service.snapshot().environments)
         following = await client.get("/echo")
     assert following.status_code == 200
     assert following.json()["start"] == "cold"
@@ -211,14 +211,19 @@ async def test_function_that_raises_answers_502_and_stays_warm(lines: LogLines) 
 async def test_init_error_answers_502_and_is_logged(
     lines: LogLines, tmp_path: Path, source: str, error_type: str
 ) -> None:
-    """A module that does not load is a failed init phase, named in the log, again on each request."""
+    """A module that does not load fails its init phase, and again inside each invocation."""
     (tmp_path / "broken.py").write_text(source)
     async with serving(lines, handler="broken.handler", task_root=tmp_path) as client:
         responses = [await client.get("/") for _ in range(2)]
     assert [response.status_code for response in responses] == [502, 502]
-    failures = [line for line in lines if line.startswith("INIT_REPORT ")]
-    assert len(failures) == 2
-    assert all(line.endswith(f"\tStatus: error\tError Type: {error_type}") for line in failures)
+    told = [line for line in lines if re.match(r"(INIT_REPORT|START|END|REPORT) ", line)]
+    status = f"\tStatus: error\tError Type: {error_type}"
+    for first, again, start, end, report in (told[:5], told[5:]):
+        assert re.fullmatch(r"INIT_REPORT Init Duration: [\d.]+ ms\tPhase: init" + status, first)
+        assert re.fullmatch(r"INIT_REPORT Init Duration: [\d.]+ ms\tPhase: invoke" + status, again)
+        assert (start[:5], end[:3]) == ("START", "END")
+        assert report.endswith(status)
+        assert "Init Duration" not in report
 
 
 async def test_missing_task_root_is_named(lines: LogLines, tmp_path: Path) -> None:
@@ -319,7 +324,7 @@ async def test_environment_has_the_variables_of_lambda(
     expected = {
         "_HANDLER": "handlers.route",
         "AWS_LAMBDA_FUNCTION_NAME": "coldframe-predict",
-        "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",
+        "AWS_LAMBDA_FUNCTION_VERSION": "1",
         "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "512",
         "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
         "AWS_LAMBDA_LOG_GROUP_NAME": "/aws/lambda/coldframe-predict",
@@ -333,9 +338,9 @@ async def test_environment_has_the_variables_of_lambda(
     assert expected.items() <= environ.items()
     assert environ["AWS_LAMBDA_RUNTIME_API"].startswith("127.0.0.1:")
     assert environ["AWS_EXECUTION_ENV"].startswith("AWS_Lambda_python3.")
-    assert re.fullmatch(r"\d{4}/\d\d/\d\d/\[\$LATEST\][0-9a-f]{32}", environ["AWS_LAMBDA_LOG_STREAM_NAME"])
+    assert re.fullmatch(r"\d{4}/\d\d/\d\d/\[1\][0-9a-f]{32}", environ["AWS_LAMBDA_LOG_STREAM_NAME"])
     assert environ.keys().isdisjoint({"AWS_SECRET_ACCESS_KEY", "DEVELOPERS_OWN", "HOME"})
-    assert answer["arn"] == "arn:aws:lambda:us-east-1:123456789012:function:coldframe-predict"
+    assert answer["arn"] == "arn:aws:lambda:us-east-1:123456789012:function:coldframe-predict:live"
     assert 0 < answer["remaining_ms"] <= 29_000
 
 
@@ -353,7 +358,7 @@ async def test_log_has_start_end_and_report_lines(lines: LogLines) -> None:
     )
     assert re.fullmatch(common + r"\tInit Duration: [\d.]+ ms", cold)
     assert re.fullmatch(common, warm)
-    assert re.fullmatch(rf"START RequestId: {request_id} Version: \$LATEST", lines[0])
+    assert re.fullmatch(rf"START RequestId: {request_id} Version: 1", lines[0])
 
 
 async def test_init_is_billed_with_the_cold_invocation(lines: LogLines) -> None:

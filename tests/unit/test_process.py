@@ -25,10 +25,9 @@ def test_own_variables_win_over_the_shell() -> None:
 
 def test_reserved_variables_win_over_the_functions_own(tmp_path: Path) -> None:
     """Lambda's reserved variables cannot be changed, except for the region to be in."""
-    own = settings(tmp_path, _HANDLER="other", AWS_LAMBDA_RUNTIME_API="other", AWS_REGION="eu-central-1")
-    environ = runtime_environ(own, "127.0.0.1:9001", "stream")
+    own = settings(tmp_path, _HANDLER="other", AWS_REGION="eu-central-1")
+    environ = runtime_environ(own, "stream", "on-demand")
     assert environ["_HANDLER"] == "app.handler"
-    assert environ["AWS_LAMBDA_RUNTIME_API"] == "127.0.0.1:9001"
     assert environ["AWS_REGION"] == environ["AWS_DEFAULT_REGION"] == "eu-central-1"
 
 
@@ -37,7 +36,7 @@ def test_layers_are_on_the_path(tmp_path: Path) -> None:
     for layer in ("b", "a"):
         (tmp_path / "layers" / layer / "python").mkdir(parents=True)
     (tmp_path / "layers" / "model").mkdir()
-    environ = runtime_environ(settings(tmp_path), "127.0.0.1:9001", "stream")
+    environ = runtime_environ(settings(tmp_path), "stream", "on-demand")
     folders = [str(tmp_path / "layers" / layer / "python") for layer in ("a", "b")]
     assert environ["PYTHONPATH"] == os.pathsep.join(folders)
 
