@@ -124,9 +124,9 @@ class Emulator:
             keep_alive_s=options.keep_alive_s,
             clock=clock,
         )
-        self._asynchronous = AsyncInvocations(self.service.invoke, options.log)
+        self.asynchronous = AsyncInvocations(self.service.invoke, options.log)
         images = [function.settings.name for function in self._template.functions if function.is_image]
-        self._lambda_api = LambdaApi(self.service, self._asynchronous, images)
+        self._lambda_api = LambdaApi(self.service, self.asynchronous, images)
         self._gateways = Gateways(self._template.apis, self.service.invoke, options.log, clock)
         self._server = _Server(_server_config(self._app))
         self._serving: asyncio.Task[None] | None = None
@@ -172,7 +172,7 @@ class Emulator:
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._server.should_exit = True
-        await self._asynchronous.close()
+        await self.asynchronous.close()
         # First the environments, so that callers in flight get their answer and the
         # server has nothing left to wait for.
         await self.service.close()
