@@ -1,6 +1,6 @@
-"""The HTTP front door of the emulator: request -> event -> environment -> response.
+"""The emulator: one port, behind it the APIs and functions of a template, and the Lambda API.
 
-It stands where API Gateway's HTTP API and the Lambda service stand in the cloud.
+It stands where API Gateway and the Lambda service stand in the cloud.
 """
 
 from __future__ import annotations
@@ -12,59 +12,30 @@ import os
 import signal
 import socket
 import time
-import uuid
 from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
-from dataclasses import dataclass, field
-from http import HTTPStatus
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
-import msgspec
 import uvicorn
 import uvloop
 
-from coldframe.concurrency import Throttle
 from coldframe.errors import ColdframeError
-from local.events import (
-    HttpRequest,
-    HttpResponse,
-    MalformedResponse,
-    event_from_request,
-    gateway_problem,
-    response_from_result,
-)
-from local.lambda_types import LIVE, Invoked
+from local.async_invocations import AsyncInvocations
+from local.events import HttpRequest, HttpResponse
+from local.gateway import Gateways
+from local.gateway_types import ANY, DEFAULT_ROUTE, Api, ApiKind, PayloadFormat, Route
+from local.lambda_api import LambdaApi, is_lambda_api
+from local.lambda_types import LIVE
 from local.process import FunctionSettings, Log, function_environ
-from local.report import InvocationStatus
 from local.service import Clock, LambdaService
+from local.template import Function, Template
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-
-# Lambda's synchronous payload, which is the event and not the body alone.
-# Source: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html, read 2026-11.
-MAX_EVENT_BYTES = 6 * 1024 * 1024
-
-# A function's failure. API Gateway's HTTP API says 500 here; 502 tells it from a 500
-# that the function itself answered.
-_FAILED = gateway_problem(
-    HTTPStatus.BAD_GATEWAY,
-    {"message": "Internal Server Error"},
-    "The function failed or its environment died. The log of `coldframe up` says why.",
-)
-_TIMED_OUT = gateway_problem(
-    HTTPStatus.SERVICE_UNAVAILABLE,
-    {"message": "Service Unavailable"},
-    "The function took longer than its timeout. Send fewer texts at once, or raise --timeout-s.",
-)
-_TOO_LONG = gateway_problem(
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    {"message": "Request Too Long"},
-    f"The event with this body is over Lambda's {MAX_EVENT_BYTES} bytes. Send it in parts.",
-)
 
 _REPOSITORY_ROOT = Path(__file__).resolve().parent.parent
 _LAST_PORT = 65535
@@ -84,20 +55,37 @@ class CannotListen(ColdframeError):
     """The emulator's address cannot be listened on; the text says what to do."""
 
 
+class Door(Protocol):
+    """What answers the requests of some paths."""
+
+    @property
+    def max_body_bytes(self) -> int:
+        """More is not read."""
+
+    def too_large(self) -> HttpResponse:
+        """The answer to a larger body."""
+
+    async def respond(self, request: HttpRequest) -> HttpResponse:
+        """The answer to a request."""
+
+
 @dataclass(frozen=True)
 class EmulatorOptions:
     """What the emulator is told. Units end the names.
 
     port: 0 takes a free one; `Emulator.url` says which.
-    max_environments: the function's reserved concurrency; one more at a time is throttled. None for
-    what the account has.
-    provisioned_concurrency: of the alias `live`, which requests invoke; 0 for none.
-    environ: variables of the function, over the COLDFRAME_* ones of this process.
+    template: what to run. None: one function behind an HTTP API, which the fields from `timeout_s` to
+    `task_root` describe.
+    max_environments: the reserved concurrency of functions that have none in the template; one more
+    at a time is throttled. None for what the account has.
+    provisioned_concurrency: of that one function's alias `live`; 0 for none.
+    environ: variables of every function, over the template's and the COLDFRAME_* ones of this process.
     init_limit_s: an init phase that takes longer is run again inside the invocation.
     """
 
     host: str = "127.0.0.1"
     port: int = 3000
+    template: Template | None = None
     max_environments: int | None = 10
     provisioned_concurrency: int = 0
     account_concurrency: int = 1000
@@ -129,13 +117,17 @@ class Emulator:
 
     def __init__(self, options: EmulatorOptions, clock: Clock = time.monotonic) -> None:
         self._options = options
+        self._template = options.template or _one_function(options)
         self.service = LambdaService(
             options.log,
             account_concurrency=options.account_concurrency,
             keep_alive_s=options.keep_alive_s,
             clock=clock,
         )
-        self._function = _function(options)
+        self._asynchronous = AsyncInvocations(self.service.invoke, options.log)
+        images = [function.settings.name for function in self._template.functions if function.is_image]
+        self._lambda_api = LambdaApi(self.service, self._asynchronous, images)
+        self._gateways = Gateways(self._template.apis, self.service.invoke, options.log, clock)
         self._server = _Server(_server_config(self._app))
         self._serving: asyncio.Task[None] | None = None
         self._port = options.port
@@ -147,21 +139,40 @@ class Emulator:
         return f"http://{f'[{host}]' if ':' in host else host}:{self._port}"
 
     async def __aenter__(self) -> Emulator:
-        name, options = self._function.name, self._options
-        self.service.create_function(self._function)
-        if options.max_environments is not None:
-            self.service.put_function_concurrency(name, options.max_environments)
+        for function in self._template.functions:
+            self._create(function)
         listener = _listen(self._options.host, self._options.port)
         self._port = listener.getsockname()[1]
         self._serving = asyncio.create_task(self._server.serve(sockets=[listener]))
-        if options.provisioned_concurrency:
-            self.service.put_provisioned_concurrency(name, LIVE, options.provisioned_concurrency)
+        for function in self._template.functions:
+            if function.provisioned_concurrency:
+                self.service.put_provisioned_concurrency(
+                    function.settings.name, function.alias or LIVE, function.provisioned_concurrency
+                )
         return self
+
+    def _create(self, function: Function) -> None:
+        settings = function.settings
+        # A developer's COLDFRAME_* variables win over the template's, and what `up` was told over both.
+        environ = {
+            **settings.environ,
+            **function_environ({}, os.environ),
+            **self._options.environ,
+        }
+        self.service.create_function(replace(settings, environ=environ))
+        if function.alias not in (None, LIVE):
+            self.service.put_alias(settings.name, str(function.alias), "1")
+        reserved = function.reserved_concurrency
+        if reserved is None:
+            reserved = self._options.max_environments
+        if reserved is not None:
+            self.service.put_function_concurrency(settings.name, reserved)
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._server.should_exit = True
+        await self._asynchronous.close()
         # First the environments, so that callers in flight get their answer and the
         # server has nothing left to wait for.
         await self.service.close()
@@ -178,28 +189,13 @@ class Emulator:
         await send({"type": "http.response.body", "body": response.body})
 
     async def _respond(self, scope: Scope, receive: Receive) -> HttpResponse:
-        body = await _read_body(receive)
+        """Each door has its own paths; what is nobody else's is the APIs'."""
+        path = scope["raw_path"].decode("latin-1")
+        door: Door = self._lambda_api if is_lambda_api(path) else self._gateways.of(_host(scope))
+        body = await _read_body(receive, door.max_body_bytes)
         if body is None:
-            return _TOO_LONG
-        event = event_from_request(_request(scope, body), str(uuid.uuid4()), time.time())
-        payload = msgspec.json.encode(event)
-        if len(payload) > MAX_EVENT_BYTES:
-            return _TOO_LONG
-        return self._response(await self.service.invoke(self._function.name, LIVE, payload))
-
-    def _response(self, result: Invoked | Throttle) -> HttpResponse:
-        if isinstance(result, Throttle):
-            return _throttled(result)
-        outcome = result.outcome
-        if outcome.status is InvocationStatus.TIMEOUT:
-            return _TIMED_OUT
-        if outcome.status is not InvocationStatus.SUCCESS:
-            return _FAILED
-        try:
-            return response_from_result(outcome.payload)
-        except MalformedResponse as exc:
-            self._options.log(f"Malformed Lambda proxy response: {exc}. Return a payload 2.0 response.")
-            return _FAILED
+            return door.too_large()
+        return await door.respond(_request(scope, body))
 
 
 class _Server(uvicorn.Server):
@@ -220,8 +216,9 @@ async def _serve_until_signal(options: EmulatorOptions) -> None:
         await stopped.wait()
 
 
-def _function(options: EmulatorOptions) -> FunctionSettings:
-    return FunctionSettings(
+def _one_function(options: EmulatorOptions) -> Template:
+    """The template of one function that answers every path of one HTTP API."""
+    settings = FunctionSettings(
         handler=options.handler,
         task_root=options.task_root.resolve(),
         memory_mb=options.memory_mb,
@@ -229,8 +226,15 @@ def _function(options: EmulatorOptions) -> FunctionSettings:
         init_limit_s=options.init_limit_s,
         architecture=options.architecture,
         cpu_from_memory=options.cpu_from_memory,
-        environ=function_environ(options.environ, os.environ),
     )
+    route = Route(ANY, DEFAULT_ROUTE, settings.name, LIVE, PayloadFormat.V2, timeout_s=30.0)
+    function = Function(
+        settings,
+        logical_id=settings.name,
+        alias=LIVE,
+        provisioned_concurrency=options.provisioned_concurrency,
+    )
+    return Template(functions=(function,), apis=(Api("local", ApiKind.HTTP, (route,)),))
 
 
 def _server_config(app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> uvicorn.Config:
@@ -277,8 +281,8 @@ def _cannot_listen(host: str, port: int, error: OSError) -> str:
     )
 
 
-async def _read_body(receive: Receive) -> bytes | None:
-    """The whole body, or None as soon as it cannot fit into an event.
+async def _read_body(receive: Receive, max_bytes: int) -> bytes | None:
+    """The whole body, or None as soon as it is too large.
 
     Raises ClientLeft rather than let half a body pass for a whole one.
     """
@@ -290,11 +294,15 @@ async def _read_body(receive: Receive) -> bytes | None:
             raise ClientLeft
         chunk = message.get("body", b"")
         size += len(chunk)
-        if size > MAX_EVENT_BYTES:
+        if size > max_bytes:
             return None
         chunks.append(chunk)
         if not message.get("more_body", False):
             return b"".join(chunks)
+
+
+def _host(scope: Scope) -> str:
+    return next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")
 
 
 def _request(scope: Scope, body: bytes) -> HttpRequest:
@@ -306,14 +314,4 @@ def _request(scope: Scope, body: bytes) -> HttpRequest:
         body=body,
         source_ip=scope["client"][0] if scope.get("client") else "",
         protocol=f"HTTP/{scope['http_version']}",
-    )
-
-
-def _throttled(throttle: Throttle) -> HttpResponse:
-    """Lambda's own answer, from its admission; API Gateway would turn it into a 503."""
-    return gateway_problem(
-        HTTPStatus.TOO_MANY_REQUESTS,
-        {"Reason": throttle.reason, "Type": "User", "message": "Rate Exceeded."},
-        "All environments are busy. Try again, or raise --max-environments.",
-        (b"x-amzn-errortype", b"TooManyRequestsException"),
     )
