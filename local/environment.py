@@ -28,7 +28,7 @@ from collections.abc import Callable
 import msgspec
 
 from coldframe.concurrency import EnvironmentState
-from local.process import FunctionSettings, Log, exit_reason, resident_memory_mb, runtime_environ
+from local.process import FunctionSettings, Log, exit_reason, runtime_environ
 from local.report import InvocationStatus, LogTail, Outcome, Report, init_report, timestamp
 from local.runtime_api import Invocation
 from local.runtime_process import RuntimeProcess
@@ -134,14 +134,6 @@ class ExecutionEnvironment:
         for process in self._reaping:
             await process.wait()
 
-    def measure_memory_mb(self) -> int:
-        """The most memory that it has held; never more than its limit, as on Lambda."""
-        if self._process is not None:
-            self.max_memory_mb = max(self.max_memory_mb, self._process.measure_memory_mb())
-        if self._killed_for_memory:
-            return self.function.memory_mb
-        return min(self.max_memory_mb, self.function.memory_mb)
-
     # What the process says (ProcessListener).
 
     def polled(self) -> None:
@@ -152,7 +144,7 @@ class ExecutionEnvironment:
             return
         elif not running.begun:
             self._begin(running, self._process)
-        elif self._process.measure_memory_mb() > self.function.memory_mb:
+        elif self._over_memory(self._process):
             self._kill_for_memory()  # as Lambda would have, before it answered
         else:
             # A client that asks for more without an answer has lost the invocation.
@@ -204,7 +196,7 @@ class ExecutionEnvironment:
             return
         self.init_ms = (time.perf_counter() - process.started_s) * 1000
         # Measured in any case: a process that crashes later cannot be measured any more.
-        if process.measure_memory_mb() > self.function.memory_mb:
+        if self._over_memory(process):
             self._kill_for_memory()
             return
         if self.provisioned:
@@ -224,7 +216,7 @@ class ExecutionEnvironment:
         if process is None:
             return
         self._drain()
-        self.measure_memory_mb()
+        self._over_memory(process)
         init_ms = (time.perf_counter() - process.started_s) * 1000
         phase = "init" if running is None else "invoke"
         error_type = outcome.error_type if status == "error" else ""
@@ -289,6 +281,8 @@ class ExecutionEnvironment:
         """To STOPPED, from any state. An answer that the function gave already stays its answer."""
         if self._state is EnvironmentState.STOPPED:
             return
+        if self._process is not None:
+            self._over_memory(self._process)
         if self._running is not None:
             self._finish(self._running, self._running.outcome or outcome, EnvironmentState.STOPPED)
         self._state = EnvironmentState.STOPPED
@@ -319,7 +313,7 @@ class ExecutionEnvironment:
             duration_ms=(time.perf_counter() - running.started_s) * 1000,
             init_ms=self.init_ms if self._report_init else None,
             memory_size_mb=self.function.memory_mb,
-            max_memory_mb=self.measure_memory_mb(),
+            max_memory_mb=self.max_memory_mb,
             log_tail=running.tail,
         )
 
@@ -331,15 +325,20 @@ class ExecutionEnvironment:
         self._memory_timer = asyncio.get_running_loop().call_later(_MEMORY_CHECK_S, self._check_memory)
 
     def _check_memory(self) -> None:
-        pid = self.pid
-        held_mb = resident_memory_mb(pid) if pid is not None else None
-        if held_mb is not None and held_mb > self.function.memory_mb:
+        if self._process is not None and self._process.resident_memory_mb() > self.function.memory_mb:
             self._kill_for_memory()
         else:
             self._watch_memory()
 
+    def _over_memory(self, process: RuntimeProcess) -> bool:
+        """Whether a process has ever held more than its limit; notes its peak, up to the limit."""
+        peak_mb, limit_mb = process.measure_memory_mb(), self.function.memory_mb
+        self.max_memory_mb = max(self.max_memory_mb, min(peak_mb, limit_mb))
+        return peak_mb > limit_mb
+
     def _kill_for_memory(self) -> None:
         self._killed_for_memory = True
+        self.max_memory_mb = self.function.memory_mb
         if self._running is not None:
             self._running.outcome = None
         if self._process is not None:

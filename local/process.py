@@ -130,27 +130,54 @@ def exit_reason(returncode: int) -> str:
     return f"signal: {signal.strsignal(-returncode) or -returncode}".lower()
 
 
-def peak_memory_mb(pid: int) -> int | None:
-    """The most memory that a process has held so far, in whole MB; None once it is gone."""
-    try:
-        content = Path(f"/proc/{pid}/status").read_bytes()
-    except (FileNotFoundError, ProcessLookupError):
-        return None if Path("/proc/self").exists() else _ps_memory_mb(pid)
-    _, found, rest = content.partition(b"VmHWM:")
-    return _whole_mb(rest.split(None, 1)[0]) if found else None
+class MemoryMeter:
+    """The memory of one process, read from files that stay open: it is asked on every request."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._status = _open_proc(pid, "status")
+        self._statm = _open_proc(pid, "statm")
+
+    def peak_mb(self) -> int | None:
+        """The most that the process has held so far, in whole MB; None once it is gone."""
+        if self._status is None:
+            return _ps_memory_mb(self._pid)
+        _, found, rest = _read_proc(self._status).partition(b"VmHWM:")
+        return _whole_mb(rest.split(None, 1)[0]) if found else None
+
+    def resident_mb(self) -> int | None:
+        """What it holds now, in whole MB; None once it is gone, or without /proc."""
+        if self._statm is None:
+            return None
+        fields = _read_proc(self._statm).split()
+        return -(-int(fields[1]) * _PAGE_BYTES // _MB) if fields else None
+
+    def close(self) -> None:
+        """Frees the files."""
+        for file in (self._status, self._statm):
+            if file is not None:
+                os.close(file)
+        self._status = self._statm = None
 
 
-def resident_memory_mb(pid: int) -> int | None:
-    """The memory that a process holds now, in whole MB; None once it is gone, or without /proc."""
+def _open_proc(pid: int, name: str) -> int | None:
     try:
-        pages = int(Path(f"/proc/{pid}/statm").read_bytes().split()[1])
-    except (OSError, IndexError):
+        return os.open(f"/proc/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
         return None
-    return -(-pages * _PAGE_BYTES // _MB)
+
+
+def _read_proc(file: int) -> bytes:
+    try:
+        return os.pread(file, 4096, 0)
+    except ProcessLookupError:
+        return b""
 
 
 def _ps_memory_mb(pid: int) -> int | None:
     """Where there is no /proc (macOS): what the process holds now, a lower bound of its peak."""
+    if Path("/proc/self").exists():
+        return None
     answer = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, check=False)
     return _whole_mb(answer.stdout.strip()) if answer.stdout.strip() else None
 

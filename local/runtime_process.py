@@ -8,7 +8,7 @@ from asyncio.subprocess import Process
 from collections.abc import Mapping
 from typing import Protocol
 
-from local.process import FunctionSettings, Log, LogPipe, kill_group, peak_memory_mb, spawn_runtime
+from local.process import FunctionSettings, Log, LogPipe, MemoryMeter, kill_group, spawn_runtime
 from local.runtime_api import Invocation, RuntimeApi, RuntimeListener
 
 
@@ -33,6 +33,7 @@ class RuntimeProcess:
         self._logs: LogPipe | None = None
         self._process: Process | None = None
         self._killed = False
+        self._memory: MemoryMeter | None = None
         self._peak_memory_mb = 0
         self.started_s = time.perf_counter()
         self._life = asyncio.create_task(self._live())
@@ -53,9 +54,14 @@ class RuntimeProcess:
 
     def measure_memory_mb(self) -> int:
         """The most memory that the process has held, as long as it could be measured."""
-        measured = peak_memory_mb(self.pid) if self.pid is not None else None
+        measured = self._memory.peak_mb() if self._memory is not None else None
         self._peak_memory_mb = max(self._peak_memory_mb, measured or 0)
         return self._peak_memory_mb
+
+    def resident_memory_mb(self) -> int:
+        """The memory that the process holds now; 0 when that cannot be told."""
+        resident = self._memory.resident_mb() if self._memory is not None else None
+        return resident or 0
 
     def kill(self) -> None:
         """Ends the process without another word to the listener."""
@@ -89,6 +95,8 @@ class RuntimeProcess:
         finally:
             if self._logs is not None:
                 self._logs.close()
+            if self._memory is not None:
+                self._memory.close()
             self._api.close()
 
     async def _spawn(self, logs: LogPipe) -> Process:
@@ -97,6 +105,7 @@ class RuntimeProcess:
             self._process = await spawn_runtime(self._function, environ, logs.writer)
         finally:
             logs.close_writer()
+        self._memory = MemoryMeter(self._process.pid)
         if self._killed:  # while it was being spawned
             kill_group(self._process.pid)
         return self._process

@@ -66,6 +66,20 @@ def shaped(event: Event, context: Any) -> Event:
     }
 
 
+def allocate(event: Event, context: Any) -> int:
+    """Touches as many MB as the event says, for as long as it waits or until it answers."""
+    held = bytearray(event["mb"] * 1024 * 1024)
+    held[::4096] = b"x" * len(held[::4096])
+    if event.get("wait"):
+        time.sleep(3600)
+    return len(held)
+
+
+def nothing(event: Event, context: Any) -> Event:
+    """As little as a function can do."""
+    return {}
+
+
 def size(event: Event, context: Any) -> int:
     """How much body arrived."""
     return len(event["body"])

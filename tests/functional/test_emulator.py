@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,19 @@ import httpx
 import pytest
 
 from local.emulator import CannotListen, Emulator, EmulatorOptions
+from tests.functional.emulation import (
+    HERE,
+    PATIENCE_S,
+    FakeClock,
+    is_alive,
+    reports,
+    running_pids,
+    until,
+)
 
 pytestmark = pytest.mark.anyio
 
-HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-PATIENCE_S = 60.0  # for a busy machine; a condition that holds ends the wait at once
 
 LogLines = list[str]
 
@@ -40,16 +47,6 @@ def anyio_backend() -> tuple[str, dict[str, bool]]:
 def lines() -> LogLines:
     """What the emulator logged."""
     return []
-
-
-class FakeClock:
-    """Seconds that pass only when a test says so."""
-
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def __call__(self) -> float:
-        return self.now_s
 
 
 def options(lines: LogLines, **changes: Any) -> EmulatorOptions:
@@ -75,34 +72,6 @@ async def serving(lines: LogLines, clock: Any = None, **changes: Any) -> AsyncIt
         client_of(emulator.url) as client,
     ):
         yield client
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Returns once the condition holds; fails when it never does."""
-    async with asyncio.timeout(PATIENCE_S):
-        while not condition():
-            await asyncio.sleep(0.005)
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process still runs. One that only waits to be reaped by somebody does not."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    try:
-        return not re.search(r"^State:\s+[ZX]", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
-    except FileNotFoundError:
-        return not Path("/proc/self").exists()
-
-
-def running_pids(gate: Path) -> list[int]:
-    """Environments that have entered the gate handler."""
-    return [int(path.name.removeprefix("running-")) for path in gate.glob("running-*")]
-
-
-def reports(lines: LogLines) -> list[str]:
-    return [line for line in lines if line.startswith("REPORT ")]
 
 
 async def test_two_requests_in_a_row_share_one_environment(lines: LogLines) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
-from local.process import FunctionSettings, exit_reason, function_environ, peak_memory_mb, runtime_environ
+from local.process import FunctionSettings, MemoryMeter, exit_reason, function_environ, runtime_environ
 
 
 def settings(task_root: Path, **environ: str) -> FunctionSettings:
@@ -47,9 +49,20 @@ def test_end_of_a_process_is_told_in_lambdas_words() -> None:
     assert exit_reason(-9).startswith("signal: killed")
 
 
-def test_peak_memory_is_measured() -> None:
-    """This process holds some memory, and a process that is not there holds none."""
-    measured = peak_memory_mb(os.getpid())
-    assert measured is not None
-    assert measured > 0
-    assert peak_memory_mb(2**22 + 1) is None
+def test_memory_is_measured() -> None:
+    """This process holds some memory and held as much at its peak; one that has ended holds none."""
+    meter = MemoryMeter(os.getpid())
+    peak_mb, resident_mb = meter.peak_mb(), meter.resident_mb()
+    meter.close()
+    assert peak_mb is not None
+    assert peak_mb > 0
+    assert resident_mb is None or 0 < resident_mb <= peak_mb
+
+
+def test_memory_of_a_process_that_has_ended_is_unknown() -> None:
+    """What was open when it ended tells nothing any more, and does not fail."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        meter = MemoryMeter(process.pid)
+        process.communicate(b"\n")
+    assert (meter.peak_mb(), meter.resident_mb()) == (None, None)
+    meter.close()
