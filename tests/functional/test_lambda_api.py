@@ -388,9 +388,10 @@ async def test_aws_cli(emulator: Emulator, aws_environ: dict[str, str], tmp_path
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout) if done.stdout.strip() else None
 
-    out = tmp_path / "out.json"
+    payload, out = tmp_path / "in.json", tmp_path / "out.json"
+    payload.write_text('{"do": "echo"}')
     invoked = await asyncio.to_thread(
-        aws, "invoke", "--function-name", f"{NAME}:live", "--payload", '{"do": "echo"}', str(out)
+        aws, "invoke", "--function-name", f"{NAME}:live", "--payload", f"fileb://{payload}", str(out)
     )
     assert invoked == {"StatusCode": 200, "ExecutedVersion": "1"}
     assert json.loads(out.read_text())["event"] == {"do": "echo"}
