@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import time
 from pathlib import Path
@@ -95,6 +97,17 @@ def speak(event: Event, context: Any) -> Event:
     print("first line")
     print("second line", end="")
     return {}
+
+
+def say(event: Event, context: Any) -> Any:
+    """Answers with what the request's body asks for."""
+    body = base64.b64decode(event["body"]) if event["isBase64Encoded"] else event["body"]
+    return json.loads(body)
+
+
+def echo_as_body(event: Event, context: Any) -> Event:
+    """`echo`, in a response that both payload formats know."""
+    return {"statusCode": 200, "body": json.dumps(echo(event, context))}
 
 
 def told(event: Event, context: Any) -> Any:
