@@ -124,7 +124,24 @@ def one_line(event: Event, context: Any) -> Event:
     return {}
 
 
-_TOLD = {"fail": fail, "leave": leave, "speak": one_line, "gate": gate}
+def unserializable(event: Event, context: Any) -> Any:
+    """Returns what JSON cannot hold."""
+    return {1, 2}
+
+
+def overrun(event: Event, context: Any) -> Any:
+    """Takes longer than any timeout."""
+    time.sleep(600)
+
+
+_TOLD = {
+    "fail": fail,
+    "leave": leave,
+    "speak": one_line,
+    "gate": gate,
+    "unserializable": unserializable,
+    "overrun": overrun,
+}
 
 _ROUTES = {
     "/echo": echo,
