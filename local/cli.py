@@ -151,8 +151,7 @@ def up(
 
     url = f"http://{host}:{port}"
     loaded = load_template(template, dict(_pair(each) for each in parameters), url=url)
-    if timeout_s is not None:
-        loaded = loaded.with_timeout(timeout_s)
+    loaded = loaded.with_settings(timeout_s=timeout_s)
     environ = {}
     if loaded.reads(_MODEL_DIR):
         load_manifest(_model_dir())  # a missing bundle is better said here than by each environment

@@ -82,13 +82,23 @@ class Template:
     tables: tuple[Table, ...] = ()
     buckets: tuple[Bucket, ...] = ()
 
-    def with_timeout(self, timeout_s: float) -> Template:
-        """With another timeout for every function."""
-        functions = (
-            replace(function, settings=replace(function.settings, timeout_s=timeout_s))
+    def with_settings(self, provisioned_concurrency: int | None = None, **changes: Any) -> Template:
+        """With other settings for every function.
+
+        changes: fields of `FunctionSettings`; None leaves what the template says.
+        """
+        given = {name: value for name, value in changes.items() if value is not None}
+        functions = tuple(
+            replace(
+                function,
+                settings=replace(function.settings, **given),
+                provisioned_concurrency=function.provisioned_concurrency
+                if provisioned_concurrency is None
+                else provisioned_concurrency,
+            )
             for function in self.functions
         )
-        return replace(self, functions=tuple(functions))
+        return replace(self, functions=functions)
 
     def reads(self, variable: str) -> bool:
         """Whether some function has this variable."""
