@@ -22,7 +22,10 @@ import uvicorn
 import uvloop
 
 from coldframe.errors import ColdframeError
+from local import browsers, console, event_stream
 from local.async_invocations import AsyncInvocations
+from local.console import Console
+from local.event_stream import EventStream
 from local.events import HttpRequest, HttpResponse
 from local.gateway import Gateways
 from local.gateway_types import ANY, DEFAULT_ROUTE, DEFAULT_STAGE, Api, ApiKind, PayloadFormat, Route
@@ -40,6 +43,8 @@ Send = Callable[[Message], Awaitable[None]]
 
 _REPOSITORY_ROOT = Path(__file__).resolve().parent.parent
 _LAST_PORT = 65535
+# An address that means "all of this machine's" is none to connect to.
+_REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104
 
 
 def _print(line: str) -> None:
@@ -131,7 +136,11 @@ class Emulator:
         )
         self.asynchronous = AsyncInvocations(self.service.invoke, options.log)
         images = [function.settings.name for function in self._template.functions if function.is_image]
-        self._lambda_api = LambdaApi(self.service, self.asynchronous, images)
+        self._names = browsers.own_names(options.host)
+        lambda_api = LambdaApi(self.service, self.asynchronous, images)
+        self._lambda_api = browsers.OwnPagesOnly(lambda_api, self._names)
+        self._console = browsers.OwnPagesOnly(Console(self._address), self._names, always=True)
+        self._events = EventStream(self.service)
         self._gateways = Gateways(self._template.apis, self.service.invoke, options.log, clock)
         self.stores = Stores(self._template, options.stores, options.log)
         self._reloading: asyncio.Task[None] | None = None
@@ -145,8 +154,13 @@ class Emulator:
         host = self._options.host
         return f"http://{f'[{host}]' if ':' in host else host}:{self._port}"
 
+    def _address(self) -> tuple[str, int]:
+        """Where this process reaches its own port."""
+        return _REACHABLE.get(self._options.host, self._options.host), self._port
+
     def notes(self) -> Iterator[str]:
         """What a reader of the log should know from the start."""
+        yield f"Console: {self.url}{console.PATH}"
         first, *others = self._template.apis or (None,)
         if first is not None and first.stage != DEFAULT_STAGE:
             yield f"{first.name}: {self.url}/{first.stage}"
@@ -202,6 +216,7 @@ class Emulator:
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._server.should_exit = True
+        self._events.close()
         if self._reloading is not None:
             self._reloading.cancel()
             await asyncio.wait({self._reloading})
@@ -218,20 +233,30 @@ class Emulator:
             response = await self._respond(scope, receive)
         except ClientLeft:
             return
+        if response is None:
+            await self._events.respond(receive, send)
+            return
         headers = [*response.headers, (b"content-length", str(len(response.body)).encode("ascii"))]
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
         await send({"type": "http.response.body", "body": response.body})
 
-    async def _respond(self, scope: Scope, receive: Receive) -> HttpResponse:
-        """Each door has its own paths; what is nobody else's is the APIs'."""
+    async def _respond(self, scope: Scope, receive: Receive) -> HttpResponse | None:
+        """Each door has its own paths; what is nobody else's is the APIs'. None: the stream of events."""
         path = scope["raw_path"].decode("latin-1")
-        door: Door = self._lambda_api if is_lambda_api(path) else self._gateways.of(_host(scope))
+        if path == event_stream.PATH:
+            return browsers.refusal(scope["headers"], self._names, always=True)
+        door = self._door(path, scope)
         body = await _read_body(receive, door.max_body_bytes)
         if body is None:
             return door.too_large()
         response = await door.respond(_request(scope, body))
         self.stores.start()  # not before the first answer, which it would slow down
         return response
+
+    def _door(self, path: str, scope: Scope) -> Door:
+        if console.is_console(path):
+            return self._console
+        return self._lambda_api if is_lambda_api(path) else self._gateways.of(_host(scope))
 
 
 class _Server(uvicorn.Server):

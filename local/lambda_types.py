@@ -103,6 +103,30 @@ class Invoked:
     cold: bool
     provisioned: bool
     spillover: bool
+    environment_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InvocationView:
+    """One invocation that has ended, or was refused.
+
+    number: counts the account's invocations in the order in which they ended, from 1.
+    status: an `InvocationStatus`, or "throttled"; then reason says why, in AWS's word.
+    latency_ms: from arrival to answer: init_ms, duration_ms and what the emulator itself took.
+    """
+
+    number: int
+    function: str
+    status: str
+    reason: str = ""
+    environment_id: int | None = None
+    cold: bool = False
+    provisioned: bool = False
+    spillover: bool = False
+    latency_ms: float = 0.0
+    init_ms: float | None = None
+    duration_ms: float = 0.0
+    billed_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

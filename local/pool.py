@@ -107,6 +107,7 @@ class EnvironmentPool:
             cold=isinstance(decision, Start),
             provisioned=provisioned,
             spillover=spillover,
+            environment_id=environment_id,
         )
 
     def set_limits(self, limits: Limits) -> None:

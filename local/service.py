@@ -18,6 +18,7 @@ from local.lambda_types import (
     EnvironmentView,
     FunctionView,
     InvalidParameterValueException,
+    InvocationView,
     Invoked,
     ProvisionedConcurrencyConfig,
     ProvisionedConcurrencyConfigNotFoundException,
@@ -26,6 +27,7 @@ from local.lambda_types import (
     ResourceNotFoundException,
     Snapshot,
 )
+from local.latest_invocations import LatestInvocations
 from local.metrics import FunctionMetrics, Metrics
 from local.pool import EnvironmentPool, PoolClosed
 from local.pricing import PRICES, Bill
@@ -85,6 +87,7 @@ class LambdaService:
         self._started_at = clock()
         self._functions: dict[str, _Function] = {}
         self._metrics = Metrics(clock)
+        self._latest = LatestInvocations()
         self._revision = 0
         self._change: asyncio.Future[None] | None = None
 
@@ -177,9 +180,11 @@ class LambdaService:
             return _crash(version)
         if isinstance(result, Throttle):
             metrics.throttled(self._clock())
+            self._latest.throttled(name, result)
         else:
             latency_ms = (time.perf_counter() - started_s) * 1000
             metrics.invoked(result, function.settings.memory_mb, latency_ms)
+            self._latest.ended(name, result, latency_ms)
         self._changed()
         return result
 
@@ -309,6 +314,10 @@ class LambdaService:
                 for environment_id, environment in function.pool.environments()
             ),
         )
+
+    def invocations_after(self, number: int) -> tuple[InvocationView, ...]:
+        """Those of the latest invocations that ended after the one of this number, oldest first."""
+        return self._latest.after(number)
 
     async def changed(self, revision: int) -> int:
         """Waits until the revision is a later one than `revision`, and returns it.
