@@ -134,6 +134,24 @@ def overrun(event: Event, context: Any) -> Any:
     time.sleep(600)
 
 
+def told_or_gate(event: Event, context: Any) -> Event:
+    """Waits where the path is `/gate`, and does nothing anywhere else."""
+    return gate(event, context) if event.get("rawPath") == "/gate" else {}
+
+
+def label_markup(event: Event, context: Any) -> Event:
+    """A classifier whose label is HTML."""
+    label = "<img src=x onerror=alert(1)>"
+    answer = {"label": label, "probability": 0.5, "top": [{"label": label, "probability": 0.5}]}
+    return {"start": "cold", "predictions": [{"index": 0, "heads": {"auto": answer, "mlp": answer}}]}
+
+
+def refuse(event: Event, context: Any) -> Event:
+    """Knows no route."""
+    body = json.dumps({"detail": "no such route"})
+    return {"statusCode": 404, "headers": {"content-type": "application/json"}, "body": body}
+
+
 _TOLD = {
     "fail": fail,
     "leave": leave,

@@ -1,0 +1,84 @@
+// The page: takes each event of the emulator to what draws it.
+
+import { byId, element, setAttribute, setText } from "./dom.js";
+import { Environments } from "./environments.js";
+import { Figures } from "./figures.js";
+import { count } from "./format.js";
+import { Playground } from "./playground.js";
+import { listen } from "./stream.js";
+import { Strip } from "./strip.js";
+import { Traffic } from "./traffic.js";
+
+const KEPT = 300; // invocations of each function, for who looks at another one
+
+const shown = { run: "", name: "", snapshot: undefined, invocations: new Map() };
+const figures = new Figures();
+const environments = new Environments();
+const strip = new Strip();
+const traffic = new Traffic(current);
+new Playground(ownInvocations);
+
+function current() {
+  return shown.snapshot?.functions.find((view) => view.name === shown.name);
+}
+
+function ownInvocations() {
+  return shown.invocations.get(shown.name) ?? [];
+}
+
+function receive({ run, snapshot, invocations }) {
+  if (run !== shown.run) begin(run, snapshot);
+  const fresh = invocations.filter((each) => each.number > (shown.last ?? 0));
+  shown.last = fresh.at(-1)?.number ?? shown.last;
+  shown.snapshot = snapshot;
+  for (const each of fresh) {
+    const kept = shown.invocations.get(each.function) ?? [];
+    kept.push(each);
+    if (kept.length > KEPT) kept.shift();
+    shown.invocations.set(each.function, kept);
+  }
+  draw(fresh.filter((each) => each.function === shown.name));
+}
+
+/** The first event, or the first after the emulator was started anew: nothing of before holds. */
+function begin(run, snapshot) {
+  Object.assign(shown, { run, last: 0, invocations: new Map() });
+  const names = snapshot.functions.map((view) => view.name);
+  const select = byId("function");
+  select.replaceChildren(...names.map((name) => element("option", { value: name }, name)));
+  select.hidden = names.length < 2;
+  byId("function-name").hidden = !select.hidden;
+  show(names.includes(shown.name) ? shown.name : (names[0] ?? ""));
+}
+
+function show(name) {
+  shown.name = name;
+  byId("function").value = name;
+  setText(byId("function-name"), name);
+  for (const part of [figures, environments, strip, traffic]) part.reset();
+}
+
+function draw(fresh) {
+  const view = current();
+  if (!view) return;
+  setText(byId("function-facts"), `${count(view.memory_size_mb)} MB · ${view.timeout_s} s timeout`);
+  figures.draw(view, shown.snapshot.account);
+  environments.draw(shown.snapshot.environments.filter((each) => each.function === shown.name));
+  traffic.draw(view);
+  strip.draw(fresh);
+}
+
+function connection(state) {
+  const lost = state === "lost";
+  setAttribute(byId("connection"), "data-state", state);
+  setText(byId("connection-text"), state);
+  setText(byId("lost"), lost ? `Connection lost. The emulator at ${location.host} does not answer; what you see is how it was. Trying again.` : "");
+  byId("lost").hidden = !lost;
+  document.body.classList.toggle("stale", lost);
+}
+
+byId("function").addEventListener("change", (event) => {
+  show(event.target.value);
+  draw(ownInvocations());
+});
+listen(receive, connection);

@@ -1,0 +1,147 @@
+// The latest invocations, a bar each: the init phase that it waited for, and its duration on top.
+
+import { byId, setAttribute, setText, shape } from "./dom.js";
+import { counted, milliseconds } from "./format.js";
+
+const SLOT = 9;
+const BAR = 6;
+const HEIGHT = 120;
+const BELOW = 16; // for marks
+const AXIS = 52;
+const KEPT = 300;
+
+/** Draws the invocations of one function. */
+export class Strip {
+  #invocations = [];
+  #bars = new Map();
+  #top = 0;
+  #slots = 0;
+  #plot = shape("g");
+  #lines = [1, 0.5].map((share) => axisLine(share));
+  #svg = shape("svg", { role: "img" }, hatching(), ...this.#lines.map((line) => line.node), baseline(), this.#plot);
+
+  constructor() {
+    byId("strip").append(this.#svg);
+    new ResizeObserver(() => this.#resize()).observe(byId("strip"));
+    this.#resize();
+  }
+
+  /** Forgets all of them: another function, or the emulator was started anew. */
+  reset() {
+    this.#invocations = [];
+    this.draw([]);
+  }
+
+  /** Adds the newest ones, in the order in which they ended. */
+  draw(invocations) {
+    this.#invocations = this.#invocations.concat(invocations).slice(-KEPT);
+    const shown = this.#invocations.slice(-this.#slots);
+    const top = roundUp(Math.max(10, ...shown.map((each) => each.latency_ms)));
+    if (top !== this.#top) this.#rescale(top);
+    const first = this.#slots - shown.length;
+    const numbers = new Set(shown.map((each) => each.number));
+    for (const [number, bar] of this.#bars) {
+      if (!numbers.has(number)) {
+        bar.remove();
+        this.#bars.delete(number);
+      }
+    }
+    shown.forEach((each, index) => {
+      const bar = this.#bars.get(each.number) ?? this.#add(each);
+      setAttribute(bar, "transform", `translate(${AXIS + (first + index) * SLOT} 0)`);
+    });
+    setAttribute(this.#svg, "aria-label", summary(shown));
+    byId("strip").classList.toggle("none", shown.length === 0);
+    setText(byId("strip-note"), shown.length ? "The latest ones, the newest at the right. The scale follows the longest." : "No invocation yet.");
+  }
+
+  #add(each) {
+    const bar = drawBar(each, HEIGHT / this.#top);
+    this.#plot.append(bar);
+    this.#bars.set(each.number, bar);
+    return bar;
+  }
+
+  #rescale(top) {
+    this.#top = top;
+    this.#bars.clear();
+    this.#plot.replaceChildren();
+    for (const line of this.#lines) setText(line.label, milliseconds(top * line.share).replace(".0 ", " ").replace(".00 ", " "));
+  }
+
+  #resize() {
+    const width = byId("strip").clientWidth;
+    this.#slots = Math.max(1, Math.floor((width - AXIS) / SLOT));
+    setAttribute(this.#svg, "viewBox", `0 0 ${width} ${HEIGHT + BELOW + 8}`);
+    setAttribute(this.#svg, "width", width);
+    setAttribute(this.#svg, "height", HEIGHT + BELOW + 8);
+    this.draw([]);
+  }
+}
+
+function drawBar(each, scale) {
+  const bar = shape("g", { class: `bar ${each.status}` }, shape("title", {}, told(each)));
+  if (each.status === "throttled") {
+    bar.append(mark("throttled", "×"));
+    return bar;
+  }
+  const init = (each.init_ms ?? 0) * scale;
+  const duration = Math.max(1.5, each.duration_ms * scale);
+  const failed = each.status !== "success";
+  if (init) bar.append(rectangle("init", 0, init));
+  bar.append(rectangle(failed ? "duration failed" : "duration", init, duration));
+  if (failed) bar.append(mark("failed", "!"));
+  else if (each.provisioned) bar.append(mark("provisioned", "●"));
+  else if (each.spillover) bar.append(mark("spillover", "▲"));
+  return bar;
+}
+
+function rectangle(kind, from, height) {
+  return shape("rect", { class: kind, x: 0, y: 8 + HEIGHT - from - height, width: BAR, height });
+}
+
+function mark(kind, text) {
+  return shape("text", { class: `mark ${kind}`, x: BAR / 2, y: 8 + HEIGHT + BELOW - 4, "text-anchor": "middle" }, text);
+}
+
+function axisLine(share) {
+  const y = 8 + HEIGHT * (1 - share);
+  const label = shape("text", { class: "axis", x: AXIS - 8, y: y + 4, "text-anchor": "end" });
+  return { share, label, node: shape("g", {}, shape("line", { class: "grid-line", x1: AXIS, x2: 10000, y1: y, y2: y }), label) };
+}
+
+function baseline() {
+  return shape("line", { class: "base-line", x1: AXIS, x2: 10000, y1: 8 + HEIGHT + 0.5, y2: 8 + HEIGHT + 0.5 });
+}
+
+/** A second cue beside the colour: the init phase is hatched. */
+function hatching() {
+  const size = { width: 4, height: 4, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" };
+  const pattern = shape("pattern", { id: "hatching", ...size });
+  pattern.append(shape("rect", { class: "hatch-ground", width: 4, height: 4 }), shape("rect", { class: "hatch-line", width: 2, height: 4 }));
+  return shape("defs", {}, pattern);
+}
+
+/** 1, 2 or 5 times a power of ten. */
+function roundUp(value) {
+  const power = 10 ** Math.floor(Math.log10(value));
+  return [1, 2, 5, 10].map((step) => step * power).find((step) => step >= value);
+}
+
+function told(each) {
+  if (each.status === "throttled") return `throttled: ${each.reason}`;
+  const init = each.init_ms ? `init ${milliseconds(each.init_ms)} + ` : "";
+  const kind = each.provisioned ? "provisioned" : each.spillover ? "spillover, on demand" : "on demand";
+  const end = each.status === "success" ? "" : `, ${each.status}${each.reason ? `: ${each.reason}` : ""}`;
+  return `${init}${milliseconds(each.duration_ms)} in #${each.environment_id}, ${kind}, billed ${each.billed_ms} ms${end}`;
+}
+
+function summary(shown) {
+  if (!shown.length) return "No invocation yet";
+  const having = (test) => shown.filter(test).length;
+  const longest = Math.max(...shown.map((each) => each.latency_ms));
+  return (
+    `The latest ${counted(shown.length, "invocation")}: ${having((each) => each.cold)} cold, ` +
+    `${having((each) => each.status === "throttled")} throttled; the longest took ${milliseconds(longest)}`
+  );
+}

@@ -1,0 +1,61 @@
+// Where the time of one request went: the init phase, the function's own stages, and the rest.
+
+import { byId, element } from "./dom.js";
+import { milliseconds } from "./format.js";
+
+/**
+ * header: `Server-Timing` of the answer. tookMs: as seen by this page. invocation: what the emulator knows of
+ * it, or undefined when others ended at the same time.
+ */
+export function drawWaterfall(header, tookMs, start, invocation) {
+  const rows = [...stages(header, tookMs, start, invocation)];
+  const figure = byId("waterfall");
+  figure.querySelector("figcaption").replaceChildren(...caption(tookMs, start, invocation));
+  figure.querySelector("tbody").replaceChildren(...rows.map((row) => drawRow(row, tookMs)));
+  figure.hidden = false;
+}
+
+/** Rows in order: {name, kind, fromMs, ms}. */
+function* stages(header, tookMs, start, invocation) {
+  const timing = parse(header);
+  const totalMs = timing.get("total") ?? 0;
+  timing.delete("total");
+  const initMs = invocation?.init_ms ?? 0;
+  let fromMs = 0;
+  if (initMs) yield { name: "init phase", kind: "init", fromMs, ms: initMs };
+  fromMs += initMs;
+  const restMs = Math.max(0, tookMs - initMs - totalMs);
+  const unknown = start === "cold" && !initMs;
+  yield { name: unknown ? "start, gateway, runtime" : "gateway, runtime", kind: unknown ? "init" : "rest", fromMs, ms: restMs };
+  fromMs += restMs;
+  for (const [name, ms] of timing) {
+    yield { name, kind: "duration", fromMs, ms };
+    fromMs += ms;
+  }
+}
+
+function* caption(tookMs, start, invocation) {
+  yield element("strong", {}, `${milliseconds(tookMs)}, ${start} start`);
+  if (!invocation) return;
+  const kind = invocation.provisioned ? "provisioned" : invocation.spillover ? "on demand by spillover" : "on demand";
+  yield ` in environment #${invocation.environment_id}, ${kind}. Billed ${invocation.billed_ms} ms.`;
+}
+
+function drawRow({ name, kind, fromMs, ms }, tookMs) {
+  const bar = element("span", { class: `bar ${kind}` });
+  bar.style.insetInlineStart = `${Math.min(99.6, (100 * fromMs) / tookMs)}%`;
+  bar.style.inlineSize = `${Math.min(100, (100 * ms) / tookMs)}%`;
+  return element(
+    "tr",
+    {},
+    element("th", { scope: "row" }, name),
+    element("td", { class: "lane" }, bar),
+    element("td", { class: "value" }, ms < 0.995 ? `${ms.toFixed(2)} ms` : milliseconds(ms)),
+  );
+}
+
+/** `encode;dur=6.10, heads;dur=0.2` → names to milliseconds. https://www.w3.org/TR/server-timing/ */
+function parse(header) {
+  const found = header.split(",").map((part) => part.trim().match(/^([\w-]+);dur=([\d.]+)$/));
+  return new Map(found.filter(Boolean).map(([, name, ms]) => [name, Number(ms)]));
+}
