@@ -44,7 +44,7 @@ lock: ## Write the lock files anew (needs uv)
 	local/lock.sh
 
 clean: ## Remove everything the other targets made
-	rm -rf $(VENV) $(BUILD) $(SAM) $(BUNDLE) .pytest_cache .mypy_cache .ruff_cache .hypothesis .aws-sam
+	rm -rf $(VENV) $(BUILD) $(SAM) $(BUNDLE) .pytest_cache .mypy_cache .ruff_cache .hypothesis .aws-sam build
 
 # --- environments -----------------------------------------------------------------
 # The runtime never shares one with torch, nor with the SAM CLI.
