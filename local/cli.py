@@ -81,11 +81,36 @@ def verify(model_dir: Path | None) -> None:
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option("--port", default=3000, show_default=True, type=click.IntRange(0, 65535))
 @click.option(
+    "--reserved-concurrency",
     "--max-environments",
     default=10,
     show_default=True,
     type=click.IntRange(1, 1000),
     help="More requests at once get 429.",
+)
+@click.option(
+    "--provisioned-concurrency",
+    default=0,
+    show_default=True,
+    type=click.IntRange(0, 1000),
+    help="Environments initialised ahead of requests.",
+)
+@click.option(
+    "--account-concurrency",
+    default=1000,
+    show_default=True,
+    type=click.IntRange(1, 100_000),
+    help="The same limit for all functions together.",
+)
+@click.option(
+    "--memory-mb",
+    default=1769,
+    show_default=True,
+    type=click.IntRange(128, 10_240),
+    help="An environment that holds more is killed.",
+)
+@click.option(
+    "--cpu-from-memory", is_flag=True, help="CPU in proportion to memory, as on Lambda: 1769 MB are one vCPU."
 )
 @click.option(
     "--keep-alive-s",
@@ -101,7 +126,17 @@ def verify(model_dir: Path | None) -> None:
     type=click.FloatRange(0.1, 900),
     help="An invocation is stopped after this.",
 )
-def up(host: str, port: int, max_environments: int, keep_alive_s: float, timeout_s: float) -> None:
+def up(
+    host: str,
+    port: int,
+    reserved_concurrency: int,
+    provisioned_concurrency: int,
+    account_concurrency: int,
+    memory_mb: int,
+    cpu_from_memory: bool,
+    keep_alive_s: float,
+    timeout_s: float,
+) -> None:
     """Serve the function on this machine, as Lambda would: one request per environment."""
     from coldframe.bundle import load_manifest
     from local.emulator import EmulatorOptions, run
@@ -114,7 +149,11 @@ def up(host: str, port: int, max_environments: int, keep_alive_s: float, timeout
         EmulatorOptions(
             host=host,
             port=port,
-            max_environments=max_environments,
+            max_environments=reserved_concurrency,
+            provisioned_concurrency=provisioned_concurrency,
+            account_concurrency=account_concurrency,
+            memory_mb=memory_mb,
+            cpu_from_memory=cpu_from_memory,
             keep_alive_s=keep_alive_s,
             timeout_s=timeout_s,
             task_root=ROOT,
@@ -176,6 +215,21 @@ def cold(samples: int) -> None:
     from bench.cold_start import run
 
     run(_model_dir(), samples)
+
+
+@bench.command("emulator")
+@click.option(
+    "--requests",
+    default=12_000,
+    show_default=True,
+    type=click.IntRange(120),
+    help="Of each measurement.",
+)
+def bench_emulator(requests: int) -> None:
+    """The emulator's own latency and throughput, beside a bare uvicorn."""
+    from bench.emulator import run
+
+    run(requests)
 
 
 def _model_dir() -> Path:
