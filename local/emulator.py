@@ -28,9 +28,12 @@ from local.gateway import Gateways
 from local.gateway_types import ANY, DEFAULT_ROUTE, DEFAULT_STAGE, Api, ApiKind, PayloadFormat, Route
 from local.lambda_api import LambdaApi, is_lambda_api
 from local.lambda_types import LIVE, LambdaException
+from local.metrics_door import PATH as METRICS_PATH
+from local.metrics_door import MetricsDoor
 from local.process import FunctionSettings, Log, function_environ
 from local.service import Clock, LambdaService
 from local.stores import StoreOptions, Stores
+from local.summary import summary
 from local.template import Function, Template
 
 Scope = MutableMapping[str, Any]
@@ -133,6 +136,7 @@ class Emulator:
         images = [function.settings.name for function in self._template.functions if function.is_image]
         self._lambda_api = LambdaApi(self.service, self.asynchronous, images)
         self._gateways = Gateways(self._template.apis, self.service.invoke, options.log, clock)
+        self._own_pages: Mapping[str, Door] = {METRICS_PATH: MetricsDoor(self.service)}
         self.stores = Stores(self._template, options.stores, options.log)
         self._reloading: asyncio.Task[None] | None = None
         self._server = _Server(_server_config(self._app))
@@ -232,13 +236,18 @@ class Emulator:
     async def _respond(self, scope: Scope, receive: Receive) -> HttpResponse:
         """Each door has its own paths; what is nobody else's is the APIs'."""
         path = scope["raw_path"].decode("latin-1")
-        door: Door = self._lambda_api if is_lambda_api(path) else self._gateways.of(_host(scope))
+        door = self._door(path, scope)
         body = await _read_body(receive, door.max_body_bytes)
         if body is None:
             return door.too_large()
         response = await door.respond(_request(scope, body))
         self.stores.start()  # not before the first answer, which it would slow down
         return response
+
+    def _door(self, path: str, scope: Scope) -> Door:
+        if path in self._own_pages:
+            return self._own_pages[path]
+        return self._lambda_api if is_lambda_api(path) else self._gateways.of(_host(scope))
 
 
 class _Server(uvicorn.Server):
@@ -259,6 +268,8 @@ async def _serve_until_signal(options: EmulatorOptions) -> None:
         for line in emulator.notes():
             options.log(line)
         await stopped.wait()
+    for line in summary(emulator.service.snapshot()):
+        options.log(line)
 
 
 def _one_function(options: EmulatorOptions) -> Template:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -11,6 +12,7 @@ from types import TracebackType
 
 from coldframe import concurrency
 from coldframe.concurrency import LATEST, Limits, Provisioned, Throttle
+from local.cpu import can_limit_cpu, vcpus
 from local.environment import ExecutionEnvironment
 from local.lambda_types import (
     LIVE,
@@ -110,6 +112,7 @@ class LambdaService:
         if function.name in self._functions:
             raise ResourceConflictException(f"Function already exist: {function.name}")
         _check(function)
+        self._say_what_cpu_is_missing(function)
         pool = EnvironmentPool(
             function,
             self._limits,
@@ -336,6 +339,14 @@ class LambdaService:
         metrics.observe_concurrency()
         self._changed()
 
+    def _say_what_cpu_is_missing(self, function: FunctionSettings) -> None:
+        given, here = vcpus(function.memory_mb), os.cpu_count() or 1
+        if function.cpu_from_memory and given > here:
+            self._log(
+                f"{function.name} has {given:.1f} CPUs on Lambda with {function.memory_mb} MB; "
+                f"this machine has {here}, so it gets no more than these."
+            )
+
     # Names.
 
     def _function(self, name: str) -> _Function:
@@ -447,6 +458,11 @@ def _check(function: FunctionSettings) -> None:
         raise InvalidParameterValueException(
             f"MemorySize of {function.name} is {function.memory_mb} MB, "
             f"expected {_MEMORY_MB.start} to {_MEMORY_MB.stop - 1}."
+        )
+    if function.cpu_from_memory and not can_limit_cpu():
+        raise InvalidParameterValueException(
+            "CPU in proportion to memory needs Linux, which tells how much CPU a process has used. "
+            "Leave --cpu-from-memory out here."
         )
     if function.architecture not in PRICES:
         raise InvalidParameterValueException(

@@ -82,20 +82,21 @@ class Template:
     tables: tuple[Table, ...] = ()
     buckets: tuple[Bucket, ...] = ()
 
-    def with_settings(self, provisioned_concurrency: int | None = None, **changes: Any) -> Template:
+    def with_settings(
+        self,
+        reserved_concurrency: int | None = None,
+        provisioned_concurrency: int | None = None,
+        **changes: Any,
+    ) -> Template:
         """With other settings for every function.
 
-        changes: fields of `FunctionSettings`; None leaves what the template says.
+        changes: fields of `FunctionSettings`. None leaves what the template says.
         """
-        given = {name: value for name, value in changes.items() if value is not None}
+        concurrency = _given(
+            reserved_concurrency=reserved_concurrency, provisioned_concurrency=provisioned_concurrency
+        )
         functions = tuple(
-            replace(
-                function,
-                settings=replace(function.settings, **given),
-                provisioned_concurrency=function.provisioned_concurrency
-                if provisioned_concurrency is None
-                else provisioned_concurrency,
-            )
+            replace(function, settings=replace(function.settings, **_given(**changes)), **concurrency)
             for function in self.functions
         )
         return replace(self, functions=functions)
@@ -103,6 +104,10 @@ class Template:
     def reads(self, variable: str) -> bool:
         """Whether some function has this variable."""
         return any(variable in function.settings.environ for function in self.functions)
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def load_template(

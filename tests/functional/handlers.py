@@ -77,6 +77,14 @@ def allocate(event: Event, context: Any) -> int:
     return len(held)
 
 
+def burn(event: Event, context: Any) -> float:
+    """Uses CPU for so many seconds; the share of the elapsed time that it got."""
+    started_s, used_s = time.monotonic(), time.process_time()
+    while time.process_time() - used_s < event["cpu_s"]:
+        pass
+    return (time.process_time() - used_s) / (time.monotonic() - started_s)
+
+
 def nothing(event: Event, context: Any) -> Event:
     """As little as a function can do."""
     return {}

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -302,6 +303,19 @@ async def test_memory_that_is_mapped_and_not_touched_does_not_count(lines: list[
         invoked = await invoke(service)
     assert answer(invoked) == 2**32
     assert 0 < invoked.max_memory_mb < 128
+
+
+# CPU.
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's clocks of other processes")
+async def test_cpu_is_in_proportion_to_memory(lines: list[str]) -> None:
+    """442 MB are a quarter of a CPU; the environment is not left stopped for the next invocation."""
+    async with serving(lines, handler="handlers.burn", memory_mb=442, cpu_from_memory=True) as service:
+        share = answer(await invoke(service, {"cpu_s": 0.3}))
+        again = await invoke(service, {"cpu_s": 0.0001})
+    assert 0 < share < 0.25 * 1.2
+    assert not again.cold
 
 
 # Versions, aliases, and what is refused.
