@@ -24,6 +24,7 @@ _AWS_ACCESS = (
     "AWS_ENDPOINT_URL_S3",
     "AWS_CA_BUNDLE",
 )
+_MODEL_DIR = "COLDFRAME_MODEL_DIR"
 BUNDLE = ROOT / "layers" / "model" / "bundle"
 
 
@@ -79,21 +80,32 @@ def verify(model_dir: Path | None) -> None:
 
 @main.command()
 @click.option("--host", default="127.0.0.1", show_default=True)
-@click.option("--port", default=3000, show_default=True, type=click.IntRange(0, 65535))
+@click.option("--port", default=3000, show_default=True, type=click.IntRange(0, 65535), help="0: a free one.")
+@click.option(
+    "--template",
+    default=ROOT / "template.yaml",
+    type=click.Path(path_type=Path),
+    help="The SAM template to run.  [default: the project's]",
+)
+@click.option(
+    "--parameter",
+    "parameters",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A parameter of the template; may be repeated.",
+)
 @click.option(
     "--reserved-concurrency",
     "--max-environments",
     default=10,
     show_default=True,
     type=click.IntRange(1, 1000),
-    help="More requests at once get 429.",
+    help="More requests at once get 429. A function's ReservedConcurrentExecutions goes before.",
 )
 @click.option(
     "--provisioned-concurrency",
-    default=0,
-    show_default=True,
     type=click.IntRange(0, 1000),
-    help="Environments initialised ahead of requests.",
+    help="Environments of each function initialised ahead of requests.  [default: the template's]",
 )
 @click.option(
     "--account-concurrency",
@@ -104,10 +116,8 @@ def verify(model_dir: Path | None) -> None:
 )
 @click.option(
     "--memory-mb",
-    default=1769,
-    show_default=True,
     type=click.IntRange(128, 10_240),
-    help="An environment that holds more is killed.",
+    help="An environment that holds more is killed.  [default: the template's]",
 )
 @click.option(
     "--cpu-from-memory", is_flag=True, help="CPU in proportion to memory, as on Lambda: 1769 MB are one vCPU."
@@ -121,45 +131,85 @@ def verify(model_dir: Path | None) -> None:
 )
 @click.option(
     "--timeout-s",
-    default=29.0,
-    show_default=True,
     type=click.FloatRange(0.1, 900),
-    help="An invocation is stopped after this.",
+    help="An invocation is stopped after this.  [default: the template's]",
 )
+@click.option("--reload", is_flag=True, help="Load changed code: environments are replaced.")
+@click.option(
+    "--stores/--no-stores",
+    default=True,
+    help="DynamoDB and S3 for the template's tables and buckets.  [default: stores, in memory]",
+)
+@click.option(
+    "--dynamodb-endpoint",
+    envvar="AWS_ENDPOINT_URL_DYNAMODB",
+    metavar="URL",
+    help="Another DynamoDB, such as DynamoDB Local.",
+)
+@click.option("--s3-endpoint", envvar="AWS_ENDPOINT_URL_S3", metavar="URL", help="Another S3, such as MinIO.")
 def up(
     host: str,
     port: int,
+    template: Path,
+    parameters: tuple[str, ...],
     reserved_concurrency: int,
-    provisioned_concurrency: int,
+    provisioned_concurrency: int | None,
     account_concurrency: int,
-    memory_mb: int,
+    memory_mb: int | None,
     cpu_from_memory: bool,
     keep_alive_s: float,
-    timeout_s: float,
+    timeout_s: float | None,
+    reload: bool,
+    stores: bool,
+    dynamodb_endpoint: str | None,
+    s3_endpoint: str | None,
 ) -> None:
-    """Serve the function on this machine, as Lambda would: one request per environment."""
+    """Serve the functions of template.yaml on this machine, as API Gateway and Lambda would.
+
+    One request per environment, each a process that starts cold. The Lambda API is on the same port: boto3
+    and the AWS CLI reach it with --endpoint-url.
+    """
     from coldframe.bundle import load_manifest
     from local.emulator import EmulatorOptions, run
+    from local.stores import StoreOptions, without_stores
+    from local.template import load_template
 
-    load_manifest(_model_dir())  # a missing bundle is better said here than by each environment
-    environ = {name: value for name, value in os.environ.items() if name.startswith("COLDFRAME_")}
-    if environ.get("COLDFRAME_CACHE_TABLE"):  # as Lambda gives its functions those of their role
+    url = f"http://{host}:{port}"
+    loaded = load_template(template, dict(_pair(each) for each in parameters), url=url)
+    loaded = loaded.with_settings(
+        provisioned_concurrency=provisioned_concurrency,
+        memory_mb=memory_mb,
+        timeout_s=timeout_s,
+        cpu_from_memory=cpu_from_memory,
+    )
+    environ = {}
+    if loaded.reads(_MODEL_DIR):
+        load_manifest(_model_dir())  # a missing bundle is better said here than by each environment
+        environ[_MODEL_DIR] = str(_model_dir())
+    if os.environ.get("COLDFRAME_CACHE_TABLE"):
+        # A table of one's own: its AWS settings pass, as Lambda gives its functions those of their role.
         environ |= {name: os.environ[name] for name in _AWS_ACCESS if name in os.environ}
+        stores = False
     run(
         EmulatorOptions(
             host=host,
             port=port,
+            template=loaded if stores else without_stores(loaded),
             max_environments=reserved_concurrency,
-            provisioned_concurrency=provisioned_concurrency,
             account_concurrency=account_concurrency,
-            memory_mb=memory_mb,
-            cpu_from_memory=cpu_from_memory,
             keep_alive_s=keep_alive_s,
-            timeout_s=timeout_s,
-            task_root=ROOT,
-            environ={**environ, "COLDFRAME_MODEL_DIR": str(_model_dir())},
+            environ=environ,
+            stores=StoreOptions(dynamodb_endpoint, s3_endpoint),
+            reload=reload,
         )
     )
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise click.BadParameter(f"found {text!r}, expected NAME=VALUE", param_hint="--parameter")
+    return name, value
 
 
 @main.command()
@@ -233,7 +283,7 @@ def bench_emulator(requests: int) -> None:
 
 
 def _model_dir() -> Path:
-    return Path(os.environ.get("COLDFRAME_MODEL_DIR") or BUNDLE)
+    return Path(os.environ.get(_MODEL_DIR) or BUNDLE)
 
 
 def _build_environ() -> dict[str, str]:

@@ -25,13 +25,14 @@ from coldframe.errors import ColdframeError
 from local.async_invocations import AsyncInvocations
 from local.events import HttpRequest, HttpResponse
 from local.gateway import Gateways
-from local.gateway_types import ANY, DEFAULT_ROUTE, Api, ApiKind, PayloadFormat, Route
+from local.gateway_types import ANY, DEFAULT_ROUTE, DEFAULT_STAGE, Api, ApiKind, PayloadFormat, Route
 from local.lambda_api import LambdaApi, is_lambda_api
 from local.lambda_types import LIVE
 from local.metrics_door import PATH as METRICS_PATH
 from local.metrics_door import MetricsDoor
 from local.process import FunctionSettings, Log, function_environ
 from local.service import Clock, LambdaService
+from local.stores import StoreOptions, Stores
 from local.summary import summary
 from local.template import Function, Template
 
@@ -82,6 +83,8 @@ class EmulatorOptions:
     max_environments: the reserved concurrency of functions that have none in the template; one more
     at a time is throttled. None for what the account has.
     provisioned_concurrency: of that one function's alias `live`; 0 for none.
+    stores: where tables and buckets of the template are.
+    reload: environments are replaced when the code of their function changes.
     environ: variables of every function, over the template's and the COLDFRAME_* ones of this process.
     init_limit_s: an init phase that takes longer is run again inside the invocation.
     """
@@ -101,6 +104,8 @@ class EmulatorOptions:
     handler: str = "functions.predict.app.handler"
     task_root: Path = _REPOSITORY_ROOT
     environ: Mapping[str, str] = field(default_factory=dict)
+    stores: StoreOptions = field(default_factory=StoreOptions)
+    reload: bool = False
     log: Log = _print
 
 
@@ -127,11 +132,13 @@ class Emulator:
             keep_alive_s=options.keep_alive_s,
             clock=clock,
         )
-        self._asynchronous = AsyncInvocations(self.service.invoke, options.log)
+        self.asynchronous = AsyncInvocations(self.service.invoke, options.log)
         images = [function.settings.name for function in self._template.functions if function.is_image]
-        self._lambda_api = LambdaApi(self.service, self._asynchronous, images)
+        self._lambda_api = LambdaApi(self.service, self.asynchronous, images)
         self._gateways = Gateways(self._template.apis, self.service.invoke, options.log, clock)
         self._own_pages: Mapping[str, Door] = {METRICS_PATH: MetricsDoor(self.service)}
+        self.stores = Stores(self._template, options.stores, options.log)
+        self._reloading: asyncio.Task[None] | None = None
         self._server = _Server(_server_config(self._app))
         self._serving: asyncio.Task[None] | None = None
         self._port = options.port
@@ -141,6 +148,19 @@ class Emulator:
         """Where it listens, with the port that it got."""
         host = self._options.host
         return f"http://{f'[{host}]' if ':' in host else host}:{self._port}"
+
+    def notes(self) -> Iterator[str]:
+        """What a reader of the log should know from the start."""
+        first, *others = self._template.apis or (None,)
+        if first is not None and first.stage != DEFAULT_STAGE:
+            yield f"{first.name}: {self.url}/{first.stage}"
+        for api in others:
+            stage = "" if api.stage == DEFAULT_STAGE else f"/{api.stage}"
+            yield f"{api.name}: http://{api.name.lower()}.localhost:{self._port}{stage}"
+        for function in self._template.functions:
+            if function.other_events:
+                events = ", ".join(function.other_events)
+                yield f"{function.settings.name} is called by {events} on AWS; here by the Lambda API only."
 
     async def __aenter__(self) -> Emulator:
         for function in self._template.functions:
@@ -153,7 +173,16 @@ class Emulator:
                 self.service.put_provisioned_concurrency(
                     function.settings.name, function.alias or LIVE, function.provisioned_concurrency
                 )
+        await self.stores.__aenter__()
+        if self._options.reload:
+            self._reloading = asyncio.create_task(self._recycle_on_change())
         return self
+
+    async def _recycle_on_change(self) -> None:
+        from local.reload import recycle_on_change  # only who asks for it waits for the import
+
+        code = {function.settings.name: function.code for function in self._template.functions}
+        await recycle_on_change(code, self.service.recycle, self._options.log)
 
     def _create(self, function: Function) -> None:
         settings = function.settings
@@ -161,6 +190,7 @@ class Emulator:
         environ = {
             **settings.environ,
             **function_environ({}, os.environ),
+            **self.stores.environ,
             **self._options.environ,
         }
         self.service.create_function(replace(settings, environ=environ))
@@ -176,10 +206,14 @@ class Emulator:
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._server.should_exit = True
-        await self._asynchronous.close()
+        if self._reloading is not None:
+            self._reloading.cancel()
+            await asyncio.wait({self._reloading})
+        await self.asynchronous.close()
         # First the environments, so that callers in flight get their answer and the
         # server has nothing left to wait for.
         await self.service.close()
+        await self.stores.__aexit__(exc_type, exc, traceback)
         if self._serving is not None:
             await self._serving
 
@@ -199,7 +233,9 @@ class Emulator:
         body = await _read_body(receive, door.max_body_bytes)
         if body is None:
             return door.too_large()
-        return await door.respond(_request(scope, body))
+        response = await door.respond(_request(scope, body))
+        self.stores.start()  # not before the first answer, which it would slow down
+        return response
 
     def _door(self, path: str, scope: Scope) -> Door:
         if path in self._own_pages:
@@ -222,6 +258,8 @@ async def _serve_until_signal(options: EmulatorOptions) -> None:
         loop.add_signal_handler(number, stopped.set)
     async with Emulator(options) as emulator:
         options.log(f"Coldframe is listening on {emulator.url}")
+        for line in emulator.notes():
+            options.log(line)
         await stopped.wait()
     for line in summary(emulator.service.snapshot()):
         options.log(line)

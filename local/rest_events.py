@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Mapping, Sequence
-from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
@@ -84,7 +83,7 @@ def response_from_result(
     if unknown and kind is ApiKind.REST:
         # Only their number: what functions answer stays out of the log.
         raise MalformedResponse(f"the result has {len(unknown)} members that a REST API does not know")
-    status = response_status(result.get("statusCode", HTTPStatus.OK))
+    status = response_status(result.get("statusCode"))
     return HttpResponse(
         status, _headers(result, kind), _response_body(result, kind, accept, binary_media_types)
     )

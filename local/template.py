@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ class Function:
 
     settings: as the Lambda service is told. alias: what its events call; None for `$LATEST`.
     other_events: what else would call it on AWS (SQS, Schedule…): nobody does here.
+    code: the files and folders that are deployed.
     """
 
     settings: FunctionSettings
@@ -52,6 +54,7 @@ class Function:
     reserved_concurrency: int | None = None
     other_events: tuple[str, ...] = ()
     is_image: bool = False
+    code: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,28 @@ class Template:
     apis: tuple[Api, ...] = ()
     tables: tuple[Table, ...] = ()
     buckets: tuple[Bucket, ...] = ()
+
+    def with_settings(self, provisioned_concurrency: int | None = None, **changes: Any) -> Template:
+        """With other settings for every function.
+
+        changes: fields of `FunctionSettings`; None leaves what the template says.
+        """
+        given = {name: value for name, value in changes.items() if value is not None}
+        functions = tuple(
+            replace(
+                function,
+                settings=replace(function.settings, **given),
+                provisioned_concurrency=function.provisioned_concurrency
+                if provisioned_concurrency is None
+                else provisioned_concurrency,
+            )
+            for function in self.functions
+        )
+        return replace(self, functions=functions)
+
+    def reads(self, variable: str) -> bool:
+        """Whether some function has this variable."""
+        return any(variable in function.settings.environ for function in self.functions)
 
 
 def load_template(
@@ -282,6 +307,7 @@ class _Reader:
             reserved_concurrency=self._number(name, properties, "ReservedConcurrentExecutions", None),
             other_events=self._other_events(properties),
             is_image=self._is_image(name, properties),
+            code=code.paths,
         )
 
     def _number(self, name: str, properties: Mapping[str, Any], key: str, default: Any) -> Any:
@@ -327,11 +353,13 @@ class _Reader:
                 f"{name} has Handler {handler!r}, Runtime {runtime!r} and CodeUri {source!r}; expected a "
                 "Python function in a local folder. Only those are run on this machine."
             )
-        layers = [self._layer(name, layer) for layer in properties.get("Layers") or []]
-        python_path = ":".join(str(folder / "python") for folder in layers if folder is not None)
-        return _Code(str(handler), self._folder / source, {"PYTHONPATH": python_path} if python_path else {})
+        found = [self._layer(layer) for layer in properties.get("Layers") or []]
+        layers = [folder / "python" for folder in found if folder is not None]
+        environ = {"PYTHONPATH": os.pathsep.join(map(str, layers))} if layers else {}
+        folder = self._folder / source
+        return _Code(str(handler), folder, environ, (folder, *layers))
 
-    def _layer(self, name: str, value: Any) -> Path | None:
+    def _layer(self, value: Any) -> Path | None:
         """The folder of a layer; None for one that exists in an account only."""
         layer = value.get("Ref") if isinstance(value, dict) else None
         if layer not in self._resources:
@@ -351,7 +379,8 @@ class _Reader:
                 'as its one argument. Write CMD ["package.module.handler"] or ImageConfig.Command, and no '
                 "EntryPoint."
             )
-        return _Code(str(command[0]), context, dockerfile.environ)
+        copied = tuple(context / source for source in dockerfile.copied)
+        return _Code(str(command[0]), context, dockerfile.environ, copied)
 
     # Stores.
 
@@ -375,14 +404,16 @@ class _Code:
     handler: str
     task_root: Path
     environ: Mapping[str, str]
+    paths: tuple[Path, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Dockerfile:
-    """What the last stage of a Dockerfile leaves to run."""
+    """What the last stage of a Dockerfile leaves to run, and what all stages copy from the context."""
 
     command: list[str]
     environ: dict[str, str]
+    copied: list[str]
 
     @classmethod
     def read(cls, path: Path, function: str) -> _Dockerfile:
@@ -393,7 +424,14 @@ class _Dockerfile:
                 f"{function}: {path} cannot be read: {exc.strerror}. "
                 "Metadata.DockerContext and Metadata.Dockerfile of the function say where it is."
             ) from exc
-        return cls(_exec_form(parsed.cmd), dict(parsed.envs))
+        copied = [
+            source
+            for instruction in parsed.structure
+            if instruction["instruction"] == "COPY" and "--from" not in instruction["value"]
+            for source in instruction["value"].split()[:-1]
+            if not source.startswith("--")
+        ]
+        return cls(_exec_form(parsed.cmd), dict(parsed.envs), copied)
 
 
 def _exec_form(command: str | None) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import time
 from pathlib import Path
@@ -104,6 +106,50 @@ def speak(event: Event, context: Any) -> Event:
     print("second line", end="")
     return {}
 
+
+def say(event: Event, context: Any) -> Any:
+    """Answers with what the request's body asks for."""
+    body = base64.b64decode(event["body"]) if event["isBase64Encoded"] else event["body"]
+    return json.loads(body)
+
+
+def echo_as_body(event: Event, context: Any) -> Event:
+    """`echo`, in a response that both payload formats know."""
+    return {"statusCode": 200, "body": json.dumps(echo(event, context))}
+
+
+def told(event: Event, context: Any) -> Any:
+    """Does what the event says, for events that are no HTTP requests."""
+    kind = event.get("do", "echo")
+    if kind != "echo":
+        return _TOLD[kind](event, context)
+    return {"event": event, "arn": context.invoked_function_arn, "request_id": context.aws_request_id}
+
+
+def one_line(event: Event, context: Any) -> Event:
+    """Writes a line."""
+    print("first line")
+    return {}
+
+
+def unserializable(event: Event, context: Any) -> Any:
+    """Returns what JSON cannot hold."""
+    return {1, 2}
+
+
+def overrun(event: Event, context: Any) -> Any:
+    """Takes longer than any timeout."""
+    time.sleep(600)
+
+
+_TOLD = {
+    "fail": fail,
+    "leave": leave,
+    "speak": one_line,
+    "gate": gate,
+    "unserializable": unserializable,
+    "overrun": overrun,
+}
 
 _ROUTES = {
     "/echo": echo,
