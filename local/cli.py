@@ -282,6 +282,15 @@ def bench_emulator(requests: int) -> None:
     run(requests)
 
 
+@bench.command()
+@click.option("--seconds", default=3.0, show_default=True, type=click.FloatRange(0.1), help="Of each size.")
+def cpu(seconds: float) -> None:
+    """How well `up --cpu-from-memory` keeps its promise."""
+    from bench.cpu_share import run
+
+    run(seconds)
+
+
 def _model_dir() -> Path:
     return Path(os.environ.get(_MODEL_DIR) or BUNDLE)
 
