@@ -103,7 +103,7 @@ def verify(model_dir: Path | None) -> None:
 @click.option(
     "--provisioned-concurrency",
     type=click.IntRange(0, 1000),
-    help="Environments initialised ahead of requests.  [default: the template's]",
+    help="Environments of each function initialised ahead of requests.  [default: the template's]",
 )
 @click.option(
     "--account-concurrency",
@@ -278,6 +278,15 @@ def bench_emulator(requests: int) -> None:
     from bench.emulator import run
 
     run(requests)
+
+
+@bench.command()
+@click.option("--seconds", default=3.0, show_default=True, type=click.FloatRange(0.1), help="Of each size.")
+def cpu(seconds: float) -> None:
+    """How well `up --cpu-from-memory` keeps its promise."""
+    from bench.cpu_share import run
+
+    run(seconds)
 
 
 def _model_dir() -> Path:
