@@ -305,6 +305,13 @@ async def test_memory_that_is_mapped_and_not_touched_does_not_count(lines: list[
     assert 0 < invoked.max_memory_mb < 128
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's prlimit")
+async def test_environment_may_have_as_many_files_as_on_lambda(lines: list[str]) -> None:
+    """1,024, whatever the emulator itself may have."""
+    async with serving(lines, handler="handlers.files") as service:
+        assert answer(await invoke(service)) == [1024, 1024]
+
+
 # CPU.
 
 
