@@ -97,15 +97,13 @@ def verify(model_dir: Path | None) -> None:
 @click.option(
     "--reserved-concurrency",
     "--max-environments",
-    default=10,
-    show_default=True,
     type=click.IntRange(1, 1000),
-    help="More requests at once get 429. A function's ReservedConcurrentExecutions goes before.",
+    help="More requests at once get 429.  [default: the template's, or 10]",
 )
 @click.option(
     "--provisioned-concurrency",
     type=click.IntRange(0, 1000),
-    help="Environments of each function initialised ahead of requests.  [default: the template's]",
+    help="Environments initialised ahead of requests.  [default: the template's]",
 )
 @click.option(
     "--account-concurrency",
@@ -152,7 +150,7 @@ def up(
     port: int,
     template: Path,
     parameters: tuple[str, ...],
-    reserved_concurrency: int,
+    reserved_concurrency: int | None,
     provisioned_concurrency: int | None,
     account_concurrency: int,
     memory_mb: int | None,
@@ -177,6 +175,7 @@ def up(
     url = f"http://{host}:{port}"
     loaded = load_template(template, dict(_pair(each) for each in parameters), url=url)
     loaded = loaded.with_settings(
+        reserved_concurrency=reserved_concurrency,
         provisioned_concurrency=provisioned_concurrency,
         memory_mb=memory_mb,
         timeout_s=timeout_s,
@@ -195,7 +194,6 @@ def up(
             host=host,
             port=port,
             template=loaded if stores else without_stores(loaded),
-            max_environments=reserved_concurrency,
             account_concurrency=account_concurrency,
             keep_alive_s=keep_alive_s,
             environ=environ,

@@ -11,7 +11,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -82,20 +82,21 @@ class Template:
     tables: tuple[Table, ...] = ()
     buckets: tuple[Bucket, ...] = ()
 
-    def with_settings(self, provisioned_concurrency: int | None = None, **changes: Any) -> Template:
+    def with_settings(
+        self,
+        reserved_concurrency: int | None = None,
+        provisioned_concurrency: int | None = None,
+        **changes: Any,
+    ) -> Template:
         """With other settings for every function.
 
-        changes: fields of `FunctionSettings`; None leaves what the template says.
+        changes: fields of `FunctionSettings`. None leaves what the template says.
         """
-        given = {name: value for name, value in changes.items() if value is not None}
+        concurrency = _given(
+            reserved_concurrency=reserved_concurrency, provisioned_concurrency=provisioned_concurrency
+        )
         functions = tuple(
-            replace(
-                function,
-                settings=replace(function.settings, **given),
-                provisioned_concurrency=function.provisioned_concurrency
-                if provisioned_concurrency is None
-                else provisioned_concurrency,
-            )
+            replace(function, settings=replace(function.settings, **_given(**changes)), **concurrency)
             for function in self.functions
         )
         return replace(self, functions=functions)
@@ -103,6 +104,10 @@ class Template:
     def reads(self, variable: str) -> bool:
         """Whether some function has this variable."""
         return any(variable in function.settings.environ for function in self.functions)
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def load_template(
@@ -286,11 +291,10 @@ class _Reader:
         code = (
             self._image(name, properties) if self._is_image(name, properties) else self._zip(name, properties)
         )
-        variables = (properties.get("Environment") or {}).get("Variables") or {}
-        environ = {
-            variable: _variable(self._resolve(value, f"{name}.Environment.Variables.{variable}"))
-            for variable, value in variables.items()
-        }
+        variables = self._resolve(
+            (properties.get("Environment") or {}).get("Variables") or {}, f"{name}.Environment.Variables"
+        )
+        environ = {variable: _variable(value) for variable, value in variables.items()}
         return Function(
             FunctionSettings(
                 handler=code.handler,
@@ -371,7 +375,9 @@ class _Reader:
         metadata = self._resolve(self._resources[name].get("Metadata"), f"{name}.Metadata") or {}
         config = self._resolve(properties.get("ImageConfig"), f"{name}.ImageConfig") or {}
         context = self._folder / str(metadata.get("DockerContext", "."))
-        dockerfile = _Dockerfile.read(context / str(metadata.get("Dockerfile", "Dockerfile")), name)
+        dockerfile = _Dockerfile.read(
+            context / str(metadata.get("Dockerfile", "Dockerfile")), name, metadata.get("DockerBuildTarget")
+        )
         command = config.get("Command") or dockerfile.command
         if config.get("EntryPoint") or len(command) != 1:
             raise TemplateError(
@@ -416,22 +422,46 @@ class _Dockerfile:
     copied: list[str]
 
     @classmethod
-    def read(cls, path: Path, function: str) -> _Dockerfile:
+    def read(cls, path: Path, function: str, target: str | None) -> _Dockerfile:
+        """target: the stage to build; None for the last one."""
         try:
-            parsed = DockerfileParser(fileobj=io.StringIO(path.read_text()))
+            text = path.read_text()
         except OSError as exc:
             raise TemplateError(
                 f"{function}: {path} cannot be read: {exc.strerror}. "
                 "Metadata.DockerContext and Metadata.Dockerfile of the function say where it is."
             ) from exc
+        structure = DockerfileParser(fileobj=io.StringIO(text)).structure
+        instructions = [(each["instruction"], each["value"], each["content"]) for each in structure]
         copied = [
             source
-            for instruction in parsed.structure
-            if instruction["instruction"] == "COPY" and "--from" not in instruction["value"]
-            for source in instruction["value"].split()[:-1]
+            for word, value, _ in instructions
+            if word == "COPY" and "--from" not in value
+            for source in value.split()[:-1]
             if not source.startswith("--")
         ]
-        return cls(_exec_form(parsed.cmd), dict(parsed.envs), copied)
+        stage = DockerfileParser(fileobj=io.StringIO(_stage(path, instructions, target)))
+        return cls(_exec_form(stage.cmd), dict(stage.envs), copied)
+
+
+def _stage(path: Path, instructions: Sequence[tuple[str, str, str]], target: str | None) -> str:
+    """One stage with those that it is built from, as a Dockerfile of its own.
+
+    instructions: each one's word, what follows it, and its lines.
+    """
+    stages: dict[str, str] = {}
+    name = ""
+    for word, value, lines in instructions:
+        if word == "FROM":
+            base, _, alias = re.sub(r"\s+as\s+", " as ", value.lower()).partition(" as ")
+            name = alias.strip() or str(len(stages))
+            stages[name] = stages.get(base.strip(), lines)
+        elif name:  # an ARG may come before the first stage
+            stages[name] += lines
+    chosen = stages.get((target or name).lower())
+    if chosen is None:
+        raise TemplateError(f"{path} has no stage {target}; its stages: {', '.join(stages)}.")
+    return chosen
 
 
 def _exec_form(command: str | None) -> list[str]:
