@@ -103,7 +103,7 @@ def verify(model_dir: Path | None) -> None:
 @click.option(
     "--provisioned-concurrency",
     type=click.IntRange(0, 1000),
-    help="Environments of each function initialised ahead of requests.  [default: the template's]",
+    help="Environments initialised ahead of requests.  [default: the template's]",
 )
 @click.option(
     "--account-concurrency",
