@@ -95,11 +95,30 @@ def verify(model_dir: Path | None) -> None:
     help="A parameter of the template; may be repeated.",
 )
 @click.option(
+    "--reserved-concurrency",
     "--max-environments",
-    default=10,
-    show_default=True,
     type=click.IntRange(1, 1000),
-    help="More requests at once get 429. A function's ReservedConcurrentExecutions goes before.",
+    help="More requests at once get 429.  [default: the template's, or 10]",
+)
+@click.option(
+    "--provisioned-concurrency",
+    type=click.IntRange(0, 1000),
+    help="Environments initialised ahead of requests.  [default: the template's]",
+)
+@click.option(
+    "--account-concurrency",
+    default=1000,
+    show_default=True,
+    type=click.IntRange(1, 100_000),
+    help="The same limit for all functions together.",
+)
+@click.option(
+    "--memory-mb",
+    type=click.IntRange(128, 10_240),
+    help="An environment that holds more is killed.  [default: the template's]",
+)
+@click.option(
+    "--cpu-from-memory", is_flag=True, help="CPU in proportion to memory, as on Lambda: 1769 MB are one vCPU."
 )
 @click.option(
     "--keep-alive-s",
@@ -131,7 +150,11 @@ def up(
     port: int,
     template: Path,
     parameters: tuple[str, ...],
-    max_environments: int,
+    reserved_concurrency: int | None,
+    provisioned_concurrency: int | None,
+    account_concurrency: int,
+    memory_mb: int | None,
+    cpu_from_memory: bool,
     keep_alive_s: float,
     timeout_s: float | None,
     reload: bool,
@@ -151,11 +174,17 @@ def up(
 
     url = f"http://{host}:{port}"
     loaded = load_template(template, dict(_pair(each) for each in parameters), url=url)
-    loaded = loaded.with_settings(timeout_s=timeout_s)
-    environ = {}
-    if loaded.reads(_MODEL_DIR):
-        load_manifest(_model_dir())  # a missing bundle is better said here than by each environment
-        environ[_MODEL_DIR] = str(_model_dir())
+    loaded = loaded.with_settings(
+        reserved_concurrency=reserved_concurrency,
+        provisioned_concurrency=provisioned_concurrency,
+        memory_mb=memory_mb,
+        timeout_s=timeout_s,
+        cpu_from_memory=cpu_from_memory,
+    )
+    for model_dir in loaded.values_of(_MODEL_DIR):
+        # A missing bundle is better said here than by each environment.
+        load_manifest(Path(os.environ.get(_MODEL_DIR) or model_dir))
+    environ: dict[str, str] = {}
     if os.environ.get("COLDFRAME_CACHE_TABLE"):
         # A table of one's own: its AWS settings pass, as Lambda gives its functions those of their role.
         environ |= {name: os.environ[name] for name in _AWS_ACCESS if name in os.environ}
@@ -165,7 +194,7 @@ def up(
             host=host,
             port=port,
             template=loaded if stores else without_stores(loaded),
-            max_environments=max_environments,
+            account_concurrency=account_concurrency,
             keep_alive_s=keep_alive_s,
             environ=environ,
             stores=StoreOptions(dynamodb_endpoint, s3_endpoint),
@@ -234,6 +263,30 @@ def cold(samples: int) -> None:
     from bench.cold_start import run
 
     run(_model_dir(), samples)
+
+
+@bench.command("emulator")
+@click.option(
+    "--requests",
+    default=12_000,
+    show_default=True,
+    type=click.IntRange(120),
+    help="Of each measurement.",
+)
+def bench_emulator(requests: int) -> None:
+    """The emulator's own latency and throughput, beside a bare uvicorn."""
+    from bench.emulator import run
+
+    run(requests)
+
+
+@bench.command()
+@click.option("--seconds", default=3.0, show_default=True, type=click.FloatRange(0.1), help="Of each size.")
+def cpu(seconds: float) -> None:
+    """How well `up --cpu-from-memory` keeps its promise."""
+    from bench.cpu_share import run
+
+    run(seconds)
 
 
 def _model_dir() -> Path:

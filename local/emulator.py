@@ -30,10 +30,13 @@ from local.events import HttpRequest, HttpResponse
 from local.gateway import Gateways
 from local.gateway_types import ANY, DEFAULT_ROUTE, DEFAULT_STAGE, Api, ApiKind, PayloadFormat, Route
 from local.lambda_api import LambdaApi, is_lambda_api
-from local.lambda_types import LIVE
-from local.process import FunctionSettings, Log, function_environ
+from local.lambda_types import LIVE, LambdaException
+from local.metrics_door import PATH as METRICS_PATH
+from local.metrics_door import MetricsDoor
+from local.process import FunctionSettings, Log, function_environ, raise_file_limit
 from local.service import Clock, LambdaService
 from local.stores import StoreOptions, Stores
+from local.summary import summary
 from local.template import Function, Template
 
 Scope = MutableMapping[str, Any]
@@ -82,8 +85,8 @@ class EmulatorOptions:
     port: 0 takes a free one; `Emulator.url` says which.
     template: what to run. None: one function behind an HTTP API, which the fields from `timeout_s` to
     `task_root` describe.
-    max_environments: the reserved concurrency of functions that have none in the template; one more
-    at a time is throttled. None for what the account has.
+    max_environments: the reserved concurrency of functions that have none in the template, unless more
+    is provisioned; one more at a time is throttled. None for what the account has.
     provisioned_concurrency: of that one function's alias `live`; 0 for none.
     stores: where tables and buckets of the template are.
     reload: environments are replaced when the code of their function changes.
@@ -116,6 +119,7 @@ def run(options: EmulatorOptions) -> None:
 
     Raises CannotListen when the address is taken or not allowed.
     """
+    raise_file_limit()
     uvloop.run(_serve_until_signal(options))
 
 
@@ -142,6 +146,7 @@ class Emulator:
         self._console = browsers.OwnPagesOnly(Console(self._address), self._names, always=True)
         self._events = EventStream(self.service)
         self._gateways = Gateways(self._template.apis, self.service.invoke, options.log, clock)
+        self._own_pages: Mapping[str, Door] = {METRICS_PATH: MetricsDoor(self.service)}
         self.stores = Stores(self._template, options.stores, options.log)
         self._reloading: asyncio.Task[None] | None = None
         self._server = _Server(_server_config(self._app))
@@ -178,15 +183,22 @@ class Emulator:
         listener = _listen(self._options.host, self._options.port)
         self._port = listener.getsockname()[1]
         self._serving = asyncio.create_task(self._server.serve(sockets=[listener]))
+        await self.stores.__aenter__()
+        try:
+            self._provision()
+        except LambdaException:
+            await self.__aexit__(None, None, None)
+            raise
+        if self._options.reload:
+            self._reloading = asyncio.create_task(self._recycle_on_change())
+        return self
+
+    def _provision(self) -> None:
         for function in self._template.functions:
             if function.provisioned_concurrency:
                 self.service.put_provisioned_concurrency(
                     function.settings.name, function.alias or LIVE, function.provisioned_concurrency
                 )
-        await self.stores.__aenter__()
-        if self._options.reload:
-            self._reloading = asyncio.create_task(self._recycle_on_change())
-        return self
 
     async def _recycle_on_change(self) -> None:
         from local.reload import recycle_on_change  # only who asks for it waits for the import
@@ -207,8 +219,8 @@ class Emulator:
         if function.alias not in (None, LIVE):
             self.service.put_alias(settings.name, str(function.alias), "1")
         reserved = function.reserved_concurrency
-        if reserved is None:
-            reserved = self._options.max_environments
+        if reserved is None and self._options.max_environments is not None:
+            reserved = max(self._options.max_environments, function.provisioned_concurrency)
         if reserved is not None:
             self.service.put_function_concurrency(settings.name, reserved)
 
@@ -254,6 +266,8 @@ class Emulator:
         return response
 
     def _door(self, path: str, scope: Scope) -> Door:
+        if path in self._own_pages:
+            return self._own_pages[path]
         if console.is_console(path):
             return self._console
         return self._lambda_api if is_lambda_api(path) else self._gateways.of(_host(scope))
@@ -277,6 +291,8 @@ async def _serve_until_signal(options: EmulatorOptions) -> None:
         for line in emulator.notes():
             options.log(line)
         await stopped.wait()
+    for line in summary(emulator.service.snapshot()):
+        options.log(line)
 
 
 def _one_function(options: EmulatorOptions) -> Template:

@@ -28,6 +28,7 @@ from collections.abc import Callable
 import msgspec
 
 from coldframe.concurrency import EnvironmentState
+from local.cpu import CpuLimit, vcpus
 from local.process import FunctionSettings, Log, exit_reason, runtime_environ
 from local.report import InvocationStatus, LogTail, Outcome, Report, init_report, timestamp
 from local.runtime_api import Invocation
@@ -77,6 +78,7 @@ class ExecutionEnvironment:
         self._init_timer: asyncio.TimerHandle | None = None
         self._memory_timer: asyncio.TimerHandle | None = None
         self._killed_for_memory = False
+        self._cpu_limit: CpuLimit | None = None
         self._running: _Running | None = None
         self._report_init = False
         self._reaping: list[RuntimeProcess] = []
@@ -239,6 +241,9 @@ class ExecutionEnvironment:
     def _begin(self, running: _Running, process: RuntimeProcess) -> None:
         running.begun = True
         self._say_start(running)
+        if self.function.cpu_from_memory and process.pid is not None:
+            # From here on: an init phase has two CPUs on Lambda, whatever the memory.
+            self._cpu_limit = CpuLimit(process.pid, vcpus(self.function.memory_mb))
         process.offer(self._invocation(running))
 
     def _invocation(self, running: _Running) -> Invocation:
@@ -297,6 +302,8 @@ class ExecutionEnvironment:
         self._cancel_timers()
         if running.timer is not None:
             running.timer.cancel()
+        if self._cpu_limit is not None:
+            self._cpu_limit.lift()
         self._drain()
         report = self._report(running, outcome)
         self._report_init = False

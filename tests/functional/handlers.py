@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import resource
 import time
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,19 @@ def allocate(event: Event, context: Any) -> int:
     if event.get("wait"):
         time.sleep(3600)
     return len(held)
+
+
+def burn(event: Event, context: Any) -> float:
+    """Uses CPU for so many seconds; the share of the elapsed time that it got."""
+    started_s, used_s = time.monotonic(), time.process_time()
+    while time.process_time() - used_s < event["cpu_s"]:
+        pass
+    return (time.process_time() - used_s) / (time.monotonic() - started_s)
+
+
+def files(event: Event, context: Any) -> tuple[int, int]:
+    """How many files may be open."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)
 
 
 def nothing(event: Event, context: Any) -> Event:

@@ -58,7 +58,7 @@ def test_verify(bundle: Path) -> None:
     done = coldframe("verify")
     assert done.returncode == 0
     assert done.stdout.startswith("sha256:")
-    assert "8 files as built, 36 golden vectors" in done.stdout
+    assert "25 files as built, 36 golden vectors" in done.stdout
 
 
 @pytest.mark.parametrize("command", [["verify"], ["predict", "text"], ["up"]])
@@ -98,4 +98,27 @@ def test_bad_setting_stops_init(bundle: Path) -> None:
     """A setting that cannot be used is named where it is read."""
     done = coldframe("predict", "text", COLDFRAME_THREADS="none")
     assert done.returncode == 1
-    assert "COLDFRAME_THREADS='none' is not a whole number." in done.stderr
+    assert "COLDFRAME_THREADS='none' cannot be used. Expected `int`" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--template", "nowhere.yaml"], "nowhere.yaml cannot be read: No such file or directory."),
+        (["--parameter", "Nope=1"], "The template has no parameter Nope; its parameters: "),
+        (["--parameter", "MemorySize=1"], "The parameter MemorySize is 1, expected at least 512"),
+    ],
+)
+def test_template_that_cannot_be_run(arguments: list[str], said: str) -> None:
+    """What is wrong with the template is one line, before anything is started."""
+    done = coldframe("up", "--port", "0", *arguments)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"Error: {said}")
+    assert "Traceback" not in done.stderr
+
+
+def test_parameter_without_a_value() -> None:
+    """`--parameter` asks for NAME=VALUE."""
+    done = coldframe("up", "--parameter", "MemorySize")
+    assert done.returncode == 2
+    assert "found 'MemorySize', expected NAME=VALUE" in done.stderr

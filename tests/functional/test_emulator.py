@@ -18,6 +18,7 @@ from typing import Any
 
 import httpx
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from local.emulator import CannotListen, Emulator, EmulatorOptions
 from tests.functional.emulation import (
@@ -509,11 +510,56 @@ async def test_idle_environments_leave_when_the_runtime_api_is_gone(tmp_path: Pa
         await until(lambda: not is_alive(pid))
 
 
-async def test_emulator_says_only_once_that_it_listens(tmp_path: Path) -> None:
-    """Standard output starts with the address, and goes on with the log lines."""
+async def test_emulator_says_that_it_listens_and_at_the_end_what_happened(tmp_path: Path) -> None:
+    """Standard output is the address, the log lines, and a summary with counts, times and cost."""
     async with emulator_process(tmp_path) as (process, client):
         response = await client.get("/echo")
         process.send_signal(signal.SIGTERM)
         output, _ = await process.communicate()
     assert json.loads(response.content)["start"] == "cold"
-    assert [line.split()[0] for line in output.decode().splitlines()] == ["START", "END", "REPORT"]
+    logged, summary = output.decode().splitlines()[:3], "\n".join(output.decode().splitlines()[3:])
+    assert [line.split()[0] for line in logged] == ["START", "END", "REPORT"]
+    assert re.match(r"coldframe-predict, 1769 MB, in \d+ s:", summary)
+    assert "1 invocations: 1 cold, 0 warm, 0 errors; 0 throttled; at most 1 at once" in summary
+    assert re.search(r"cost on AWS: 0\.0000\d{4} USD", summary)
+
+
+async def test_metrics_are_those_of_cloudwatch(lines: LogLines) -> None:
+    """`/_metrics` counts invocations, errors and throttles, as Prometheus' own parser reads it."""
+    async with serving(lines, provisioned_concurrency=1) as client:
+        await until(lambda: any(line.startswith("INIT_REPORT") for line in lines))
+        for path in ("/echo", "/fail"):
+            await client.get(path)
+        response = await client.get("/_metrics")
+    samples = {
+        (sample.name, sample.labels.get("state"), sample.labels.get("le")): sample.value
+        for family in text_string_to_metric_families(response.text)
+        for sample in family.samples
+    }
+    assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
+    for name, value in {
+        "invocations_total": 2,
+        "errors_total": 1,
+        "throttles_total": 0,
+        "provisioned_concurrency_invocations_total": 2,
+        "provisioned_concurrency_spillover_invocations_total": 0,
+        "concurrent_executions": 0,
+        "concurrent_executions_max": 1,
+        "provisioned_concurrency_utilization": 0,
+        "duration_seconds_count": 2,
+        "init_duration_seconds_count": 1,
+    }.items():
+        assert samples[f"lambda_{name}", None, None] == value, name
+    assert samples["lambda_environments", "READY", None] == 1
+    assert samples["lambda_duration_seconds_bucket", None, "+Inf"] == 2
+    assert samples["lambda_cost_usd_total", None, None] > 0
+
+
+async def test_metrics_can_only_be_read(lines: LogLines) -> None:
+    """Another method and a body are refused, and no function is asked."""
+    async with serving(lines) as client:
+        statuses = [
+            (await client.delete("/_metrics")).status_code,
+            (await client.post("/_metrics", content="x")).status_code,
+        ]
+    assert (statuses, lines) == ([405, 413], [])

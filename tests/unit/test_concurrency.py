@@ -243,6 +243,13 @@ def test_success_forgets_failed_init_phases() -> None:
     assert decisions[-1] == Adjust(start=(5,))
 
 
+def test_on_demand_success_tries_provisioned_environments_once_more() -> None:
+    """A version that serves on demand may well come up ahead of traffic, too."""
+    given_up = (SetProvisioned("1", 1), Died(0), Died(1), Died(2), Arrival("1"), Initialized(3))
+    _, decisions = play(State(), *given_up, Finished(3), Died(4), Arrival("1"))
+    assert decisions[-3:] == [Adjust(start=(4,)), None, Lease(3)]
+
+
 def test_lower_target_stops_idle_environments_first_and_busy_ones_when_they_finish() -> None:
     """Nothing that works is interrupted: the one that was busy stops with its invocation."""
     state, _ = play(provisioned_environments(3), Arrival("1"))

@@ -35,7 +35,7 @@ from typing import Any
 LATEST = "$LATEST"
 
 # After this many init phases in a row without a success, provisioned environments are not replaced
-# any more: the function is at fault. AWS does not publish its own number.
+# any more, until one of the version serves again. AWS does not publish its own number.
 _MAX_INIT_FAILURES = 3
 
 
@@ -446,12 +446,18 @@ def _finished(state: State, environment_id: int, now: float) -> tuple[State, Dec
     if outdated:
         return _without(state, environment_id), Adjust(stop=(environment_id,))
     ready = (*state.ready.get(version, ()), Idle(environment_id, now))
-    return replace(
+    state = replace(
         state,
         environments=_moved(state, environment_id, EnvironmentState.READY),
         ready={**state.ready, version: ready},
         on_demand_in_flight=state.on_demand_in_flight - 1,
-    ), None
+    )
+    given_up = state.provisioned.get(version)
+    if given_up is None or not given_up.failed:
+        return state, None
+    # The function does come up, on demand: worth one more attempt.
+    once_more = replace(given_up, failures=_MAX_INIT_FAILURES - 1)
+    return _adjust(_with_provisioned(state, version, once_more), version)
 
 
 def _died(state: State, environment_id: int) -> tuple[State, Decision]:
