@@ -20,18 +20,17 @@ function* stages(header, tookMs, start, invocation) {
   const timing = parse(header);
   const totalMs = timing.get("total") ?? 0;
   timing.delete("total");
-  const initMs = invocation?.init_ms ?? 0;
   let fromMs = 0;
-  if (initMs) yield { name: "init phase", kind: "init", fromMs, ms: initMs };
-  fromMs += initMs;
-  const restMs = Math.max(0, tookMs - initMs - totalMs);
-  const unknown = start === "cold" && !initMs;
-  yield { name: unknown ? "start, gateway, runtime" : "gateway, runtime", kind: unknown ? "init" : "rest", fromMs, ms: restMs };
-  fromMs += restMs;
-  for (const [name, ms] of timing) {
-    yield { name, kind: "duration", fromMs, ms };
-    fromMs += ms;
+  const row = (name, kind, ms) => ({ name, kind, fromMs: (fromMs += ms) - ms, ms });
+  if (invocation) {
+    const initMs = invocation.init_ms ?? 0;
+    yield row("gateway, network", "rest", Math.max(0, tookMs - initMs - invocation.duration_ms));
+    if (initMs) yield row("init phase", "init", initMs);
+    yield row("runtime client", "rest", Math.max(0, invocation.duration_ms - totalMs));
+  } else {
+    yield row(start === "cold" ? "init, gateway" : "gateway, runtime", "rest", Math.max(0, tookMs - totalMs));
   }
+  for (const [name, ms] of timing) yield row(name, "duration", ms);
 }
 
 function* caption(tookMs, start, invocation) {

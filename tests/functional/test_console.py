@@ -306,6 +306,24 @@ async def test_send_50_at_once_is_seen(page: Page, tmp_path: Path) -> None:
         )
 
 
+async def test_cold_start_is_seen_while_it_lasts(page: Page, tmp_path: Path) -> None:
+    """Environments are initialising until their module is loaded; then their invocation has an init part."""
+    loading = "import os, time\nwhile not os.path.exists({gate!r}): time.sleep(0.005)\n"
+    gate = tmp_path / "open"
+    source = loading.format(gate=str(gate)) + "def handler(event, context): return {}"
+    (tmp_path / "slow.py").write_text(source)
+    async with serving(handler="slow.handler", task_root=tmp_path, init_limit_s=PATIENCE_S) as (emulator, _):
+        await opened(page, emulator)
+        await page.get_by_label("Requests at once").fill("4")
+        await page.keyboard.press("Enter")
+        await expect(page.locator(".tile[data-state=INIT]")).to_have_count(4)
+        await expect(page.locator("#states")).to_contain_text("4 initialising")
+        await screenshot(page, "initialising")
+        gate.touch()
+        await expect(page.locator(".tile[data-state=READY]")).to_have_count(4)
+        await expect(page.locator(".strip .init")).to_have_count(4)
+
+
 async def test_environment_that_dies_is_seen_leaving(page: Page) -> None:
     """A killed environment is shown as stopped before it goes."""
     async with serving() as (emulator, client):
@@ -455,7 +473,16 @@ async def test_real_function_in_every_light_and_width(page: Page, bundle: Path) 
         await expect(page.locator(".answer")).to_have_count(5)
         await expect(page.locator(".answer .label")).to_have_text(["sci.space"] * 5)
         await expect(page.locator(".answer[data-head=auto] .by")).to_have_text("by the estimator")
-        for stage in ("init phase", "tokenize", "estimate", "load", "encode", "heads"):
+        for stage in (
+            "gateway, network",
+            "init phase",
+            "runtime client",
+            "tokenize",
+            "estimate",
+            "load",
+            "encode",
+            "heads",
+        ):
             await expect(page.get_by_role("rowheader", name=stage, exact=True)).to_be_visible()
         await expect(page.locator("#waterfall figcaption")).to_contain_text("cold start in environment #0")
         await page.get_by_role("button", name="Classify").click()

@@ -531,7 +531,9 @@ async def test_emulator_says_that_it_listens_and_at_the_end_what_happened(tmp_pa
         process.send_signal(signal.SIGTERM)
         output, _ = await process.communicate()
     assert json.loads(response.content)["start"] == "cold"
-    logged, summary = output.decode().splitlines()[:3], "\n".join(output.decode().splitlines()[3:])
+    console, *following = output.decode().splitlines()
+    logged, summary = following[:3], "\n".join(following[3:])
+    assert re.fullmatch(r"Console: http://127\.0\.0\.1:\d+/_console", console)
     assert [line.split()[0] for line in logged] == ["START", "END", "REPORT"]
     assert re.match(r"coldframe-predict, 1769 MB, in \d+ s:", summary)
     assert "1 invocations: 1 cold, 0 warm, 0 errors; 0 throttled; at most 1 at once" in summary
