@@ -5,7 +5,7 @@ import { counted, milliseconds } from "./format.js";
 
 const SLOT = 9;
 const BAR = 6;
-const HEIGHT = 120;
+const ABOVE = 8; // half a label
 const BELOW = 16; // for marks
 const AXIS = 52;
 const KEPT = 300;
@@ -15,10 +15,11 @@ export class Strip {
   #invocations = [];
   #bars = new Map();
   #top = 0;
+  #height = 0;
   #slots = 0;
   #plot = shape("g");
-  #lines = [1, 0.5].map((share) => axisLine(share));
-  #svg = shape("svg", { role: "img" }, hatching(), ...this.#lines.map((line) => line.node), baseline(), this.#plot);
+  #lines = [1, 0.5, 0].map(axisLine);
+  #svg = shape("svg", { role: "img" }, hatching(), ...this.#lines.map((line) => line.node), this.#plot);
 
   constructor() {
     byId("strip").append(this.#svg);
@@ -56,7 +57,7 @@ export class Strip {
   }
 
   #add(each) {
-    const bar = drawBar(each, HEIGHT / this.#top);
+    const bar = drawBar(each, this.#height, this.#height / this.#top);
     this.#plot.append(bar);
     this.#bars.set(each.number, bar);
     return bar;
@@ -66,21 +67,27 @@ export class Strip {
     this.#top = top;
     this.#bars.clear();
     this.#plot.replaceChildren();
-    for (const line of this.#lines) setText(line.label, milliseconds(top * line.share).replace(".0 ", " ").replace(".00 ", " "));
+    for (const { node, label, share } of this.#lines) {
+      setAttribute(node, "transform", `translate(0 ${ABOVE + this.#height * (1 - share)})`);
+      setText(label, share ? milliseconds(top * share).replace(/\.0+ /, " ") : "");
+    }
   }
 
   #resize() {
-    const width = byId("strip").clientWidth;
-    this.#slots = Math.max(1, Math.floor((width - AXIS) / SLOT));
-    setAttribute(this.#svg, "viewBox", `0 0 ${width} ${HEIGHT + BELOW + 8}`);
-    setAttribute(this.#svg, "width", width);
-    setAttribute(this.#svg, "height", HEIGHT + BELOW + 8);
+    const { clientWidth, clientHeight } = byId("strip");
+    this.#slots = Math.max(1, Math.floor((clientWidth - AXIS) / SLOT));
+    this.#height = Math.max(0, clientHeight - ABOVE - BELOW);
+    this.#top = 0; // everything has another place
     this.draw([]);
   }
 }
 
-function drawBar(each, scale) {
+function drawBar(each, height, scale) {
   const bar = shape("g", { class: `bar ${each.status}` }, shape("title", {}, told(each)));
+  const rectangle = (kind, from, size) =>
+    shape("rect", { class: kind, x: 0, y: ABOVE + height - from - size, width: BAR, height: size });
+  const mark = (kind, text) =>
+    shape("text", { class: `mark ${kind}`, x: BAR / 2, y: ABOVE + height + BELOW - 4, "text-anchor": "middle" }, text);
   if (each.status === "throttled") {
     bar.append(mark("throttled", "×"));
     return bar;
@@ -96,22 +103,11 @@ function drawBar(each, scale) {
   return bar;
 }
 
-function rectangle(kind, from, height) {
-  return shape("rect", { class: kind, x: 0, y: 8 + HEIGHT - from - height, width: BAR, height });
-}
-
-function mark(kind, text) {
-  return shape("text", { class: `mark ${kind}`, x: BAR / 2, y: 8 + HEIGHT + BELOW - 4, "text-anchor": "middle" }, text);
-}
-
+/** A line at this share of the height, and its label. */
 function axisLine(share) {
-  const y = 8 + HEIGHT * (1 - share);
-  const label = shape("text", { class: "axis", x: AXIS - 8, y: y + 4, "text-anchor": "end" });
-  return { share, label, node: shape("g", {}, shape("line", { class: "grid-line", x1: AXIS, x2: 10000, y1: y, y2: y }), label) };
-}
-
-function baseline() {
-  return shape("line", { class: "base-line", x1: AXIS, x2: 10000, y1: 8 + HEIGHT + 0.5, y2: 8 + HEIGHT + 0.5 });
+  const label = shape("text", { x: AXIS - 8, y: 4, "text-anchor": "end" });
+  const line = shape("line", { class: share ? "grid-line" : "base-line", x1: AXIS, x2: 10000 });
+  return { share, label, node: shape("g", {}, line, label) };
 }
 
 /** A second cue beside the colour: the init phase is hatched. */

@@ -30,7 +30,12 @@ function* stages(header, tookMs, start, invocation) {
   } else {
     yield row(start === "cold" ? "init, gateway" : "gateway, runtime", "rest", Math.max(0, tookMs - totalMs));
   }
-  for (const [name, ms] of timing) yield row(name, "duration", ms);
+  let namedMs = 0;
+  for (const [name, ms] of timing) {
+    yield row(name, "duration", ms);
+    namedMs += ms;
+  }
+  yield row("rest of it", "duration", Math.max(0, totalMs - namedMs));
 }
 
 function* caption(tookMs, start, invocation) {
