@@ -186,10 +186,10 @@ def up(
         cpu_from_memory=cpu_from_memory,
         freeze=freeze,
     )
-    environ = {}
-    if loaded.reads(_MODEL_DIR):
-        load_manifest(_model_dir())  # a missing bundle is better said here than by each environment
-        environ[_MODEL_DIR] = str(_model_dir())
+    for model_dir in loaded.values_of(_MODEL_DIR):
+        # A missing bundle is better said here than by each environment.
+        load_manifest(Path(os.environ.get(_MODEL_DIR) or model_dir))
+    environ: dict[str, str] = {}
     if os.environ.get("COLDFRAME_CACHE_TABLE"):
         # A table of one's own: its AWS settings pass, as Lambda gives its functions those of their role.
         environ |= {name: os.environ[name] for name in _AWS_ACCESS if name in os.environ}

@@ -12,7 +12,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ BUCKET = "AWS::S3::Bucket"
 # SAM's, where the template says nothing.
 _DEFAULT_MEMORY_MB = 128
 _DEFAULT_TIMEOUT_S = 3
+_LAYERS_PATH = "/opt/python"
 _SERVED_EVENTS = frozenset({"HttpApi", "Api"})
 
 
@@ -101,9 +102,10 @@ class Template:
         )
         return replace(self, functions=functions)
 
-    def reads(self, variable: str) -> bool:
-        """Whether some function has this variable."""
-        return any(variable in function.settings.environ for function in self.functions)
+    def values_of(self, variable: str) -> set[str]:
+        """What functions have in a variable."""
+        environs = [function.settings.environ for function in self.functions]
+        return {environ[variable] for environ in environs if variable in environ}
 
 
 def _given(**values: Any) -> dict[str, Any]:
@@ -301,7 +303,11 @@ class _Reader:
                 task_root=code.task_root,
                 memory_mb=self._number(name, properties, "MemorySize", _DEFAULT_MEMORY_MB),
                 timeout_s=float(self._number(name, properties, "Timeout", _DEFAULT_TIMEOUT_S)),
-                environ={**code.environ, **environ, "AWS_REGION": self._region},
+                environ={
+                    # Folders of the image are where they were copied from.
+                    **{key: code.folders.get(text, text) for key, text in (code.environ | environ).items()},
+                    "AWS_REGION": self._region,
+                },
                 name=self._name(name),
                 architecture=self._architecture(name, properties),
             ),
@@ -385,8 +391,15 @@ class _Reader:
                 'as its one argument. Write CMD ["package.module.handler"] or ImageConfig.Command, and no '
                 "EntryPoint."
             )
-        copied = tuple(context / source for source in dockerfile.copied)
-        return _Code(str(command[0]), context, dockerfile.environ, copied)
+        copied = [(context / source, destination.rstrip("/")) for source, destination in dockerfile.copied]
+        layers = [str(source) for source, destination in copied if destination == _LAYERS_PATH]
+        return _Code(
+            str(command[0]),
+            context,
+            {**dockerfile.environ, **({"PYTHONPATH": os.pathsep.join(layers)} if layers else {})},
+            tuple(source for source, _ in copied),
+            {destination: str(source) for source, destination in copied},
+        )
 
     # Stores.
 
@@ -405,21 +418,28 @@ class _Reader:
 
 @dataclass(frozen=True, slots=True)
 class _Code:
-    """Where a function's code is, and what its image sets."""
+    """Where a function's code is, and what its image sets.
+
+    folders: of this machine, by what their place in the image is called.
+    """
 
     handler: str
     task_root: Path
-    environ: Mapping[str, str]
+    environ: dict[str, str]
     paths: tuple[Path, ...]
+    folders: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class _Dockerfile:
-    """What the last stage of a Dockerfile leaves to run, and what all stages copy from the context."""
+    """What a stage of a Dockerfile leaves to run.
+
+    copied: what all stages take from the context, and where to.
+    """
 
     command: list[str]
     environ: dict[str, str]
-    copied: list[str]
+    copied: list[tuple[str, str]]
 
     @classmethod
     def read(cls, path: Path, function: str, target: str | None) -> _Dockerfile:
@@ -434,7 +454,7 @@ class _Dockerfile:
         structure = DockerfileParser(fileobj=io.StringIO(text)).structure
         instructions = [(each["instruction"], each["value"], each["content"]) for each in structure]
         copied = [
-            source
+            (source, value.split()[-1])
             for word, value, _ in instructions
             if word == "COPY" and "--from" not in value
             for source in value.split()[:-1]
