@@ -19,7 +19,9 @@ from axe_playwright_python.base import AXE_FILE_PATH
 from playwright.async_api import Browser, Page, async_playwright, expect
 
 from local.emulator import Emulator, EmulatorOptions
+from local.template import Function, Template
 from tests.conftest import ROOT
+from tests.functional import emulation
 from tests.functional.emulation import HERE, PATIENCE_S, running_pids, until
 
 pytestmark = pytest.mark.anyio
@@ -233,7 +235,7 @@ async def test_burst_is_as_many_requests_at_once(tmp_path: Path) -> None:
     "change",
     [
         {"count": 0},
-        {"count": 1001},
+        {"count": 401},
         {"path": "nowhere"},
         {"path": "/_console/burst"},  # one that sends itself
         {"path": "/a b"},
@@ -368,6 +370,26 @@ async def test_reserved_concurrency_is_set_from_the_page(page: Page) -> None:
         await field.press("Enter")
         await expect(page.locator(".concurrency .note")).to_have_text("of 3, peak 0")
         assert emulator.service.get_function_concurrency("coldframe-predict") == 3
+
+
+async def test_functions_are_shown_one_at_a_time(page: Page) -> None:
+    """Of several functions, the one that is chosen is drawn, with what it did before."""
+    functions = tuple(
+        Function(emulation.function("handlers.nothing", name=name), logical_id=name, alias="live")
+        for name in ("first", "second")
+    )
+    async with serving(template=Template(functions=functions, apis=())) as (emulator, _):
+        await emulator.service.invoke("second", "live", b"{}")
+        await opened(page, emulator)
+        await expect(page.locator(".arrivals .note")).to_have_text("0 in all")
+        await expect(page.locator(".tile")).to_have_count(0)
+        await page.get_by_label("Function").select_option("second")
+        await expect(page.locator(".arrivals .note")).to_have_text("1 in all")
+        await expect(page.locator(".tile")).to_have_count(1)
+        await expect(page.locator(".strip .bar")).to_have_count(1)
+        await page.get_by_label("Function").select_option("first")
+        await expect(page.locator(".tile")).to_have_count(0)
+        await expect(page.locator(".strip .bar")).to_have_count(0)
 
 
 async def test_answers_are_text_and_never_markup(page: Page) -> None:
