@@ -145,8 +145,8 @@ function* told(report, before, after) {
   }
   if (throttled.length) {
     const limit = after?.reserved_concurrency;
-    const why = limit === null || limit === undefined ? "the account's limit" : `${count(limit)} at once are reserved`;
-    list.append(element("li", {}, `${count(throttled.length)} throttled: ${why}.`));
+    const whose = limit === null || limit === undefined ? "the account has no more" : `the limit is ${count(limit)} at once`;
+    list.append(element("li", {}, `${count(throttled.length)} throttled: ${whose}.`));
   }
   if (others) list.append(element("li", { class: "problem" }, `${count(others)} failed: ${statuses(report)}.`));
   if (after && before) list.append(element("li", {}, `It cost ${usd(after.cost_usd - before.cost_usd)}.`));
