@@ -144,7 +144,7 @@ class Emulator:
         lambda_api = LambdaApi(self.service, self.asynchronous, images)
         self._lambda_api = browsers.OwnPagesOnly(lambda_api, self._names)
         self._console = browsers.OwnPagesOnly(Console(self._address), self._names, always=True)
-        self._events = EventStream(self.service)
+        self._events = EventStream(self.service, self._names)
         self._gateways = Gateways(self._template.apis, self.service.invoke, options.log, clock)
         self._own_pages: Mapping[str, Door] = {METRICS_PATH: MetricsDoor(self.service)}
         self.stores = Stores(self._template, options.stores, options.log)
@@ -259,7 +259,7 @@ class Emulator:
         """Each door has its own paths; what is nobody else's is the APIs'. None: the stream of events."""
         path = scope["raw_path"].decode("latin-1")
         if path == event_stream.PATH:
-            return browsers.refusal(scope["headers"], self._names, always=True)
+            return self._events.refusal(_request(scope, b""))
         door = self._door(path, scope)
         body = await _read_body(receive, door.max_body_bytes)
         if body is None:

@@ -10,11 +10,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, MutableMapping
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
 
+from local import browsers
+from local.events import HttpRequest, HttpResponse, gateway_problem
 from local.lambda_types import InvocationView, Snapshot
 from local.service import LambdaService
 
@@ -27,6 +30,9 @@ _HEADERS = [
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
 ]
+_WRONG_METHOD = gateway_problem(
+    HTTPStatus.METHOD_NOT_ALLOWED, {}, f"{PATH} can only be read. Ask with GET.", (b"allow", b"GET")
+)
 
 Message = MutableMapping[str, Any]
 
@@ -40,16 +46,26 @@ class Event(msgspec.Struct, frozen=True):
 
 
 class EventStream:
-    """Streams to any number of readers, until each leaves or all are told to."""
+    """Streams to any number of readers, until each leaves or all are told to.
 
-    def __init__(self, service: LambdaService) -> None:
+    names: by which this machine is known; pages of others get nothing.
+    """
+
+    def __init__(self, service: LambdaService, names: Collection[str]) -> None:
         self._service = service
+        self._names = names
         self._run = uuid.uuid4().hex
         self._closed = asyncio.Event()
 
     def close(self) -> None:
         """Ends all streams, so that the server need not wait for their readers."""
         self._closed.set()
+
+    def refusal(self, request: HttpRequest) -> HttpResponse | None:
+        """Why there is no stream for this request; None when there is."""
+        if request.method != "GET":
+            return _WRONG_METHOD
+        return browsers.refusal(request.headers, self._names, always=True)
 
     async def respond(
         self, receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]

@@ -52,7 +52,8 @@ export class Figures {
     const perMillion = `${usd((view.cost_usd / done) * 1e6)} per million`;
     this.#set("arrivals", `${view.arrivals_per_s.toFixed(1)}/s`, `${count(view.arrivals)} in all`);
     this.#set("latency", done ? milliseconds(p50) : "–", done ? spread : "arrival to answer");
-    this.#set("cold", done ? percent(view.cold_starts / done) : "–", `${count(view.cold_starts)} of ${count(done)}`);
+    const init = view.init_ms.p50 ? `\ninit p50 ${milliseconds(view.init_ms.p50)}` : "";
+    this.#set("cold", done ? percent(view.cold_starts / done) : "–", `${count(view.cold_starts)} of ${count(done)}${init}`);
     this.#set("concurrency", count(view.concurrent_executions), `of ${count(limit)}, peak ${count(view.most_concurrent_executions)}`);
     this.#set("spillover", count(view.spillover_invocations), spilled(view));
     this.#set("throttles", count(view.throttles), view.errors ? counted(view.errors, "error") : "no errors");

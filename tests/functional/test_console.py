@@ -195,6 +195,16 @@ async def test_many_changes_are_few_events() -> None:
     assert received < 50
 
 
+@pytest.mark.parametrize("path", ["/_events", "/_console", "/_console/console.js"])
+async def test_what_is_only_read_takes_no_post(path: str) -> None:
+    """Another method is refused by name."""
+    async with serving() as (_, client):
+        response = await client.post(path, content=b"x")
+        head = await client.head("/_events")
+    assert response.status_code == head.status_code == 405
+    assert "GET" in response.headers["allow"]
+
+
 async def test_leaving_ends_the_streams() -> None:
     """A reader of events does not keep the emulator from ending."""
     async with httpx.AsyncClient(timeout=PATIENCE_S, trust_env=False) as client:
