@@ -1,5 +1,7 @@
 // The page: takes each event of the emulator to what draws it.
 
+import { Burst } from "./burst.js";
+import { Concurrency } from "./concurrency.js";
 import { byId, element, setAttribute, setText } from "./dom.js";
 import { Environments } from "./environments.js";
 import { Figures } from "./figures.js";
@@ -7,7 +9,6 @@ import { count } from "./format.js";
 import { Playground } from "./playground.js";
 import { listen } from "./stream.js";
 import { Strip } from "./strip.js";
-import { Traffic } from "./traffic.js";
 
 const KEPT = 300; // invocations of each function, for who looks at another one
 
@@ -15,7 +16,8 @@ const shown = { run: "", name: "", snapshot: undefined, invocations: new Map() }
 const figures = new Figures();
 const environments = new Environments();
 const strip = new Strip();
-const traffic = new Traffic(current);
+const burst = new Burst(current);
+const concurrency = new Concurrency(current);
 new Playground(ownInvocations);
 
 function current() {
@@ -55,7 +57,7 @@ function show(name) {
   shown.name = name;
   byId("function").value = name;
   setText(byId("function-name"), name);
-  for (const part of [figures, environments, strip, traffic]) part.reset();
+  for (const part of [figures, environments, strip, burst, concurrency]) part.reset();
 }
 
 function draw(fresh) {
@@ -64,7 +66,7 @@ function draw(fresh) {
   setText(byId("function-facts"), `${count(view.memory_size_mb)} MB · ${view.timeout_s} s timeout`);
   figures.draw(view, shown.snapshot.account);
   environments.draw(shown.snapshot.environments.filter((each) => each.function === shown.name));
-  traffic.draw(view);
+  concurrency.draw(view);
   strip.draw(fresh);
 }
 
@@ -72,7 +74,8 @@ function connection(state) {
   const lost = state === "lost";
   setAttribute(byId("connection"), "data-state", state);
   setText(byId("connection-text"), state);
-  setText(byId("lost"), lost ? `Connection lost. The emulator at ${location.host} does not answer; what you see is how it was. Trying again.` : "");
+  const told = `Connection lost. The emulator at ${location.host} does not answer; what you see is how it was. Trying again.`;
+  setText(byId("lost"), lost ? told : "");
   byId("lost").hidden = !lost;
   document.body.classList.toggle("stale", lost);
 }

@@ -79,7 +79,11 @@ class Tile {
     const glyph = element("span", { class: "glyph", "aria-hidden": "true" });
     const number = element("span", { class: "number" }, `#${view.id}`);
     const kind = element("span", { class: "kind" }, view.provisioned ? "provisioned" : "on demand");
-    const version = element("span", { class: "version" }, ` · ${view.version === "$LATEST" ? view.version : `v${view.version}`}`);
+    const version = element(
+      "span",
+      { class: "version" },
+      ` · ${view.version === "$LATEST" ? view.version : `v${view.version}`}`,
+    );
     this.provisioned = view.provisioned;
     this.node = element(
       "li",

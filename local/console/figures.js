@@ -7,6 +7,8 @@ const SECONDS = 60;
 const BAR = 3;
 const HEIGHT = 26;
 
+const NOTHING = { arrived: 0, refused: 0 };
+
 const FIGURES = [
   ["arrivals", "Arrivals"],
   ["latency", "Latency, p50"],
@@ -31,8 +33,14 @@ export class Figures {
       byId("figures").append(element("div", { class: `figure ${key}` }, element("dt", {}, title), data));
       this.#cells.set(key, cell);
     }
-    const size = { viewBox: `0 0 ${SECONDS * BAR} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true" };
-    this.#cells.get("arrivals").note.after(shape("svg", { class: "spark", ...size }, this.#spark, this.#refused));
+    const size = {
+      viewBox: `0 0 ${SECONDS * BAR} ${HEIGHT}`,
+      preserveAspectRatio: "none",
+      "aria-hidden": "true",
+    };
+    this.#cells
+      .get("arrivals")
+      .note.after(shape("svg", { class: "spark", ...size }, this.#spark, this.#refused));
     this.meter = element("span", { class: "meter", "aria-hidden": "true" }, element("span"));
     this.#cells.get("concurrency").note.after(this.meter);
   }
@@ -53,8 +61,16 @@ export class Figures {
     this.#set("arrivals", `${view.arrivals_per_s.toFixed(1)}/s`, `${count(view.arrivals)} in all`);
     this.#set("latency", done ? milliseconds(p50) : "–", done ? spread : "arrival to answer");
     const init = view.init_ms.p50 ? `\ninit p50 ${milliseconds(view.init_ms.p50)}` : "";
-    this.#set("cold", done ? percent(view.cold_starts / done) : "–", `${count(view.cold_starts)} of ${count(done)}${init}`);
-    this.#set("concurrency", count(view.concurrent_executions), `of ${count(limit)}, peak ${count(view.most_concurrent_executions)}`);
+    this.#set(
+      "cold",
+      done ? percent(view.cold_starts / done) : "–",
+      `${count(view.cold_starts)} of ${count(done)}${init}`,
+    );
+    this.#set(
+      "concurrency",
+      count(view.concurrent_executions),
+      `of ${count(limit)}, peak ${count(view.most_concurrent_executions)}`,
+    );
     this.#set("spillover", count(view.spillover_invocations), spilled(view));
     this.#set("throttles", count(view.throttles), view.errors ? counted(view.errors, "error") : "no errors");
     this.#set("cost", usd(view.cost_usd), done ? perMillion : "nothing served yet");
@@ -76,8 +92,16 @@ export class Figures {
         .filter(([, height]) => height > 0)
         .map(([x, height]) => `M${x} ${HEIGHT}v${-height}h${BAR - 1}v${height}z`)
         .join("");
-    setAttribute(this.#spark, "d", bars((second) => second.arrived));
-    setAttribute(this.#refused, "d", bars((second) => second.refused));
+    setAttribute(
+      this.#spark,
+      "d",
+      bars((second) => second.arrived),
+    );
+    setAttribute(
+      this.#refused,
+      "d",
+      bars((second) => second.refused),
+    );
   }
 }
 
@@ -94,7 +118,7 @@ class History {
 
   add(view, now) {
     const second = Math.floor(now);
-    const bin = this.#bins.get(second) ?? { arrived: 0, refused: 0 };
+    const bin = this.#bins.get(second) ?? { ...NOTHING };
     if (this.#before) {
       bin.arrived += view.arrivals - this.#before.arrivals;
       bin.refused += view.throttles - this.#before.throttles;
@@ -106,6 +130,9 @@ class History {
 
   seconds() {
     const now = Math.max(...this.#bins.keys());
-    return Array.from({ length: SECONDS }, (_, index) => this.#bins.get(now - SECONDS + 1 + index) ?? { arrived: 0, refused: 0 });
+    return Array.from(
+      { length: SECONDS },
+      (_, index) => this.#bins.get(now - SECONDS + 1 + index) ?? NOTHING,
+    );
   }
 }

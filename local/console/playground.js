@@ -38,13 +38,22 @@ export class Playground {
     performance.clearResourceTimings();
     try {
       const body = JSON.stringify({ text: byId("text").value, heads: HEADS, top_k: 3, cache: false });
-      const response = await fetch(ROUTE, { method: "POST", body, headers: { "content-type": "application/json" } });
+      const response = await fetch(ROUTE, {
+        method: "POST",
+        body,
+        headers: { "content-type": "application/json" },
+      });
       const answer = await response.json();
       if (!response.ok) throw new Error(answer.detail ?? answer.message ?? `Status ${response.status}.`);
       this.#show(answer);
       await new Promise((resolve) => setTimeout(resolve, EVENTS_MS));
       const [took] = performance.getEntriesByName(new URL(ROUTE, location).href);
-      drawWaterfall(response.headers.get("server-timing") ?? "", took.duration, answer.start, this.#own(last));
+      drawWaterfall(
+        response.headers.get("server-timing") ?? "",
+        took.duration,
+        answer.start,
+        this.#own(last),
+      );
     } catch (error) {
       const text = error instanceof TypeError ? "The emulator does not answer." : error.message;
       byId("answers").replaceChildren();
@@ -61,7 +70,9 @@ export class Playground {
 
   #show(answer) {
     const heads = answer.predictions[0].heads;
-    byId("answers").replaceChildren(...HEADS.filter((head) => head in heads).map((head) => card(head, heads[head])));
+    byId("answers").replaceChildren(
+      ...HEADS.filter((head) => head in heads).map((head) => card(head, heads[head])),
+    );
     const labels = new Set(HEADS.map((head) => heads[head]?.label));
     const agreed = labels.size === 1 ? "All agree" : `${labels.size} different answers`;
     setText(byId("answer-status"), `${agreed}. The environment was ${answer.start}.`);

@@ -9,6 +9,7 @@ const ABOVE = 8; // half a label
 const BELOW = 16; // for marks
 const AXIS = 52;
 const KEPT = 300;
+const NOTE = "The latest ones, the newest at the right. The scale follows the longest.";
 
 /** Draws the invocations of one function. */
 export class Strip {
@@ -53,7 +54,7 @@ export class Strip {
     });
     setAttribute(this.#svg, "aria-label", summary(shown));
     byId("strip").classList.toggle("none", shown.length === 0);
-    setText(byId("strip-note"), shown.length ? "The latest ones, the newest at the right. The scale follows the longest." : "No invocation yet.");
+    setText(byId("strip-note"), shown.length ? NOTE : "No invocation yet.");
   }
 
   #add(each) {
@@ -87,7 +88,11 @@ function drawBar(each, height, scale) {
   const rectangle = (kind, from, size) =>
     shape("rect", { class: kind, x: 0, y: ABOVE + height - from - size, width: BAR, height: size });
   const mark = (kind, text) =>
-    shape("text", { class: `mark ${kind}`, x: BAR / 2, y: ABOVE + height + BELOW - 4, "text-anchor": "middle" }, text);
+    shape(
+      "text",
+      { class: `mark ${kind}`, x: BAR / 2, y: ABOVE + height + BELOW - 4, "text-anchor": "middle" },
+      text,
+    );
   if (each.status === "throttled") {
     bar.append(mark("throttled", "×"));
     return bar;
@@ -114,7 +119,10 @@ function axisLine(share) {
 function hatching() {
   const size = { width: 4, height: 4, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" };
   const pattern = shape("pattern", { id: "hatching", ...size });
-  pattern.append(shape("rect", { class: "hatch-ground", width: 4, height: 4 }), shape("rect", { class: "hatch-line", width: 2, height: 4 }));
+  pattern.append(
+    shape("rect", { class: "hatch-ground", width: 4, height: 4 }),
+    shape("rect", { class: "hatch-line", width: 2, height: 4 }),
+  );
   return shape("defs", {}, pattern);
 }
 

@@ -41,7 +41,11 @@ function* stages(header, tookMs, start, invocation) {
 function* caption(tookMs, start, invocation) {
   yield element("strong", {}, `${milliseconds(tookMs)}, ${start} start`);
   if (!invocation) return;
-  const kind = invocation.provisioned ? "provisioned" : invocation.spillover ? "on demand by spillover" : "on demand";
+  const kind = invocation.provisioned
+    ? "provisioned"
+    : invocation.spillover
+      ? "on demand by spillover"
+      : "on demand";
   yield ` in environment #${invocation.environment_id}, ${kind}. Billed ${invocation.billed_ms} ms.`;
 }
 
