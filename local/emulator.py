@@ -27,7 +27,7 @@ from local.events import HttpRequest, HttpResponse
 from local.gateway import Gateways
 from local.gateway_types import ANY, DEFAULT_ROUTE, DEFAULT_STAGE, Api, ApiKind, PayloadFormat, Route
 from local.lambda_api import LambdaApi, is_lambda_api
-from local.lambda_types import LIVE
+from local.lambda_types import LIVE, LambdaException
 from local.metrics_door import PATH as METRICS_PATH
 from local.metrics_door import MetricsDoor
 from local.process import FunctionSettings, Log, function_environ
@@ -80,8 +80,8 @@ class EmulatorOptions:
     port: 0 takes a free one; `Emulator.url` says which.
     template: what to run. None: one function behind an HTTP API, which the fields from `timeout_s` to
     `task_root` describe.
-    max_environments: the reserved concurrency of functions that have none in the template; one more
-    at a time is throttled. None for what the account has.
+    max_environments: the reserved concurrency of functions that have none in the template, unless more
+    is provisioned; one more at a time is throttled. None for what the account has.
     provisioned_concurrency: of that one function's alias `live`; 0 for none.
     stores: where tables and buckets of the template are.
     reload: environments are replaced when the code of their function changes.
@@ -168,15 +168,22 @@ class Emulator:
         listener = _listen(self._options.host, self._options.port)
         self._port = listener.getsockname()[1]
         self._serving = asyncio.create_task(self._server.serve(sockets=[listener]))
+        await self.stores.__aenter__()
+        try:
+            self._provision()
+        except LambdaException:
+            await self.__aexit__(None, None, None)
+            raise
+        if self._options.reload:
+            self._reloading = asyncio.create_task(self._recycle_on_change())
+        return self
+
+    def _provision(self) -> None:
         for function in self._template.functions:
             if function.provisioned_concurrency:
                 self.service.put_provisioned_concurrency(
                     function.settings.name, function.alias or LIVE, function.provisioned_concurrency
                 )
-        await self.stores.__aenter__()
-        if self._options.reload:
-            self._reloading = asyncio.create_task(self._recycle_on_change())
-        return self
 
     async def _recycle_on_change(self) -> None:
         from local.reload import recycle_on_change  # only who asks for it waits for the import
@@ -197,8 +204,8 @@ class Emulator:
         if function.alias not in (None, LIVE):
             self.service.put_alias(settings.name, str(function.alias), "1")
         reserved = function.reserved_concurrency
-        if reserved is None:
-            reserved = self._options.max_environments
+        if reserved is None and self._options.max_environments is not None:
+            reserved = max(self._options.max_environments, function.provisioned_concurrency)
         if reserved is not None:
             self.service.put_function_concurrency(settings.name, reserved)
 

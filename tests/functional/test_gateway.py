@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from local.emulator import Emulator, EmulatorOptions
+from local.lambda_types import InvalidParameterValueException
 from local.template import load_template
 
 pytestmark = pytest.mark.anyio
@@ -335,3 +336,52 @@ async def test_unknown_host_is_the_first_api(emulator: Emulator) -> None:
     async with httpx.AsyncClient(base_url=emulator.url, timeout=PATIENCE_S, trust_env=False) as client:
         response = await client.get("/items/1")
     assert response.json()["event"]["requestContext"]["apiId"] == "Web"
+
+
+async def test_provisioned_concurrency_of_the_template(tmp_path: Path) -> None:
+    """It is there from the start, and the default limit of a developer's machine makes room for it."""
+    path = tmp_path / "template.yaml"
+    path.write_text(
+        TEMPLATE.replace(
+            "Handler: handlers.say\n",
+            "Handler: handlers.say\n      AutoPublishAlias: blue\n"
+            "      ProvisionedConcurrencyConfig: {ProvisionedConcurrentExecutions: 2}\n",
+        )
+    )
+    options = EmulatorOptions(port=0, template=load_template(path), log=lambda line: None, max_environments=1)
+    async with Emulator(options) as emulator:
+        config = emulator.service.get_provisioned_concurrency("Say", "blue")
+        assert (config.requested, emulator.service.get_function_concurrency("Say")) == (2, 2)
+        async with asyncio.timeout(PATIENCE_S):
+            revision = 0
+            while emulator.service.get_provisioned_concurrency("Say", "blue").status != "READY":
+                revision = await emulator.service.changed(revision)
+        async with client_of(emulator, "Web") as web:
+            assert (await web.post("/say", json={"statusCode": 200, "body": "ok"})).text == "ok"
+
+
+async def test_template_that_lambda_refuses(tmp_path: Path) -> None:
+    """What the Lambda service refuses ends the start, and nothing stays behind."""
+    path = tmp_path / "template.yaml"
+    path.write_text(
+        TEMPLATE.replace(
+            "Handler: handlers.say\n",
+            "Handler: handlers.say\n      AutoPublishAlias: blue\n      ReservedConcurrentExecutions: 1\n"
+            "      ProvisionedConcurrencyConfig: {ProvisionedConcurrentExecutions: 2}\n",
+        )
+    )
+    emulator = Emulator(EmulatorOptions(port=0, template=load_template(path), log=lambda line: None))
+    with pytest.raises(InvalidParameterValueException, match="only 1 of the reserved concurrency"):
+        await emulator.__aenter__()
+    async with httpx.AsyncClient(trust_env=False) as client:
+        with pytest.raises(httpx.ConnectError):
+            await client.get(emulator.url)
+
+
+async def test_notes_say_where_apis_are(emulator: Emulator) -> None:
+    """APIs with an address of their own are named at the start."""
+    port = emulator.url.rpartition(":")[2]
+    assert list(emulator.notes()) == [
+        f"Staged: http://staged.localhost:{port}/blue",
+        f"Rest: http://rest.localhost:{port}/v1",
+    ]
