@@ -15,6 +15,7 @@ from coldframe.api import Api, Reply, Request
 from coldframe.config import load_settings
 from coldframe.predictor import load_predictor
 from coldframe.timing import StartMark
+from coldframe.warm_up import is_ping
 
 Event = Mapping[str, Any]
 Response = dict[str, Any]
@@ -44,12 +45,20 @@ def handler(event: Event, context: Context) -> Response:
     """Answers an API Gateway event: HTTP API (payload 2.0) or REST API (1.0).
 
     Hot routes are answered here; anything else goes through FastAPI, which is
-    imported when it is first needed.
+    imported when it is first needed. Warm-up pings come from the warmer and the deployment.
     """
+    if is_ping(event):
+        return _answer_ping(event, context)
     request = replace(read_event(event, context.aws_request_id), time_left_s=_clock_of(context))
     if _api.answers(request.method, request.path):
         return write_response(_api.answer(request))
     return _fastapi()(event, context)
+
+
+def _answer_ping(event: Event, context: Context) -> Response:
+    from functions.predict.warmup import answer_ping
+
+    return answer_ping(event, _api, context.aws_request_id, context.get_remaining_time_in_millis)
 
 
 def _clock_of(context: Context) -> Callable[[], float]:
