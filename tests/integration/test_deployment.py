@@ -1,8 +1,9 @@
 """The stack, deployed with boto3 to another project's emulator of CloudFormation, and read back.
 
 ministack lacks CodeDeploy, Application Auto Scaling and Budgets, and refuses a template that names them:
-those are taken out here. It drops some properties without a word: the body and the throttling of an API; expiry,
-encryption and recovery of a table; the lifecycle of a bucket. `test_services.py` gives those of the data to moto.
+those are taken out here. It drops some properties without a word: the body and the throttling of an API;
+expiry, encryption and recovery of a table; the lifecycle of a bucket. `test_services.py` gives those of the
+data to moto.
 """
 
 import io
