@@ -2,10 +2,12 @@
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from coldframe.express import open_lane
 from local.cloudformation import load_stack
 from tests import stacks
 from tests.stacks import (
@@ -125,6 +127,21 @@ def test_busy_hours() -> None:
         "Timezone": "Europe/Berlin",
         "ScalableTargetAction": {"MinCapacity": 1, "MaxCapacity": 4},
     }
+
+
+@pytest.mark.parametrize("parameters", [{}, SNAPSTART, {"LogLevel": "off", "CachePolicy": "off"}])
+def test_settings_leave_the_express_lane_open(parameters: dict[str, str], bundle: Path) -> None:
+    """With the template's variables a cold environment answers before it is loaded."""
+    variables = properties(stack(**parameters), "PredictFunction")["Environment"]["Variables"]
+    environ = {name: value if isinstance(value, str) else "a-name" for name, value in variables.items()}
+    assert open_lane({**environ, "COLDFRAME_MODEL_DIR": str(bundle)}) is not None
+
+
+@pytest.mark.parametrize("given", ["", "0", "1000"])
+def test_l1_cache(given: str) -> None:
+    """The size of the cache in memory is the function's business unless a number is given."""
+    variables = properties(stack(L1CacheBytes=given), "PredictFunction")["Environment"]["Variables"]
+    assert variables.get("COLDFRAME_L1_CACHE_BYTES", "") == given
 
 
 @pytest.mark.parametrize("given", ["", "7"])
@@ -456,6 +473,7 @@ WRONG = [
     ("MemorySize", {"MemorySize": "128"}),
     ("MemorySize", {"MemorySize": "10241"}),
     ("Architecture", {"Architecture": "arm"}),
+    ("L1CacheBytes", {"L1CacheBytes": "1.5"}),
     ("ReservedConcurrency", {"ReservedConcurrency": "0"}),
     ("ReservedConcurrency", {"ReservedConcurrency": "-1"}),
     ("AuthMode", {"AuthMode": "none"}),
