@@ -32,7 +32,7 @@ class Engine:
         self.api = Api(predictor, settings, StartMark(is_warm))
 
     def answer(self, event: Event, context: Context) -> Response:
-        """The function's result for a warm-up ping, or an event of an HTTP API (payload 2.0) or REST API (1.0)."""
+        """The function's result for an HTTP API (payload 2.0) or REST API (1.0) event, or a warm-up ping."""
         if is_ping(event):
             return self._answer_ping(event, context)
         request = read_event(event, context)
