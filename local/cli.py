@@ -90,7 +90,7 @@ def verify(model_dir: Path | None) -> None:
     default=1000,
     show_default=True,
     type=click.IntRange(1),
-    help="The account's limit; a new account may have 10.",
+    help="The account's limit; a new account may have less.",
 )
 def check(template: Path, parameters: tuple[str, ...], account_concurrency: int) -> None:
     """Refuse what AWS would refuse during a deployment, or after it."""
