@@ -6,11 +6,12 @@ TORCH := torch==2.13.0
 VENV := .venv
 BUILD := .venv-build
 SAM := .venv-sam
+MINISTACK := .venv-ministack
 BUNDLE := layers/model/bundle
 PIP := -m pip install --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint build train bench bench-encoder sam-validate lock clean
+.PHONY: help run test lint build train bench bench-encoder check sam-validate lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -18,7 +19,7 @@ help: ## Show this list
 run: $(BUNDLE)/manifest.json ## Start the local API on http://127.0.0.1:3000
 	@exec $(VENV)/bin/coldframe up --port $(PORT)
 
-test: $(VENV)/tests.stamp $(BUNDLE)/manifest.json $(SAM)/stamp ## Run all tests
+test: $(VENV)/tests.stamp $(BUNDLE)/manifest.json $(SAM)/stamp $(MINISTACK)/stamp ## Run all tests
 	$(VENV)/bin/python -m pytest
 
 lint: $(VENV)/tests.stamp ## Check style and types
@@ -37,6 +38,9 @@ bench: $(BUNDLE)/manifest.json ## Measure cold starts against the floor of this 
 bench-encoder: $(BUILD)/stamp ## Build and compare variants of the encoder (three minutes)
 	PYTHONPATH=.:layers/shared/python $(BUILD)/bin/python -m layers.model.variants
 
+check: $(BUNDLE)/manifest.json $(SAM)/stamp ## Check template and bundle against AWS's limits (PARAMETERS="Name=Value …")
+	@$(VENV)/bin/coldframe check $(addprefix --parameter ,$(PARAMETERS))
+
 sam-validate: $(SAM)/stamp ## Validate template.yaml with the SAM CLI
 	SAM_CLI_TELEMETRY=0 AWS_DEFAULT_REGION=us-east-1 $(SAM)/bin/sam validate --lint
 
@@ -44,7 +48,7 @@ lock: ## Write the lock files anew (needs uv)
 	local/lock.sh
 
 clean: ## Remove everything the other targets made
-	rm -rf $(VENV) $(BUILD) $(SAM) $(BUNDLE) .pytest_cache .mypy_cache .ruff_cache .hypothesis .aws-sam
+	rm -rf $(VENV) $(BUILD) $(SAM) $(MINISTACK) $(BUNDLE) .pytest_cache .mypy_cache .ruff_cache .hypothesis .aws-sam
 
 # --- environments -----------------------------------------------------------------
 # The runtime never shares one with torch, nor with the SAM CLI.
@@ -77,6 +81,12 @@ $(BUILD)/stamp: layers/model/requirements.txt pyproject.toml
 $(SAM)/stamp: local/sam-requirements.txt
 	$(call create_venv,$(SAM),the SAM CLI)
 	@$(SAM)/bin/python $(PIP) --no-deps --require-hashes -r $<
+	@touch $@
+
+# It pins botocore.
+$(MINISTACK)/stamp: tests/ministack-requirements.txt
+	$(call create_venv,$(MINISTACK),an emulator of CloudFormation that tests deploy to)
+	@$(MINISTACK)/bin/python $(PIP) --no-deps --require-hashes -r $<
 	@touch $@
 
 # --- the bundle -------------------------------------------------------------------

@@ -79,6 +79,40 @@ def verify(model_dir: Path | None) -> None:
 
 
 @main.command()
+@click.option(
+    "--template",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    default=ROOT / "template.yaml",
+    help="A SAM template; default: the project's own.",
+)
+@click.option("--parameter", "parameters", multiple=True, metavar="NAME=VALUE", help="May be repeated.")
+@click.option(
+    "--account-concurrency",
+    default=1000,
+    show_default=True,
+    type=click.IntRange(1),
+    help="The account's limit; a new account may have less.",
+)
+def check(template: Path, parameters: tuple[str, ...], account_concurrency: int) -> None:
+    """Refuse what AWS would refuse during a deployment, or after it."""
+    from local.check import RULES
+    from local.check import check as findings_of
+    from local.cloudformation import load_stack
+    from local.deployment import load_deployment
+
+    pairs = [pair.partition("=") for pair in parameters]
+    if wrong := next((name for name, sign, _ in pairs if not sign), None):
+        raise click.BadParameter(f"{wrong!r} is not NAME=VALUE.", param_hint="--parameter")
+    stack = load_stack(template, {name: value for name, _, value in pairs})
+    findings = findings_of(load_deployment(stack, _model_dir(), account_concurrency))
+    for finding in findings:
+        click.echo(finding)
+    if findings:
+        sys.exit(1)
+    click.echo(f"{template.name}: {len(stack.resources)} resources pass {len(RULES)} rules")
+
+
+@main.command()
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option("--port", default=3000, show_default=True, type=click.IntRange(0, 65535), help="0: a free one.")
 @click.option(

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes the five lock files anew (`make lock`): hash-checked, for every supported
+# Writes the six lock files anew (`make lock`): hash-checked, for every supported
 # Python and platform, without index addresses. Needs `uv` on the PATH.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,7 +17,11 @@ compile functions/requirements.txt huggingface-hub
 compile local/requirements.txt huggingface-hub --extra local -c functions/requirements.txt
 compile tests/requirements.txt huggingface-hub --extra dev -c local/requirements.txt
 compile layers/model/requirements.txt torch --extra build -c functions/requirements.txt
-# The SAM CLI is a tool with an environment of its own.
-echo "locking local/sam-requirements.txt"
-echo "aws-sam-cli==1.170.0" | uv pip compile - --quiet --universal --python-version 3.11 --generate-hashes \
-    --no-emit-index-url --no-annotate --custom-compile-command "make lock" -o local/sam-requirements.txt
+# Tools with an environment of their own: they pin versions of what we use too.
+compile_tool() { # compile_tool REQUIREMENT OUTPUT
+    echo "locking $2"
+    echo "$1" | uv pip compile - --quiet --universal --python-version 3.11 --generate-hashes \
+        --no-emit-index-url --no-annotate --custom-compile-command "make lock" -o "$2"
+}
+compile_tool aws-sam-cli==1.170.0 local/sam-requirements.txt
+compile_tool ministack==1.5.33 tests/ministack-requirements.txt

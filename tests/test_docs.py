@@ -16,6 +16,7 @@ from msgspec import Meta
 from coldframe.bundle import load_manifest
 from coldframe.config import ENVIRONMENT_NAMES, Settings
 from coldframe.errors import REQUEST_ERRORS
+from local.check import RULES, Rule
 from local.cli import main
 from tests.conftest import ROOT
 
@@ -140,3 +141,38 @@ def test_settings_table_is_the_code() -> None:
         variable, why = f"COLDFRAME_{field.name.upper()}", re.escape(str(about.description))
         row = rf"^\| `{variable}` \| `{default}` \| .* \| {why} \|$"
         assert re.search(row, README, re.MULTILINE), field.name
+
+
+# docs/deploy.md
+
+DEPLOY = (ROOT / "docs" / "deploy.md").read_text()
+TEMPLATE = (ROOT / "template.yaml").read_text()
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_rules_of_check_are_documented(rule: Rule) -> None:
+    """Every rule of `coldframe check` is in the table of what it refuses, by the name that it prints."""
+    name = "".join(word.title() for word in rule.__name__.split("_")).replace("Snapstart", "SnapStart")
+    assert f"`{name}`" in DEPLOY
+
+
+@pytest.mark.parametrize("alarm", re.findall(r"^  (?!NewVersion)(\w+Alarm):$", TEMPLATE, re.MULTILINE))
+def test_alarms_are_documented(alarm: str) -> None:
+    """Every alarm that may write to somebody is in the table of what to do."""
+    assert f"`{alarm}`" in DEPLOY
+
+
+def test_prices_are_what_the_formulas_give() -> None:
+    """The sums in the comparison of modes follow from the prices beside them."""
+    gb, month_s, rounds = 1769 / 1024, 730 * 3600, 730 * 12
+    duration, request = 0.0000133334, 0.20 / 1e6
+    for price, told in (
+        (gb * month_s * 0.0000033334, "15.13"),
+        (gb * month_s * 0.0000041667, "18.92"),
+        (gb * month_s * 0.0000015046, "6.83"),
+        (gb * 0.0001397998 * 1e6, "241.51"),
+        (rounds * (0.3 * gb * duration + request), "0.06"),
+        (rounds * (0.8 * 0.5 * duration + request), "0.05"),
+    ):
+        assert f"{price:.2f}" == told
+        assert f"{told} USD" in DEPLOY or f"x86-64: {told}" in DEPLOY

@@ -7,6 +7,7 @@ from coldframe.api import Api
 from coldframe.config import load_settings
 from coldframe.predictor import load_predictor
 from coldframe.timing import StartMark
+from coldframe.warm_up import is_ping
 from functions.predict.events import Context, Event, Response, read_event, write_response
 
 
@@ -31,11 +32,18 @@ class Engine:
         self.api = Api(predictor, settings, StartMark(is_warm))
 
     def answer(self, event: Event, context: Context) -> Response:
-        """The function's result for an HTTP API (payload 2.0) or REST API (1.0) event."""
+        """The function's result for an HTTP API (payload 2.0) or REST API (1.0) event, or a warm-up ping."""
+        if is_ping(event):
+            return self._answer_ping(event, context)
         request = read_event(event, context)
         if self.api.answers(request.method, request.path):
             return write_response(self.api.answer(request))
         return self.fastapi(event, context)
+
+    def _answer_ping(self, event: Event, context: Context) -> Response:
+        from functions.predict.warmup import answer_ping
+
+        return answer_ping(event, self.api, context.aws_request_id, context.get_remaining_time_in_millis)
 
     @cached_property
     def fastapi(self) -> Callable[[Event, Context], Response]:
