@@ -2,13 +2,15 @@
 # The SAM CLI on this template, without an AWS account:
 #     local/sam.sh validate
 #     local/sam.sh build
-#     local/sam.sh invoke [FLAGS…]          one event, as in `sam local invoke`
-#     local/sam.sh start-api [FLAGS…]       HTTP, as in `sam local start-api`
+#     local/sam.sh start-api [FLAGS…]             HTTP, as in `sam local start-api`
+#     local/sam.sh invoke [FLAGS…]                one event, as in `sam local invoke`
+#     local/sam.sh generate-event SERVICE EVENT   an event to invoke it with
 set -euo pipefail
 cd "$(dirname "$0")/.."
 sam=.venv-sam/bin/sam
-command=${1:?"expected validate, build, invoke or start-api"}
-shift
+[ -x "$sam" ] || { echo "$sam is missing. Run \`make sam\`, which installs it." >&2; exit 1; }
+command=${1:-}
+shift || true
 
 # Credentials that open nothing. Without any, SAM looks for some at every request, which takes most of its time.
 export AWS_ACCESS_KEY_ID=none AWS_SECRET_ACCESS_KEY=none AWS_DEFAULT_REGION=us-east-1
@@ -30,7 +32,9 @@ invoke)
 start-api)
     exec "$sam" local start-api --skip-pull-image --warm-containers LAZY \
         --parameter-overrides "${parameters[@]}" "$@" ;;
+generate-event)
+    exec "$sam" local generate-event "$@" ;;
 *)
-    echo "$command is unknown: expected validate, build, invoke or start-api" >&2
+    echo "Found '$command', expected validate, build, start-api, invoke or generate-event." >&2
     exit 2 ;;
 esac
