@@ -30,13 +30,13 @@ class Context(Protocol):
 
 def _load() -> Api:
     settings = load_settings(os.environ)
-    initialization_type = os.environ.get("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand")
     predictor = load_predictor(settings)
-    if initialization_type != "on-demand":
+    if _INITIALIZATION_TYPE != "on-demand":
         predictor.cache.set_up()  # nobody waits for this init phase: boto3 is imported here
-    return Api(predictor, settings, StartMark(initialization_type))
+    return Api(predictor, settings, StartMark(_INITIALIZATION_TYPE))
 
 
+_INITIALIZATION_TYPE = os.environ.get("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand")
 _api = _load()
 
 
@@ -113,3 +113,13 @@ def _fastapi() -> Callable[[Event, Context], Response]:
     # What is not named as text would leave as base64.
     text = ["text/", "application/json", "application/problem+json"]
     return Mangum(create_app(_api), lifespan="off", text_mime_types=text)  # type: ignore[return-value]
+
+
+if _INITIALIZATION_TYPE != "on-demand":
+    from functions.predict.priming import prime
+
+    prime(handler)
+if _INITIALIZATION_TYPE == "snap-start":
+    from functions.predict.snapshot import register_hooks
+
+    register_hooks(_api)
