@@ -1,6 +1,5 @@
 """The container image, built once for all tests; without a Docker engine they are skipped."""
 
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,22 +16,8 @@ __all__ = ["aws_environ", "moto", "store"]
 IMAGE = "coldframe"
 
 
-def docker_answers() -> bool:
-    """Whether there is a Docker engine that we may talk to."""
-    if shutil.which("docker") is None:
-        return False
-    return subprocess.run(["docker", "info"], capture_output=True).returncode == 0
-
-
 @pytest.fixture(scope="session")
-def engine() -> None:
-    """A Docker engine; its absence skips a test."""
-    if not docker_answers():
-        pytest.skip("no Docker engine answers: nothing was built or run in a container")
-
-
-@pytest.fixture(scope="session")
-def image(engine: None, bundle: Path) -> str:
+def image(containers: None, bundle: Path) -> str:
     """The image as `make image` builds it."""
     done = subprocess.run(
         ["make", "image"],
