@@ -4,10 +4,10 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import click
+from msgspec.structs import replace
 
 from coldframe import __version__
 from coldframe.errors import ColdframeError
