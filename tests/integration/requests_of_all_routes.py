@@ -36,8 +36,10 @@ class Asked:
 
 
 REQUESTS = [
-    Asked("POST", "/v1/predict", {"texts": TEXTS}),
-    Asked("POST", "/v1/predict", {"texts": TEXTS, "heads": HEADS, "top_k": 3, "scores": True}),
+    Asked("POST", "/v1/predict", {"texts": TEXTS, "cache": False}),
+    Asked(
+        "POST", "/v1/predict", {"texts": TEXTS, "heads": HEADS, "top_k": 3, "scores": True, "cache": False}
+    ),
     Asked("POST", "/v1/predict", {"texts": TEXTS, "heads": ["unknown"]}, 422),
     Asked("POST", "/v1/embeddings", {"input": TEXTS, "encoding_format": "base64"}),
     Asked("GET", "/v1/models"),

@@ -9,7 +9,7 @@ import pytest
 
 from bench.container import AS_ON_LAMBDA, Container, docker, running
 from bench.image import (
-    EVENT,
+    EVENTS,
     IMAGE_BUDGET_BYTES,
     OURS_BUDGET_BYTES,
     READ_BUDGET_BYTES,
@@ -22,6 +22,8 @@ from tests.functional.faulty_server import FaultyServer
 from tests.integration.requests_of_all_routes import REQUESTS, TEXTS, Asked, ask_container
 
 pytestmark = pytest.mark.docker
+
+EVENT = EVENTS["the encoder"]
 
 STAND_IN = "lambda-python:3.13"
 NOT_IN_THE_IMAGE = {"functions/Dockerfile", "functions/requirements.txt", "functions/slim.py"}
