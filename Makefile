@@ -11,7 +11,7 @@ BUNDLE := layers/model/bundle
 PIP := -m pip install --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint build train bench bench-encoder check sam-validate lock clean
+.PHONY: help run test lint build image image-report sam sam-validate check train bench bench-encoder lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -29,6 +29,16 @@ lint: $(VENV)/tests.stamp ## Check style and types
 
 build: $(BUNDLE)/manifest.json ## Build the model bundle (encoder, heads, manifest)
 
+image: $(BUNDLE)/manifest.json $(SAM)/stamp ## Build the container image `coldframe` (needs Docker)
+	@base=$$(local/base-image.sh) && docker build --file functions/Dockerfile --build-arg LAMBDA_BASE=$$base --tag coldframe .
+
+image-report: image ## Weigh the image and measure its cold start
+	@$(VENV)/bin/coldframe bench image
+
+sam: $(BUNDLE)/manifest.json $(SAM)/stamp ## Build with the SAM CLI and serve with `sam local start-api` (needs Docker)
+	@local/sam.sh build
+	@exec local/sam.sh start-api --port $(PORT)
+
 train: $(BUILD)/stamp $(VENV)/local.stamp ## Train heads and estimator on 20 Newsgroups, then build
 	$(VENV)/bin/coldframe build --train
 
@@ -42,7 +52,7 @@ check: $(BUNDLE)/manifest.json $(SAM)/stamp ## Check template and bundle against
 	@$(VENV)/bin/coldframe check $(addprefix --parameter ,$(PARAMETERS))
 
 sam-validate: $(SAM)/stamp ## Validate template.yaml with the SAM CLI
-	SAM_CLI_TELEMETRY=0 AWS_DEFAULT_REGION=us-east-1 $(SAM)/bin/sam validate --lint
+	@local/sam.sh validate
 
 lock: ## Write the lock files anew (needs uv)
 	local/lock.sh

@@ -316,9 +316,25 @@ def bench_emulator(requests: int) -> None:
     run(requests)
 
 
+@bench.command()
+@click.argument("image", default="coldframe")
+@click.option(
+    "--samples", default=5, show_default=True, type=click.IntRange(1, 1000), help="Fresh containers."
+)
+def image(image: str, samples: int) -> None:
+    """The container IMAGE: its size, what a cold start reads, and how long one takes."""
+    from bench.image import run
+
+    run(image, samples)
+
+
 def _model_dir() -> Path:
     return Path(os.environ.get(_MODEL_DIR) or BUNDLE)
 
 
 def _build_environ() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'layers' / 'shared' / 'python'}"}
+
+
+if __name__ == "__main__":
+    main()

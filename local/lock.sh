@@ -3,17 +3,18 @@
 # Python and platform, without index addresses. Needs `uv` on the PATH.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-compile() { # compile OUTPUT EXCLUDED [uv flags…]
+compile() { # compile OUTPUT "EXCLUDED…" [uv flags…]
     local output=$1 excluded=$2
     shift 2
     echo "locking $output"
     uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
         --no-emit-index-url --no-annotate --custom-compile-command "make lock" \
-        --excludes <(echo "$excluded") -o "$output" "$@"
+        --excludes <(tr ' ' '\n' <<<"$excluded") -o "$output" "$@"
 }
 # tokenizers asks for the hub's client only in order to download; nothing is
-# downloaded at run time, and it would bring twelve more packages.
-compile functions/requirements.txt huggingface-hub
+# downloaded at run time, and it would bring twelve more packages. onnxruntime asks
+# for the other three in order to convert models; the image leaves them out.
+compile functions/requirements.txt "huggingface-hub flatbuffers packaging protobuf"
 compile local/requirements.txt huggingface-hub --extra local -c functions/requirements.txt
 compile tests/requirements.txt huggingface-hub --extra dev -c local/requirements.txt
 compile layers/model/requirements.txt torch --extra build -c functions/requirements.txt

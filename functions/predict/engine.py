@@ -18,7 +18,7 @@ class Engine:
         """Ahead of traffic it loads everything; on demand the model follows in the background.
 
         has_answered: whether this environment's cold answer has been given.
-        Raises BadSetting or a BundleError.
+        Raises BadSetting or a BundleError, and ahead of traffic RuntimeError when it cannot answer.
         """
         settings = load_settings(environ)
         initialization_type = environ.get("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand")
@@ -30,6 +30,8 @@ class Engine:
             predictor.cache.set_up()
         is_warm = has_answered or initialization_type != "on-demand"
         self.api = Api(predictor, settings, StartMark(is_warm))
+        if initialization_type != "on-demand":
+            self._prepare(initialization_type)
 
     def answer(self, event: Event, context: Context) -> Response:
         """The function's result for an HTTP API (payload 2.0) or REST API (1.0) event, or a warm-up ping."""
@@ -44,6 +46,16 @@ class Engine:
         from functions.predict.warmup import answer_ping
 
         return answer_ping(event, self.api, context.aws_request_id, context.get_remaining_time_in_millis)
+
+    def _prepare(self, initialization_type: str) -> None:
+        """Ahead of traffic: everything once, and ready for a snapshot where one will be taken."""
+        from functions.predict.priming import prime
+
+        prime(self.answer)
+        if initialization_type == "snap-start":
+            from functions.predict.snapshot import register_hooks
+
+            register_hooks(self.api)
 
     @cached_property
     def fastapi(self) -> Callable[[Event, Context], Response]:

@@ -130,12 +130,13 @@ def test_model_dir_is_where_the_bundle_is() -> None:
 
 
 def test_image_is_built_from_the_root() -> None:
-    """SAM builds the tag `serve` from functions/Dockerfile with the repository as its context."""
+    """SAM builds the stage `lambda` of functions/Dockerfile with the repository as its context."""
     assert FUNCTION["PackageType"] == "Image"
     assert RESOURCES["PredictFunction"]["Metadata"] == {
         "Dockerfile": "functions/Dockerfile",
         "DockerContext": ".",
         "DockerTag": "serve",
+        "DockerBuildTarget": "lambda",
         "DockerBuildArgs": {"LAMBDA_BASE": {"Ref": "LambdaBase"}},
     }
 
