@@ -9,10 +9,12 @@ from pathlib import Path
 
 import click
 
+from bench.cli import bench
 from coldframe import __version__
 from coldframe.errors import ColdframeError
+from local.paths import ROOT
+from local.paths import model_dir as _model_dir
 
-ROOT = Path(__file__).resolve().parent.parent
 BUILD_PYTHON = ROOT / ".venv-build" / "bin" / "python"
 _AWS_ACCESS = (
     "AWS_ACCESS_KEY_ID",
@@ -24,7 +26,6 @@ _AWS_ACCESS = (
     "AWS_ENDPOINT_URL_S3",
     "AWS_CA_BUNDLE",
 )
-BUNDLE = ROOT / "layers" / "model" / "bundle"
 
 
 class Cli(click.Group):
@@ -158,28 +159,7 @@ def warm_cache(file: Path, heads: tuple[str, ...]) -> None:
     click.echo(str(warm(file, _model_dir(), heads)))
 
 
-@main.group()
-def bench() -> None:
-    """Measure, against a floor taken in the same run."""
-
-
-@bench.command()
-@click.option(
-    "--samples",
-    default=15,
-    show_default=True,
-    type=click.IntRange(3, 1000),
-    help="Fresh processes of each kind.",
-)
-def cold(samples: int) -> None:
-    """Cold starts: fresh processes to their first answer, beside an import floor."""
-    from bench.cold_start import run
-
-    run(_model_dir(), samples)
-
-
-def _model_dir() -> Path:
-    return Path(os.environ.get("COLDFRAME_MODEL_DIR") or BUNDLE)
+main.add_command(bench)
 
 
 def _build_environ() -> dict[str, str]:

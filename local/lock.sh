@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes the five lock files anew (`make lock`): hash-checked, for every supported
+# Writes the six lock files anew (`make lock`): hash-checked, for every supported
 # Python and platform, without index addresses. Needs `uv` on the PATH.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -15,7 +15,8 @@ compile() { # compile OUTPUT EXCLUDED [uv flags…]
 # downloaded at run time, and it would bring twelve more packages.
 compile functions/requirements.txt huggingface-hub
 compile local/requirements.txt huggingface-hub --extra local -c functions/requirements.txt
-compile tests/requirements.txt huggingface-hub --extra dev -c local/requirements.txt
+compile bench/requirements.txt huggingface-hub --extra bench -c local/requirements.txt
+compile tests/requirements.txt huggingface-hub --extra dev -c bench/requirements.txt
 compile layers/model/requirements.txt torch --extra build -c functions/requirements.txt
 # The SAM CLI is a tool with an environment of its own.
 echo "locking local/sam-requirements.txt"

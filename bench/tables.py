@@ -1,0 +1,76 @@
+"""Raw results to Markdown tables: those of the README and of the report."""
+
+from collections.abc import Iterable, Sequence
+
+from bench.budgets import Budgets, Spent, floor_ms
+from bench.quantiles import Interval, median_ratio, quantile
+from bench.records import Cold, Results
+
+Row = Sequence[str]
+_PERCENTILES = (0.5, 0.95, 0.99)
+
+
+def table(head: Row, rows: Iterable[Row]) -> str:
+    """A Markdown table with a line of its own for each row."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def cold_table(results: Results, budgets: Budgets) -> str:
+    """Totals of every series, with its ratio to the floor of the same page cache."""
+    head = (
+        "a fresh process, to its first answer",
+        "page cache",
+        "p50, ms",
+        "p95, ms",
+        "p99, ms",
+        "read, MB",
+        "× floor",
+        "goal",
+    )
+    return table(head, _cold_rows(results, budgets))
+
+
+def _cold_rows(results: Results, budgets: Budgets) -> Iterable[Row]:
+    samples = [sample for sample in results.of(Cold) if not sample.traced]
+    for series, cache in dict.fromkeys((sample.series, sample.page_cache) for sample in samples):
+        own = [sample for sample in samples if (sample.series, sample.page_cache) == (series, cache)]
+        totals = [sample.total_ms for sample in own]
+        floor = [s.total_ms for s in samples if (s.series, s.page_cache) == ("floor", cache)]
+        ratio = median_ratio(totals, floor or floor_ms(results), results.run.seed)
+        goal = budgets.goals.get(series) if cache == "warm" else None
+        read = [sample.read_bytes for sample in own if sample.read_bytes is not None]
+        yield (
+            series,
+            cache,
+            *(quantile(totals, p).text() for p in _PERCENTILES),
+            f"{sorted(read)[len(read) // 2] / 1e6:.1f}" if read else "",
+            ratio.text(2),
+            "" if goal is None else verdict(ratio, goal),
+        )
+
+
+def verdict(ratio: Interval, goal: float) -> str:
+    """Whether a goal is met, by the median; said as not sure where the interval holds the goal."""
+    word = "met" if ratio.value <= goal else "**missed**"
+    unsure = ratio.low <= goal <= ratio.high
+    return f"≤ {goal:g}: {word}{', within the interval' if unsure else ''}"
+
+
+def budget_table(rows: Sequence[Spent]) -> str:
+    """Every budget, with what was spent of it."""
+    head = ("series", "what", "", "found", "budget", "")
+    return table(
+        head,
+        [
+            (
+                row.series,
+                row.kind,
+                row.name,
+                row.found.text(0 if row.kind == "calls" else 3),
+                f"{row.budget:g}",
+                "**over**" if row.exceeded else "",
+            )
+            for row in rows
+        ],
+    )
