@@ -10,7 +10,7 @@ BUNDLE := layers/model/bundle
 PIP := -m pip install --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint build train bench bench-check bench-encoder sam-validate lock clean
+.PHONY: help run test lint build train bench bench-setup bench-check bench-encoder sam-validate lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -33,6 +33,8 @@ train: $(BUILD)/stamp $(VENV)/local.stamp ## Train heads and estimator on 20 New
 
 bench: $(VENV)/bench.stamp $(BUNDLE)/manifest.json ## Measure cold starts against the floor of this machine
 	$(VENV)/bin/coldframe bench cold
+
+bench-setup: $(VENV)/bench.stamp
 
 bench-check: $(VENV)/bench.stamp $(BUNDLE)/manifest.json ## Fail when a cold start is over its budget
 	$(VENV)/bin/coldframe bench cold --check

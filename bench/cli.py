@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -46,6 +47,7 @@ def cold(samples: int | None, check: bool, out: Path, seed: int) -> None:
     """Cold starts: fresh processes to their first answer, beside an import floor."""
     from bench.cold import ColdOptions, run
 
+    _say_missing()
     run(ColdOptions(model_dir(), samples or (15 if check else 30), seed, out, checked_only=check))
     from bench.budgets import load_budgets, spent
     from bench.records import read_results
@@ -61,3 +63,72 @@ def cold(samples: int | None, check: bool, out: Path, seed: int) -> None:
         click.echo(f"Over budget: {row}", err=True)
     if check and exceeded:
         sys.exit(1)
+
+
+@bench.command()
+@click.option("--url", default="", help="A running target; default: `coldframe up` is started and stopped.")
+@click.option(
+    "--slo-ms",
+    default=300.0,
+    show_default=True,
+    type=click.FloatRange(0.1),
+    help="Bound of the 99th percentile.",
+)
+@click.option(
+    "--success",
+    default=0.999,
+    show_default=True,
+    type=click.FloatRange(0, 1),
+    help="Share of requests that must succeed.",
+)
+@click.option(
+    "--start-rps", default=20.0, show_default=True, type=click.FloatRange(0.1), help="First rate tried."
+)
+@click.option(
+    "--limit-rps",
+    default=10_000.0,
+    show_default=True,
+    type=click.FloatRange(0.1),
+    help="No higher rate is tried.",
+)
+@click.option(
+    "--requests", default=600, show_default=True, type=click.IntRange(10), help="Counted at each rate."
+)
+@click.option(
+    "--arrivals", default="poisson", show_default=True, help="`poisson`, `constant`, or a CSV file to replay."
+)
+@click.option(
+    "--texts",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help='What is sent: {"text": "…"} per line.',
+)
+@click.option(
+    "--duplicates",
+    default=0.5,
+    show_default=True,
+    type=click.FloatRange(0, 1),
+    help="Share of texts sent before, with the cache on.",
+)
+@_out("load.jsonl")
+@_SEED
+def load(arrivals: str, out: Path, seed: int, slo_ms: float, success: float, **given: Any) -> None:
+    """The highest offered rate that holds the objective, open loop, without and with the cache."""
+    from bench.load import LoadOptions, run
+    from bench.records import read_results
+    from bench.schedule import arrivals_by_name
+    from bench.tables import load_table
+    from bench.verdict import Slo
+
+    _say_missing()
+    given |= {"arrivals": arrivals_by_name(arrivals), "arrivals_name": arrivals}
+    run(LoadOptions(model_dir(), out, seed, Slo(bound_ms=slo_ms, success=success), **given))
+    click.echo(load_table(read_results(out)))
+    click.echo(f"Raw lines: {out}")
+
+
+def _say_missing() -> None:
+    """What benchmarks need beside the rest is installed by `make bench`; said before anything is measured."""
+    if missing := [name for name in ("plotly", "scipy") if find_spec(name) is None]:
+        raise click.ClickException(
+            f"{missing[0]} is not installed. Run `make bench-setup`, or install bench/requirements.txt."
+        )

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from bench.budgets import Budgets, Spent, floor_ms
 from bench.quantiles import Interval, median_ratio, quantile
-from bench.records import Cold, Results
+from bench.records import Answer, Cold, Fact, Results
+from bench.verdict import Point, Slo, judge
 
 Row = Sequence[str]
 _PERCENTILES = (0.5, 0.95, 0.99)
@@ -74,3 +75,54 @@ def budget_table(rows: Sequence[Spent]) -> str:
             for row in rows
         ],
     )
+
+
+def load_points(results: Results) -> list[Point]:
+    """The verdict at every rate that was tried, as `coldframe bench load` came to it."""
+    options = results.run.options
+    slo = Slo(**options["slo"])
+    answers: dict[tuple[str, float], list[Answer]] = {}
+    for answer in results.of(Answer):
+        answers.setdefault((answer.target, answer.offered_rps), []).append(answer)
+    points: list[Point] = []
+    loader_ms = 0.0
+    for of_rate in answers.values():
+        points.append(judge(of_rate, slo, options["warm_up_s"], loader_ms))
+        if not loader_ms:  # the null target comes first
+            loader_ms = points[0].p99_ms.value
+    return points
+
+
+def load_table(results: Results) -> str:
+    """Every rate, with the highest one that held in bold; the null target is the loader's own share."""
+    peaks = {fact.subject: fact.value for fact in results.of(Fact) if fact.name == "peak_rps"}
+    hits = {fact.subject: fact.value or 0.0 for fact in results.of(Fact) if fact.name == "hit_share"}
+    head = (
+        "target",
+        "offered, 1/s",
+        "answered, 1/s",
+        "p50, ms",
+        "p95, ms",
+        "p99, ms",
+        "success",
+        "from cache",
+        "objective",
+        "verdict",
+    )
+    rows = []
+    for point in sorted(load_points(results), key=lambda point: (point.target, point.offered_rps)):
+        rate = f"{point.offered_rps:.0f}"
+        hit = hits.get(f"{point.target} at {point.offered_rps:g} rps")
+        rows.append(
+            (
+                point.target,
+                f"**{rate}**" if peaks.get(point.target) == point.offered_rps else rate,
+                f"{point.throughput_rps:.1f}",
+                *(interval.text(1) for interval in (point.p50_ms, point.p95_ms, point.p99_ms)),
+                f"{point.success:.2%}",
+                "" if hit is None else f"{hit:.0%}",
+                "held" if point.held else "not held",
+                point.verdict,
+            )
+        )
+    return table(head, rows)
