@@ -126,6 +126,39 @@ def load(arrivals: str, out: Path, seed: int, slo_ms: float, success: float, **g
     click.echo(f"Raw lines: {out}")
 
 
+@bench.command()
+@click.option("--rounds", default=5, show_default=True, type=click.IntRange(1), help="Turns of everyone.")
+@click.option(
+    "--texts", default=100, show_default=True, type=click.IntRange(20), help="Sent in each turn, twice."
+)
+@click.option(
+    "--concurrency",
+    default=8,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Callers at once, for throughput.",
+)
+@click.option("--only", multiple=True, help="A folder of bench/peers; may be repeated. Default: all.")
+@click.option(
+    "--environments",
+    type=click.Path(path_type=Path),
+    default=ROOT / ".venv-peers",
+    help="Where peers are installed; default: .venv-peers.",
+)
+@_out("compare.jsonl")
+@_SEED
+def compare(out: Path, seed: int, **given: Any) -> None:
+    """Peers side by side: cold start, one caller, full load, memory, installed size."""
+    from bench.compare import CompareOptions, run
+    from bench.records import read_results
+    from bench.tables import compare_table
+
+    _say_missing()
+    run(CompareOptions(model_dir(), out, seed, **given))
+    click.echo(compare_table(read_results(out)))
+    click.echo(f"Raw lines: {out}")
+
+
 def _say_missing() -> None:
     """What benchmarks need beside the rest is installed by `make bench`; said before anything is measured."""
     if missing := [name for name in ("plotly", "scipy") if find_spec(name) is None]:

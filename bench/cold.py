@@ -10,7 +10,8 @@ import multiprocessing
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -75,9 +76,8 @@ class ColdOptions:
 
 def run(options: ColdOptions) -> Path:
     """Takes all samples and returns the raw file."""
-    chosen = _choose_texts(options.model_dir)
-    sampler = _Sampler(options, chosen)
-    facts = {"samples": options.samples, "texts": {"sure": chosen.sure, "unsure": chosen.unsure}}
+    sampler = _sampler(options)
+    facts = {"samples": options.samples, "texts": asdict(sampler.chosen)}
     with RawFile(options.out, describe_run("cold", options.model_dir, options.seed, facts)) as raw:
         for number in tqdm(range(options.samples), desc="cold starts", unit="round"):
             for sample in sampler.round(number):
@@ -90,12 +90,22 @@ def run(options: ColdOptions) -> Path:
     return options.out
 
 
+def one_sample(options: ColdOptions, series: str) -> Cold:
+    """One untraced sample, for other benchmarks to set beside theirs."""
+    return _sampler(options).sample(series, 0)
+
+
+@cache
+def _sampler(options: ColdOptions) -> "_Sampler":
+    return _Sampler(options, _choose_texts(options.model_dir))
+
+
 class _Sampler:
     """Takes rounds of samples; the first, uncounted ones fill the page cache and write .pyc files."""
 
     def __init__(self, options: ColdOptions, chosen: Chosen) -> None:
         self._options = options
-        self._chosen = chosen
+        self.chosen = chosen
         self._environ = _environ(options)
         self._programs = {
             name: program
@@ -108,17 +118,18 @@ class _Sampler:
 
     def round(self, number: int) -> list[Cold]:
         """One sample of every series."""
-        samples = [self._sample(series, number) for series in self._programs]
-        samples += [self._sample(series, number, traced=True) for series in (ESTIMATOR, ENCODER)]
+        samples = [self.sample(series, number) for series in self._programs]
+        samples += [self.sample(series, number, traced=True) for series in (ESTIMATOR, ENCODER)]
         if not self._options.checked_only:
             samples += [self._client_sample(series, number) for series in (ESTIMATOR_CLIENT, ENCODER_CLIENT)]
         return samples
 
     def dropped_round(self, number: int) -> list[Cold]:
         """One sample of every series that has a budget, from files that have to be read."""
-        return [self._sample(series, number, dropped=True) for series in CHECKED]
+        return [self.sample(series, number, dropped=True) for series in CHECKED]
 
-    def _sample(self, series: str, number: int, traced: bool = False, dropped: bool = False) -> Cold:
+    def sample(self, series: str, number: int, traced: bool = False, dropped: bool = False) -> Cold:
+        """One fresh process."""
         if dropped:
             page_cache.drop(self._files)
         taken = self._take(series, traced)
@@ -136,12 +147,12 @@ class _Sampler:
         )
 
     def _take(self, series: str, traced: bool, files: bool = False) -> Taken:
-        event = _event(self._chosen.text(series))
+        event = _event(self.chosen.text(series))
         environ = self._environ | ({"BENCH_FILES": "1"} if files else {})
         return take(self._programs[series].source(event, traced), traced, environ, self._options.root)
 
     def _client_sample(self, series: str, number: int) -> Cold:
-        event = json.dumps(_event(self._chosen.text(series))).encode()
+        event = json.dumps(_event(self.chosen.text(series))).encode()
         init_ms, invoke_ms, payload = asyncio.run(
             take_through_client(event, self._environ, self._options.root)
         )

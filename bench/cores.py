@@ -6,22 +6,38 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def target_cores() -> Iterator[list[int]]:
-    """Processes started within run on all cores but the last; this one goes to the last when it ends.
+def target_cores() -> Iterator[None]:
+    """What is started within runs on all cores but the last, for as long as it lives.
 
-    Yields the target's cores; none where there is only one core, or no way to choose.
+    Nothing changes where there is only one core, or no way to choose.
     """
-    if not hasattr(os, "sched_setaffinity") or len(usable := sorted(os.sched_getaffinity(0))) < 2:
-        yield []
+    with _on(_usable()[:-1]):
+        yield
+
+
+@contextmanager
+def loader_core() -> Iterator[None]:
+    """This process runs on the last core, which no target has."""
+    with _on(_usable()[-1:]):
+        yield
+
+
+_ALL = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+
+
+def _usable() -> list[int]:
+    """Cores to share out; none where there are too few."""
+    return _ALL if len(_ALL) > 1 else []
+
+
+@contextmanager
+def _on(cores: list[int]) -> Iterator[None]:
+    if not cores:
+        yield
         return
-    os.sched_setaffinity(0, usable[:-1])
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
     try:
-        yield usable[:-1]
+        yield
     finally:
-        os.sched_setaffinity(0, usable[-1:])
-
-
-def all_cores() -> None:
-    """Ends what `target_cores` began."""
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, range(os.cpu_count() or 1))
+        os.sched_setaffinity(0, before)

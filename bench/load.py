@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from bench.cores import all_cores, target_cores
+from bench.cores import loader_core, target_cores
 from bench.machine import describe_run
 from bench.null_target import null_target
 from bench.open_loop import Load, send
@@ -66,7 +66,7 @@ def run(options: LoadOptions) -> Path:
     """Measures the loader, then the target without and with its cache; returns the raw file."""
     described = describe_run("load", options.model_dir, options.seed, _facts(options))
     with RawFile(options.out, described) as raw:
-        with null_target() as url:
+        with target_cores(), null_target() as url, loader_core():
             loader = _Loader(options, raw, url, 0.0)
             overhead = loader.point(NULL, _NULL_RPS, cache=False, duplicates=0.0)
         with _target(options) as url:
@@ -174,10 +174,10 @@ def _target(options: LoadOptions) -> Iterator[str]:
             address = _address(process)
             # It logs every request: a pipe that nobody reads would stop it.
             threading.Thread(target=deque(maxlen=0).extend, args=(process.stdout,), daemon=True).start()
-            yield address
+            with loader_core():
+                yield address
         finally:
             process.terminate()
-            all_cores()
 
 
 def _address(process: "subprocess.Popen[str]") -> str:

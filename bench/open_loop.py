@@ -44,6 +44,31 @@ def send(load: Load) -> Answered:
         return runner.run(_send(load))
 
 
+def send_closed(load: Load, concurrency: int) -> Answered:
+    """Sends the next request when one of `concurrency` has been answered; `load.due_s` is not looked at.
+
+    For throughput at full load and for one caller after another; its latency is from the sending.
+    """
+    with asyncio.Runner(loop_factory=_precise_loop) as runner, _no_collections():
+        return runner.run(_send_closed(load, concurrency))
+
+
+async def _send_closed(load: Load, concurrency: int) -> Answered:
+    client = HttpClient(load.url)
+    start = time.perf_counter()
+    waiting = iter(enumerate(load.bodies))
+    answers: dict[int, tuple[Answer, bytes]] = {}
+
+    async def caller() -> None:
+        for number, body in waiting:
+            answers[number] = await _ask(client, load, start, time.perf_counter() - start, body)
+
+    await asyncio.gather(*(caller() for _ in range(concurrency)))
+    client.close()
+    in_order = [answers[number] for number in sorted(answers)]
+    return Answered([record for record, _ in in_order], [body for _, body in in_order])
+
+
 async def _send(load: Load) -> Answered:
     client = HttpClient(load.url)
     start = time.perf_counter()

@@ -90,12 +90,14 @@ class Taken:
     files: list[str] = field(default_factory=list)
 
 
-def take(source: str, traced: bool, environ: Mapping[str, str], root: Path) -> Taken:
+def take(
+    source: str, traced: bool, environ: Mapping[str, str], root: Path, python: Path = Path(sys.executable)
+) -> Taken:
     """Runs `source` in a fresh interpreter in `root`, up to its report; it need not end by itself.
 
     Raises SampleFailed with the end of what it wrote where it does not report.
     """
-    command = [sys.executable, *(["-X", "importtime"] if traced else []), "-c", source]
+    command = [str(python), *(["-X", "importtime"] if traced else []), "-c", source]
     with tempfile.TemporaryFile() as errors:
         called_ns = time.monotonic_ns()
         process = subprocess.Popen(

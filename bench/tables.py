@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from bench.budgets import Budgets, Spent, floor_ms
-from bench.quantiles import Interval, median_ratio, quantile
-from bench.records import Answer, Cold, Fact, Results
+from bench.quantiles import Interval, median, median_ratio, quantile
+from bench.records import Answer, Cold, Fact, Results, Timing
 from bench.verdict import Point, Slo, judge
 
 Row = Sequence[str]
@@ -126,3 +126,61 @@ def load_table(results: Results) -> str:
             )
         )
     return table(head, rows)
+
+
+def compare_table(results: Results) -> str:
+    """Everyone in the order measured; what could not be measured, and why."""
+    facts = results.of(Fact)
+    reasons = {
+        f.subject: f"{f.name}: {f.text.splitlines()[0]}"
+        for f in facts
+        if f.name in ("not installed", "failed")
+    }
+    names = dict.fromkeys([t.name for t in results.of(Timing)] + list(reasons))
+    head = (
+        "",
+        "cold start in process, ms",
+        "to first HTTP answer, ms",
+        "one caller: p50, ms",
+        "p99, ms",
+        "full load, texts/s",
+        "memory, MB",
+        "installed, MB",
+    )
+    rows = []
+    for name in names:
+        rate, memory, installed = (
+            [
+                fact.value
+                for fact in facts
+                if (fact.name, fact.subject) == (kind, name) and fact.value is not None
+            ]
+            for kind in ("texts_per_s", "memory_mb", "installed_mb")
+        )
+        warm = timings(results, name, "warm")
+        tail = [quantile(warm, p).text(1) for p in (0.5, 0.99)] if warm else ["", ""]
+        rows.append(
+            (
+                f"{name} ({reasons[name]})" if name in reasons else name,
+                *(
+                    median(cold).text() if (cold := timings(results, name, "cold", door)) else ""
+                    for door in ("in process", "server")
+                ),
+                *tail,
+                median(rate).text(1) if rate else "",
+                f"{max(memory):.0f}" if memory else "",
+                f"{installed[0]:.0f}" if installed else "",
+            )
+        )
+    return table(head, rows)
+
+
+def timings(results: Results, name: str, what: str, door: str = "server") -> list[float]:
+    """Milliseconds of one contender's correct answers of one kind."""
+    return [
+        timing.ms
+        for timing in results.of(Timing)
+        if timing.name == name
+        and (timing.conditions.get("what"), timing.conditions.get("door")) == (what, door)
+        and timing.conditions.get("status", 200) == 200
+    ]
