@@ -92,7 +92,7 @@ $(SAM)/stamp: local/sam-requirements.txt
 # --- the bundle -------------------------------------------------------------------
 
 BUNDLE_SOURCES := $(wildcard layers/model/*.py layers/model/*.json layers/model/heads/*) \
-	$(addprefix layers/shared/python/coldframe/,bundle.py encoder.py heads.py)
+	$(addprefix layers/shared/python/coldframe/,bundle.py encoder.py heads.py model.py tokenizer.py wordpiece.py)
 
 $(BUNDLE)/manifest.json: $(BUNDLE_SOURCES) $(VENV)/local.stamp
 	@$(MAKE) --no-print-directory $(BUILD)/stamp

@@ -4,17 +4,19 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
 from tqdm import tqdm
 
 from coldframe.auto import AUTO
 from coldframe.config import load_settings
 from coldframe.dynamodb_store import chunks
 from coldframe.errors import ColdframeError
-from coldframe.predictor import Predictor, load_predictor, normalise
+from coldframe.predictor import Predictor, load_predictor
+from coldframe.text import normalise
 
 _TEXTS = 32
 _DEADLINE_MS = 30_000  # nobody waits for an answer here

@@ -1,6 +1,7 @@
 """Shared fixtures: the real bundle, and a small engine where the model does not matter."""
 
 import os
+import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -9,13 +10,16 @@ import numpy as np
 import pytest
 
 from coldframe.api import Api, Reply, Request
+from coldframe.background import Background
 from coldframe.bundle import EncoderFacts, EstimatorFacts, HeadFacts, Manifest, Source
 from coldframe.cache import PredictionCache
 from coldframe.config import Settings
-from coldframe.encoder import Embeddings, Window
+from coldframe.encoder import Embeddings
 from coldframe.heads import Head, Probabilities
+from coldframe.model import Model
 from coldframe.predictor import Predictor, load_predictor
-from coldframe.timing import StartMark
+from coldframe.timing import Clock, StartMark
+from coldframe.tokenizer import Window
 
 ROOT = Path(__file__).resolve().parent.parent
 BUNDLE = ROOT / "layers" / "model" / "bundle"
@@ -53,7 +57,7 @@ class TinyEncoder:
         self.tokenized: list[str] = []
         self.batches: list[list[Window]] = []
 
-    def tokenize(self, texts: Sequence[str]) -> list[list[Window]]:
+    def cut(self, texts: Sequence[str]) -> list[list[Window]]:
         self.tokenized += texts
         return [
             [[1, *map(ord, text[i : i + 4]), 2] for i in range(0, max(1, len(text)), 4)] for text in texts
@@ -113,16 +117,13 @@ def tiny_predictor(
     read_head: Callable[[str], Head] | None = None,
     cache_bytes: int = 1 << 20,
     cache: PredictionCache | None = None,
+    clock: Clock = time.perf_counter,
 ) -> Predictor:
-    """A predictor without files."""
-    return Predictor(
-        tiny_manifest(),
-        encoder or TinyEncoder(),
-        TinyEstimator(),
-        read_head or (lambda name: TinyHead()),
-        cache or PredictionCache(cache_bytes),
-        max_batch_tokens=20,
-    )
+    """A predictor without files. clock: times the encoder."""
+    both = encoder or TinyEncoder()  # it cuts texts, too
+    read = read_head or (lambda name: TinyHead())
+    model = Background(lambda: Model(both, read, max_batch_tokens=20, clock=clock))
+    return Predictor(tiny_manifest(), both, TinyEstimator(), model, cache or PredictionCache(cache_bytes))
 
 
 @pytest.fixture

@@ -1,15 +1,17 @@
 """The README is true: its commands run, and it names every setting, flag, route and error."""
 
-import dataclasses
 import os
 import re
 import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_type_hints
 
 import click
+import msgspec
 import pytest
+from msgspec import Meta
 
 from coldframe.bundle import load_manifest
 from coldframe.config import ENVIRONMENT_NAMES, Settings
@@ -131,8 +133,10 @@ def test_accuracy_table_is_the_manifest(bundle: Path) -> None:
 
 def test_settings_table_is_the_code() -> None:
     """Defaults and reasons in the README are those of `Settings`."""
-    for field in dataclasses.fields(Settings):
-        default = ("off", "on")[field.default] if isinstance(field.default, bool) else field.default
-        variable, why = f"COLDFRAME_{field.name.upper()}", re.escape(field.metadata["why"])
+    hints = get_type_hints(Settings, include_extras=True)
+    for field in msgspec.structs.fields(Settings):
+        default = str(field.default).lower() if isinstance(field.default, bool) else field.default
+        (about,) = (note for note in hints[field.name].__metadata__ if isinstance(note, Meta))
+        variable, why = f"COLDFRAME_{field.name.upper()}", re.escape(str(about.description))
         row = rf"^\| `{variable}` \| `{default}` \| .* \| {why} \|$"
         assert re.search(row, README, re.MULTILINE), field.name

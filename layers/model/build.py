@@ -11,25 +11,23 @@ from importlib.metadata import version
 from pathlib import Path
 
 import msgspec
+import numpy as np
 from tqdm import tqdm
 
 from coldframe.auto import AUTO
-from coldframe.bundle import (
+from coldframe.bundle import EncoderFacts, EstimatorFacts, HeadFacts, Manifest, Source, describe_file
+from coldframe.files import (
     ENCODER,
     ESTIMATOR,
     GOLDEN,
     HEAD_NAMES,
     MANIFEST,
     TOKENIZER,
-    EncoderFacts,
-    EstimatorFacts,
-    HeadFacts,
-    Manifest,
-    Source,
-    describe_file,
-    head_file,
+    VOCABULARY,
+    head_folder,
 )
 from coldframe.verify import verify_bundle
+from coldframe.vocabulary import write_vocabulary
 from layers.model.paths import BUNDLE, CACHE, CALIBRATION, HEADS, METRICS
 from layers.model.weights import LICENCE, MODEL, SHA256, WeightsNotFound, find_weights
 
@@ -54,7 +52,7 @@ def main(weights: Path) -> None:
     """Builds the bundle beside the old one, verifies it, and only then takes its place."""
     with tempfile.TemporaryDirectory(dir=BUNDLE.parent, prefix=".bundle-") as scratch:
         folder = Path(scratch) / "bundle"
-        (folder / "heads").mkdir(parents=True)
+        folder.mkdir()
         with tqdm(total=4, desc="build", unit="step") as bar:
             with step(bar, "export and quantize the encoder (20 s)"):
                 graph = build_encoder(weights, folder / ENCODER)
@@ -92,18 +90,29 @@ def build_encoder(weights: Path, target: Path) -> str:
 
 def copy_parts(weights: Path, folder: Path) -> None:
     """Everything in the bundle that is not made here."""
-    write_tokenizer(weights, folder / TOKENIZER)
+    write_tokenizer(weights, folder)
     shutil.copyfile(HEADS / GOLDEN, folder / GOLDEN)
     shutil.copyfile(HEADS / ESTIMATOR, folder / ESTIMATOR)
     for name in HEAD_NAMES:
-        shutil.copyfile(HEADS.parent / head_file(name), folder / head_file(name))
+        unpack_head(name, folder)
 
 
-def write_tokenizer(weights: Path, target: Path) -> None:
-    """The original tokenizer without its truncation and padding: windows are cut by us."""
+def unpack_head(name: str, folder: Path) -> None:
+    """A trained head as a folder of arrays: reading a zip file would cost a cold start five milliseconds."""
+    target = folder / head_folder(name)
+    target.mkdir(parents=True)
+    with np.load(HEADS / f"{name}.npz", allow_pickle=False) as arrays:
+        for array in arrays.files:
+            np.save(target / f"{array}.npy", arrays[array], allow_pickle=False)
+
+
+def write_tokenizer(weights: Path, folder: Path) -> None:
+    """The original tokenizer without truncation and padding, as windows are cut by us; its tokens by id."""
     tokenizer = json.loads((weights / "tokenizer.json").read_bytes())
     tokenizer["truncation"] = tokenizer["padding"] = None
-    target.write_text(json.dumps(tokenizer, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
+    content = json.dumps(tokenizer, ensure_ascii=False, separators=(",", ":"))
+    (folder / TOKENIZER).write_text(content, encoding="utf-8")
+    (folder / VOCABULARY).write_bytes(write_vocabulary(tokenizer["model"]["vocab"]))
 
 
 def read_metrics() -> HeadMetrics:

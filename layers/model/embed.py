@@ -4,6 +4,7 @@ import hashlib
 import multiprocessing
 import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,11 @@ from tqdm import tqdm
 
 from coldframe.bundle import EncoderFacts
 from coldframe.encoder import Embeddings, Encoder
-from coldframe.predictor import embed_windows, normalise
+from coldframe.heads import load_head
+from coldframe.model import Model, to_matrix
+from coldframe.predictor import NO_DEADLINE
+from coldframe.text import normalise
+from coldframe.tokenizer import TextWindows
 from layers.model.paths import CACHE
 
 _CHUNK = 64  # texts handed to a process at once
@@ -49,16 +54,18 @@ def _parts(order: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def _start(folder: Path, facts: EncoderFacts) -> None:
-    global _encoder
-    _encoder = Encoder(folder, facts, threads=1)
+    global _model, _windows
+    _model = Model(Encoder(folder, facts, threads=1), partial(load_head, folder), _BATCH_TOKENS)
+    _windows = TextWindows(folder, facts)
 
 
-_encoder: Encoder
+_model: Model
+_windows: TextWindows
 
 
 def _embed_chunk(texts: list[str]) -> Embeddings:
-    windows = _encoder.tokenize([normalise(text) for text in texts])
-    return embed_windows(_encoder, windows, _BATCH_TOKENS)[0]
+    windows = _windows.cut([normalise(text) for text in texts])
+    return to_matrix([vector for vector in _model.embed(windows, NO_DEADLINE).vectors if vector is not None])
 
 
 def _digest(texts: Sequence[str], facts: EncoderFacts, graph: str) -> str:

@@ -15,6 +15,7 @@ from tqdm import tqdm
 from coldframe.auto import AUTO
 from coldframe.config import Settings
 from coldframe.predictor import load_predictor
+from coldframe.vectors import to_floats
 from layers.model.data import load_split
 from layers.model.paths import BUNDLE
 
@@ -24,6 +25,7 @@ _SEED = 0
 def main(documents: int) -> None:
     """Prints a Markdown table. documents: how many stripped test documents; 0 for all."""
     predictor = load_predictor(Settings(model_dir=BUNDLE, verify_at_init=False))
+    predictor.model.get()
     test = load_split("test")
     order = np.random.default_rng(_SEED).permutation(len(test.stripped))[: documents or None]
     heads = [*predictor.manifest.heads, AUTO]
@@ -35,7 +37,7 @@ def main(documents: int) -> None:
             started = time.perf_counter()
             prediction = predictor.predict([test.stripped[row]], [head], use_cache=False)
             spent_s[head] += time.perf_counter() - started
-            right[head] += int(prediction.probabilities[head][0].argmax() == test.target[row])
+            right[head] += int(np.argmax(to_floats(prediction.probabilities[head][0])) == test.target[row])
             alone += prediction.usage.estimated
     best = max(predictor.manifest.heads, key=lambda head: right[head])
     print("| head | accuracy | texts/s | ratio |\n|---|---|---|---|")

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from sklearn.model_selection import GroupShuffleSplit
 from tqdm import tqdm
 
-from coldframe.bundle import ENCODER, TOKENIZER, HeadFacts, head_file
-from coldframe.encoder import Embeddings, TextWindows
+from coldframe.bundle import ENCODER, HeadFacts
+from coldframe.encoder import Embeddings
 from coldframe.heads import load_head
-from coldframe.predictor import normalise
+from coldframe.text import normalise
+from coldframe.tokenizer import TextWindows
 from layers.model.build import ENCODER_FACTS, HeadMetrics, build_encoder, weights_argument, write_tokenizer
 from layers.model.convert import CONVERTERS
 from layers.model.data import Split, load_split, threads_of
@@ -69,7 +70,7 @@ def main(weights: Path) -> None:
 def prepare_encoder(weights: Path, train: Split, folder: Path) -> str:
     """Puts the calibrated int8 encoder and its tokenizer into `folder`. Returns the digest of its graph."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_tokenizer(weights, folder / TOKENIZER)
+    write_tokenizer(weights, folder)
     with tempfile.TemporaryDirectory() as scratch:
         fp32 = Path(scratch) / "fp32.onnx"
         export_fp32(weights, fp32)
@@ -116,7 +117,7 @@ def validate(estimator: Estimator, data: Embedded, threads: NDArray[np.int64]) -
 
 def write_head(name: str, estimator: Estimator) -> None:
     """`heads/<name>.npz`, readable without pickle."""
-    np.savez(HEADS.parent / head_file(name), **CONVERTERS[name](estimator))  # type: ignore[arg-type]
+    np.savez(HEADS / f"{name}.npz", **CONVERTERS[name](estimator))  # type: ignore[arg-type]
 
 
 def check_agreement(name: str, estimator: Estimator, test: Embedded) -> None:

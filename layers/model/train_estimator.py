@@ -12,10 +12,10 @@ from tokenizers import Tokenizer
 from tqdm import tqdm
 
 from coldframe.bundle import ESTIMATOR, TOKENIZER, EstimatorFacts
-from coldframe.encoder import TextWindows, content_tokens
 from coldframe.estimator import Estimator
 from coldframe.heads import load_head
-from coldframe.predictor import normalise
+from coldframe.text import normalise
+from coldframe.tokenizer import TextWindows, content_tokens
 from layers.model.build import ENCODER_FACTS, read_metrics
 from layers.model.data import Split, load_split, threads_of
 from layers.model.estimators import CHOSEN, build_estimator

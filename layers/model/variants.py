@@ -8,6 +8,7 @@ stripped test documents (on the golden texts where the data set is not there).
 import os
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,11 +22,11 @@ from optimum.onnxruntime import ORTQuantizer
 from optimum.onnxruntime.configuration import AutoQuantizationConfig
 from tqdm import tqdm
 
-from coldframe.bundle import TOKENIZER, Golden
-from coldframe.encoder import TextWindows
+from coldframe.bundle import Golden
 from coldframe.heads import load_head
-from coldframe.predictor import normalise
-from layers.model.build import ENCODER_FACTS, write_tokenizer
+from coldframe.text import normalise
+from coldframe.tokenizer import TextWindows
+from layers.model.build import ENCODER_FACTS, unpack_head, write_tokenizer
 from layers.model.export import export_fp32
 from layers.model.paths import CACHE, CALIBRATION, HEADS
 from layers.model.quantize import Ranges, quantize, quantize_dynamic, save_ort
@@ -45,7 +46,7 @@ def main() -> None:
     weights = find_weights(None, CACHE / "weights")
     folder = CACHE / "variants"
     folder.mkdir(parents=True, exist_ok=True)
-    write_tokenizer(weights, folder / TOKENIZER)
+    write_tokenizer(weights, folder)
     paths = build_variants(weights, folder)
     sessions = {name: open_session(path) for name, path in tqdm(paths.items(), desc="load", unit="variant")}
     times_ms = measure_latency(sessions)
@@ -139,7 +140,9 @@ def print_table(
 ) -> None:
     """One row per variant: size, latency ratios, cosines, accuracy of the served MLP head."""
     reference = embeddings["Optimum's export, fp32"]
-    head = load_head(HEADS.parent, "mlp")
+    with tempfile.TemporaryDirectory() as scratch:
+        unpack_head("mlp", Path(scratch))
+        head = load_head(Path(scratch), "mlp")
     shapes = " | ".join(f"{rows}×{tokens}" for rows, tokens in SHAPES)
     print(f"| variant | MB | {shapes} | cosine mean | 1st pct | accuracy |")
     print("|" + "---|" * (len(SHAPES) + 5))

@@ -18,6 +18,7 @@ import uvicorn
 
 from coldframe.api import Api
 from coldframe.config import Settings
+from coldframe.model import to_matrix
 from coldframe.predictor import Predictor
 from coldframe.timing import StartMark
 from functions.predict.routes import create_app
@@ -108,10 +109,10 @@ def test_triton_health_and_metadata(inference: Any) -> None:
     assert inference.is_model_ready("topics-rf", metadata["versions"][0])
 
 
-@pytest.mark.parametrize("head", ["logreg", "rf", "hgb", "mlp"])
+@pytest.mark.parametrize("head", ["auto", "logreg", "rf", "hgb", "mlp"])
 def test_triton_texts_to_topics(inference: Any, predictor: Predictor, head: str) -> None:
     """As the client sends by default, binary both ways: labels and scores are the head's, to the bit."""
-    expected = predictor.predict(TEXTS, [head]).probabilities[head]
+    expected = to_matrix(predictor.predict(TEXTS, [head]).probabilities[head])
     result = inference.infer(f"topics-{head}", [text_tensor()])
     assert result.as_numpy("label")[:2].tolist() == [b"sci.space", b"rec.sport.baseball"]
     assert np.array_equal(result.as_numpy("scores"), expected)
@@ -133,7 +134,7 @@ def test_triton_forms(
         request_id="17",
         request_compression_algorithm=compression,
     )
-    assert np.array_equal(result.as_numpy("embedding"), predictor.embed(TEXTS).embeddings)
+    assert np.array_equal(result.as_numpy("embedding"), to_matrix(predictor.embed(TEXTS).vectors))
     assert result.get_response()["id"] == "17"
 
 
@@ -142,7 +143,7 @@ def test_triton_embeddings_to_topics(inference: Any, predictor: Predictor) -> No
     rows = inference.infer("minilm-l6-v2", [text_tensor()]).as_numpy("embedding")
     tensor = triton.InferInput("embedding", list(rows.shape), "FP32").set_data_from_numpy(rows)
     scores = inference.infer("topics-logreg", [tensor]).as_numpy("scores")
-    assert np.array_equal(scores, predictor.predict(TEXTS, ["logreg"]).probabilities["logreg"])
+    assert np.array_equal(scores, to_matrix(predictor.predict(TEXTS, ["logreg"]).probabilities["logreg"]))
 
 
 def test_triton_errors(inference: Any) -> None:
@@ -164,7 +165,7 @@ def test_openai_embeddings(embedder: Any, predictor: Predictor, chosen: dict[str
         for item in answer.data
     ]
     embedded = predictor.embed(TEXTS)
-    assert np.array_equal(rows, embedded.embeddings)
+    assert np.array_equal(rows, to_matrix(embedded.vectors))
     assert [item.index for item in answer.data] == [0, 1, 2, 3]
     assert answer.usage.prompt_tokens == answer.usage.total_tokens == embedded.prompt_tokens
 

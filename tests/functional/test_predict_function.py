@@ -19,7 +19,7 @@ import pytest
 
 from tests.conftest import ROOT
 
-CONTEXT = SimpleNamespace(aws_request_id="request-1")
+CONTEXT = SimpleNamespace(aws_request_id="request-1", get_remaining_time_in_millis=lambda: 29_000)
 Answer = Callable[[dict[str, Any]], dict[str, Any]]
 
 

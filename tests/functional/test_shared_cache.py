@@ -41,7 +41,7 @@ def environment(bundle: Path, aws_environ: dict[str, str], **settings: str) -> P
 
 def bits(predictor: Predictor, heads: list[str], use_cache: bool = True) -> dict[str, bytes]:
     rows = predictor.predict(TEXTS, heads, use_cache).probabilities
-    return {head: rows[head].tobytes() for head in heads}
+    return {head: b"".join(rows[head]) for head in heads}
 
 
 def test_same_bits_on_off_cold_warm(
@@ -59,7 +59,7 @@ def test_same_bits_on_off_cold_warm(
     assert (prediction.usage.tokens, prediction.usage.batches) == (0, 0)
     assert prediction.usage.cache.l2 == len(TEXTS)
     assert prediction.usage.cache.embedding == 4 * len(TEXTS)
-    assert {head: rows.tobytes() for head, rows in prediction.probabilities.items()} == expected
+    assert {head: b"".join(rows) for head, rows in prediction.probabilities.items()} == expected
     assert bits(other, HEADS) == expected  # from memory
     other.cache.save()
     third = environment(bundle, aws_environ)

@@ -6,17 +6,25 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from coldframe.bundle import HEAD_NAMES, MANIFEST, Manifest, head_file, load_manifest
+from coldframe.bundle import Manifest, load_manifest
 from coldframe.errors import BundleCorrupt, BundleMissing, ColdframeError, EncoderDrift
+from coldframe.files import MANIFEST, head_folder
 from coldframe.verify import verify_bundle
 
+ARRAYS = {
+    "logreg": ["weight", "bias"],
+    "rf": ["projection", "roots", "feature", "threshold", "right", "leaf"],
+    "hgb": ["projection", "roots", "feature", "threshold", "right", "leaf", "baseline", "first_tree"],
+    "mlp": ["weight_1", "bias_1", "weight_2", "bias_2"],
+}
 FILES = [
     MANIFEST,
     "encoder.ort",
     "tokenizer.json",
+    "vocabulary.txt",
     "golden.json",
     "estimator.bin",
-    *map(head_file, HEAD_NAMES),
+    *(f"{head_folder(name)}/{array}.npy" for name, arrays in ARRAYS.items() for array in arrays),
 ]
 
 

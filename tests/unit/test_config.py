@@ -1,6 +1,5 @@
 """Settings from environment variables."""
 
-from dataclasses import FrozenInstanceError
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,7 @@ def test_every_kind_is_read() -> None:
         {
             "COLDFRAME_MODEL_DIR": "/somewhere",
             "COLDFRAME_MAX_TEXTS": "7",
-            "COLDFRAME_VERIFY_AT_INIT": "off",
+            "COLDFRAME_VERIFY_AT_INIT": "false",
             "COLDFRAME_LOG_LEVEL": "off",
             "COLDFRAME_CACHE_TABLE": "any name at all",
             "COLDFRAME_CACHE_POLICY": "always",
@@ -41,12 +40,28 @@ def test_every_kind_is_read() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
-        ("COLDFRAME_MAX_TEXTS", "many", "COLDFRAME_MAX_TEXTS='many' is not a whole number."),
-        ("COLDFRAME_THREADS", "0", "COLDFRAME_THREADS=0 is out of range. Expected 1 to 64."),
-        ("COLDFRAME_VERIFY_AT_INIT", "maybe", "COLDFRAME_VERIFY_AT_INIT='maybe' is not one of 1, true"),
-        ("COLDFRAME_LOG_LEVEL", "loud", "COLDFRAME_LOG_LEVEL='loud' is not one of info, off."),
-        ("COLDFRAME_CACHE_POLICY", "never", "COLDFRAME_CACHE_POLICY='never' is not one of adaptive, always"),
-        ("COLDFRAME_CACHE_DEADLINE_MS", "0", "COLDFRAME_CACHE_DEADLINE_MS=0 is out of range."),
+        (
+            "COLDFRAME_MAX_TEXTS",
+            "many",
+            "COLDFRAME_MAX_TEXTS='many' cannot be used. Expected `int`, got `str`.",
+        ),
+        ("COLDFRAME_THREADS", "0", "COLDFRAME_THREADS='0' cannot be used. Expected `int` >= 1."),
+        (
+            "COLDFRAME_VERIFY_AT_INIT",
+            "maybe",
+            "COLDFRAME_VERIFY_AT_INIT='maybe' cannot be used. Expected",
+        ),
+        ("COLDFRAME_LOG_LEVEL", "loud", "COLDFRAME_LOG_LEVEL='loud' cannot be used. Invalid enum value"),
+        (
+            "COLDFRAME_CACHE_POLICY",
+            "never",
+            "COLDFRAME_CACHE_POLICY='never' cannot be used. Invalid",
+        ),
+        (
+            "COLDFRAME_CACHE_DEADLINE_MS",
+            "0",
+            "COLDFRAME_CACHE_DEADLINE_MS='0' cannot be used. Expected `int`",
+        ),
         ("COLDFRAME_MAX_TXTS", "1", "COLDFRAME_MAX_TXTS is not a setting. Known: COLDFRAME_CACHE_BUCKET"),
     ],
 )
@@ -65,10 +80,10 @@ def test_training_data_is_nobody_elses_business() -> None:
 def test_settings_do_not_change() -> None:
     """Settings are frozen: what was read at init holds for the life of the environment."""
     settings = Settings()
-    with pytest.raises(FrozenInstanceError):
+    with pytest.raises(AttributeError, match="immutable"):
         settings.max_texts = 1  # type: ignore[misc]
 
 
 def test_names_follow_the_fields() -> None:
     """Every field is a variable, and nothing else is."""
-    assert {f"COLDFRAME_{name.upper()}" for name in Settings.__dataclass_fields__} == ENVIRONMENT_NAMES
+    assert {f"COLDFRAME_{name.upper()}" for name in Settings.__struct_fields__} == ENVIRONMENT_NAMES

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coldframe.bundle import ESTIMATOR, EstimatorFacts, load_manifest
+from coldframe.bundle import EstimatorFacts, load_manifest
 from coldframe.errors import BundleCorrupt, BundleMissing
 from coldframe.estimator import Estimator
+from coldframe.files import ESTIMATOR
 
 IDF = [1.0, 2.0, 0.5, 3.0]
 WEIGHTS = [[3, -1], [0, 2], [-4, 4], [1, 1]]  # (V, k)

@@ -82,7 +82,8 @@ def test_unknown_models(api: Api, path: str) -> None:
     """An unknown model or version is a 404 that names what there is, also where clients look for it."""
     method = "POST" if path == "/infer" else "GET"
     for model, detail in {
-        "topics-third": '"topics-third" is no model here. Models: minilm-l6-v2, topics-first, topics-second.',
+        "topics-third": '"topics-third" is no model here. Models: minilm-l6-v2, topics-auto,'
+        " topics-first, topics-second.",
         "topics-first/versions/1": f"There is no such version of this model. Served: {VERSION}.",
     }.items():
         reply = api.answer(Request(method, f"/v2/models/{model}{path}"))

@@ -9,6 +9,7 @@ import pytest
 
 from coldframe.api import Api
 from coldframe.config import Settings
+from coldframe.model import to_matrix
 from coldframe.timing import StartMark
 from tests.conftest import TinyEncoder, post, tiny_predictor
 
@@ -24,7 +25,7 @@ def embeddings(api: Api, **asked: Any) -> dict[str, Any]:
 
 
 def expected(*texts: str) -> Any:
-    return tiny_predictor().embed(texts).embeddings
+    return to_matrix(tiny_predictor().embed(texts).vectors)
 
 
 def test_one_text(api: Api) -> None:

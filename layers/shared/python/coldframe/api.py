@@ -1,25 +1,22 @@
 """Routes and statuses without a framework: a request in, a reply out."""
 
+import math
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
-import numpy as np
-from msgspec import UNSET, UnsetType
-from numpy.typing import NDArray
+from msgspec import UnsetType
 
-from coldframe.auto import AUTO
+from coldframe.auto import AUTO, Giver
 from coldframe.catalogue import model_card, model_cards
 from coldframe.config import Settings
-from coldframe.errors import AnswerTooLarge, Invalid, RequestError, TooLarge
-from coldframe.messages import Reply, Request, decode_json, echo, json_reply, read_body
+from coldframe.errors import AnswerTooLarge, BundleError, Invalid, NotReady, RequestError, TooLarge
+from coldframe.messages import Reply, Request, deadline_of, decode_json, echo, json_reply, read_body
 from coldframe.predictor import Prediction, Predictor
 from coldframe.routing import Handler, Router
 from coldframe.schemas import (
-    By,
     HeadAnswer,
     Health,
     ModelList,
@@ -31,6 +28,7 @@ from coldframe.schemas import (
     TextAnswer,
 )
 from coldframe.timing import StageTimes, StartMark, log_line
+from coldframe.vectors import Vector, to_floats
 
 if TYPE_CHECKING:
     from coldframe.inference_protocol import InferenceProtocol
@@ -83,10 +81,12 @@ class Api:
         start = self._start.take()
         try:
             match = self._router.find(request.method, request.path)
-            reply = match.handler(replace(request, start=start, params=match.params))
+            reply = match.handler(msgspec.structs.replace(request, start=start, params=match.params))
             self._check_size(reply)
         except RequestError as exc:
             reply = _problem(exc, request.path)
+        except BundleError as exc:  # found out late: the model is loaded when it is first needed
+            reply = _problem(NotReady(str(exc)), request.path, exc)
         except Exception as exc:  # a defect of ours: no detail may reach the caller or the log
             defect = RequestError("Something went wrong here; the request may be tried again.")
             reply = _problem(defect, request.path, exc)
@@ -119,7 +119,9 @@ class Api:
         texts = self._texts(asked)
         heads = list(dict.fromkeys(asked.heads or [self._predictor.manifest.default_head]))
         self._check_heads(heads)
-        prediction = self._predictor.predict(texts, heads, asked.cache)
+        budget_s = math.inf if isinstance(asked.budget_ms, UnsetType) else asked.budget_ms / 1e3
+        deadline = deadline_of(request, budget_s)
+        prediction = self._predictor.predict(texts, heads, asked.cache, deadline)
         reply = PredictReply(
             model=self._predictor.manifest.name,
             version=self._predictor.manifest.version,
@@ -150,18 +152,12 @@ class Api:
 
     def _answers(self, prediction: Prediction, asked: PredictRequest) -> list[TextAnswer]:
         labels = self._predictor.manifest.labels
-        return [
-            TextAnswer(
-                index,
-                {
-                    head: _head_answer(
-                        rows[index], labels, asked, prediction.by[index] if head == AUTO else UNSET
-                    )
-                    for head, rows in prediction.probabilities.items()
-                },
-            )
-            for index in range(prediction.usage.texts)
-        ]
+        answers = [TextAnswer(index, {}) for index in range(prediction.usage.texts)]
+        for head, rows in prediction.probabilities.items():
+            givers = prediction.givers if head == AUTO else [None] * len(rows)
+            for answer, row, giver in zip(answers, rows, givers, strict=True):
+                answer.heads[head] = _head_answer(row, labels, asked, giver)
+        return answers
 
     @cached_property
     def _protocol(self) -> "InferenceProtocol":
@@ -182,6 +178,7 @@ class Api:
         return json_reply(model_card(self._predictor.manifest, self._created_s, request.params["model"]))
 
     def _health(self, request: Request) -> Reply:
+        self._predictor.model.get()
         return json_reply(Health("ok", self._predictor.manifest.version))
 
     def _line(self, request: Request, reply: Reply, start: Start) -> str:
@@ -197,14 +194,15 @@ class Api:
         )
 
 
-def _head_answer(
-    row: NDArray[np.float32], labels: list[str], asked: PredictRequest, by: By | UnsetType
-) -> HeadAnswer:
-    best = np.argsort(-row, kind="stable")[: asked.top_k]
-    top = [Score(labels[i], float(row[i])) for i in best]
-    answer = HeadAnswer(top[0].label, top[0].probability, top, by)
+def _head_answer(row: Vector, labels: list[str], asked: PredictRequest, giver: Giver | None) -> HeadAnswer:
+    values = to_floats(row)
+    best = sorted(range(len(values)), key=values.__getitem__, reverse=True)[: asked.top_k]
+    top = [Score(labels[i], values[i]) for i in best]
+    answer = HeadAnswer(top[0].label, top[0].probability, top)
+    if giver is not None:
+        answer.by, answer.rushed = giver
     if asked.scores:
-        answer.scores = {label: float(value) for label, value in zip(labels, row, strict=True)}
+        answer.scores = dict(zip(labels, values, strict=True))
     return answer
 
 

@@ -6,19 +6,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from coldframe.errors import BundleCorrupt, BundleMissing
-
-MANIFEST = "manifest.json"
-ENCODER = "encoder.ort"
-TOKENIZER = "tokenizer.json"
-GOLDEN = "golden.json"
-ESTIMATOR = "estimator.bin"
-HEAD_NAMES = ("logreg", "rf", "hgb", "mlp")
-
-
-def head_file(name: str) -> str:
-    """File of the head `name`, relative to the bundle."""
-    return f"heads/{name}.npz"
+from coldframe.errors import BundleCorrupt
+from coldframe.files import ENCODER, GOLDEN, MANIFEST, REBUILD, read_file
 
 
 class FileEntry(Struct, frozen=True):
@@ -136,9 +125,9 @@ def load_manifest(folder: Path) -> Manifest:
     try:
         manifest = msgspec.json.decode(content, type=Manifest)
     except msgspec.MsgspecError as exc:
-        raise BundleCorrupt(f"{MANIFEST} cannot be read: {exc}. {_REBUILD}") from exc
+        raise BundleCorrupt(f"{MANIFEST} cannot be read: {exc}. {REBUILD}") from exc
     if content != manifest.encode() or manifest.version != manifest.digest():
-        raise BundleCorrupt(f"{MANIFEST} is not as it was built: its digest differs. {_REBUILD}")
+        raise BundleCorrupt(f"{MANIFEST} is not as it was built: its digest differs. {REBUILD}")
     return manifest
 
 
@@ -147,7 +136,7 @@ def load_golden(folder: Path) -> Golden:
     try:
         return msgspec.json.decode(read_file(folder, GOLDEN), type=Golden)
     except msgspec.MsgspecError as exc:
-        raise BundleCorrupt(f"{GOLDEN} cannot be read: {exc}. {_REBUILD}") from exc
+        raise BundleCorrupt(f"{GOLDEN} cannot be read: {exc}. {REBUILD}") from exc
 
 
 def check_files(folder: Path, manifest: Manifest) -> None:
@@ -157,7 +146,7 @@ def check_files(folder: Path, manifest: Manifest) -> None:
         if found != entry:
             raise BundleCorrupt(
                 f"{name} has sha256 {found.sha256[:12]}… and {found.bytes} bytes; {MANIFEST} says"
-                f" {entry.sha256[:12]}… and {entry.bytes}. {_REBUILD}"
+                f" {entry.sha256[:12]}… and {entry.bytes}. {REBUILD}"
             )
 
 
@@ -165,17 +154,3 @@ def describe_file(folder: Path, name: str) -> FileEntry:
     """Digest and size of one file. Raises BundleMissing when it is not there."""
     content = read_file(folder, name)
     return FileEntry(sha256=hashlib.sha256(content).hexdigest(), bytes=len(content))
-
-
-def read_file(folder: Path, name: str) -> bytes:
-    """Content of one file. Raises BundleMissing when it is not there."""
-    try:
-        return (folder / name).read_bytes()
-    except OSError as exc:
-        raise BundleMissing(
-            f"{folder} has no readable {name} ({exc.strerror}). Run `coldframe build`, or point"
-            " COLDFRAME_MODEL_DIR at a built bundle."
-        ) from exc
-
-
-_REBUILD = "Run `coldframe build` to make the bundle again."

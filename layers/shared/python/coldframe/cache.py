@@ -7,11 +7,11 @@ costs no encoding. Texts are never stored.
 import hashlib
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
+from msgspec import Struct, field
+
 from coldframe.bundle import Manifest
-from coldframe.cache_policy import Policy
 from coldframe.cache_values import Kind
 from coldframe.config import Settings
 from coldframe.lru import LruCache
@@ -40,8 +40,7 @@ def cache_key(version: str, head: str, text: str) -> CacheKey:
     return digest.digest()
 
 
-@dataclass
-class Known:
+class Known(Struct):
     """What the cache knew of the texts of a request. Values are bytes of float32."""
 
     keys: dict[tuple[str, str], CacheKey] = field(default_factory=dict)
@@ -60,12 +59,13 @@ class Known:
         return not heads or any((head, text) not in self.predictions for head in heads)
 
     def count(self, heads: Sequence[str], texts: Sequence[str], encodable: Collection[str]) -> CacheUsage:
-        """Where the predictions of a request came from: nothing is counted twice.
+        """Where the predictions of a request came from, or without heads its embeddings.
 
         encodable: texts whose embedding was of use; others got their answer without.
         """
         reused = self.embeddings.keys() & set(encodable)
-        lacking = [text for text in texts for head in heads if (head, text) not in self.predictions]
+        wanted = heads or [EMBEDDING]
+        lacking = [text for text in texts for name in wanted if (name, text) not in self.predictions]
         self.usage.embedding = sum(text in reused for text in lacking)
         self.usage.miss = len(lacking) - self.usage.embedding
         return self.usage
@@ -170,7 +170,7 @@ class PredictionCache:
 
 def load_cache(settings: Settings, manifest: Manifest) -> PredictionCache:
     """Both levels as the settings say; without a table, level 1 alone and no AWS module imported."""
-    if not settings.cache_table or settings.cache_policy == Policy.OFF:
+    if not settings.cache_table or settings.cache_policy == "off":
         return PredictionCache(settings.l1_cache_bytes)
     from coldframe.second_level import make_second_level
 

@@ -1,5 +1,6 @@
 """The models that one bundle is served as: the classifier, the encoder, and each head."""
 
+from coldframe.auto import AUTO
 from coldframe.bundle import HeadFacts, Manifest
 from coldframe.errors import NotFound
 from coldframe.messages import echo
@@ -10,8 +11,8 @@ _HEAD_PREFIX = "topics-"
 
 
 def model_names(manifest: Manifest) -> list[str]:
-    """Models of the Open Inference Protocol: the encoder, then the heads."""
-    return [ENCODER, *(_HEAD_PREFIX + head for head in manifest.heads)]
+    """Models of the Open Inference Protocol: the encoder, then the heads, `auto` first."""
+    return [ENCODER, *(_HEAD_PREFIX + head for head in [AUTO, *manifest.heads])]
 
 
 def head_of(manifest: Manifest, model: str) -> str | None:

@@ -1,13 +1,14 @@
 """Settings of a served environment, read once from environment variables.
 
-Only the standard library is imported here, so that light functions can read
-settings too. Importing this module reads nothing.
+Importing this module reads nothing.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
 
 from coldframe.errors import BadSetting
 
@@ -17,112 +18,83 @@ PREFIX = "COLDFRAME_"
 _OF_TRAINING = frozenset({"COLDFRAME_DATA"})
 
 
-def _setting(
-    default: object,
-    why: str,
-    low: int | None = None,
-    high: int | None = None,
-    choices: tuple[str, ...] = (),
-) -> Any:
-    """A field of `Settings`: its default, why it exists, and its allowed range or words."""
-    return field(default=default, metadata={"why": why, "low": low, "high": high, "choices": choices})
+def _about(why: str, low: int | None = None, high: int | None = None) -> Meta:
+    """What the README says of a setting, and its allowed range."""
+    return Meta(description=why, ge=low, le=high)
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(Struct, frozen=True, kw_only=True):
     """What a deployment may change. Each field is the variable `COLDFRAME_<NAME>`."""
 
-    model_dir: Path = _setting(Path("/opt/model"), "folder of the model bundle")
-    threads: int = _setting(1, "threads of one forward pass; 1769 MB of Lambda memory are one vCPU", 1, 64)
-    max_texts: int = _setting(1024, "texts of one request", 1, 100_000)
-    max_body_bytes: int = _setting(6_291_456, "request body; 6 MB is Lambda's own limit", 1, 104_857_600)
-    max_decompressed_bytes: int = _setting(
-        16_777_216, "request body sent with gzip, once decompressed", 1, 1_073_741_824
+    model_dir: Annotated[Path, _about("folder of the model bundle")] = Path("/opt/model")
+    threads: Annotated[
+        int, _about("threads of one forward pass; 1769 MB of Lambda memory are one vCPU", 1, 64)
+    ] = 1
+    max_texts: Annotated[int, _about("texts of one request", 1, 100_000)] = 1024
+    max_body_bytes: Annotated[int, _about("request body; 6 MB is Lambda's own limit", 1, 104_857_600)] = (
+        6_291_456
     )
-    max_answer_bytes: int = _setting(
-        6_291_456, "answer, as Lambda's result carries it; 6 MB is Lambda's own limit", 4096, 104_857_600
-    )
-    max_batch_tokens: int = _setting(
-        256, "tokens of one forward pass; more rows of long texts in one pass are slower", 1, 65_536
-    )
-    max_windows: int = _setting(
-        0, "windows of 256 tokens embedded per text; 0: as many as the heads were trained on", 0, 64
-    )
-    l1_cache_bytes: int = _setting(
-        16_777_216, "prediction cache in the environment; 0 turns it off", 0, 1 << 34
-    )
-    cache_table: str = _setting("", "DynamoDB table of the shared prediction cache; empty: none")
-    cache_bucket: str = _setting(
-        "", "S3 bucket for cached values over DynamoDB's item limit; empty: they are not kept"
-    )
-    cache_policy: str = _setting(
-        "adaptive",
-        "`adaptive`: the table is asked when that is expected to be quicker than computing; `always`; `off`",
-        choices=("adaptive", "always", "off"),
-    )
-    cache_deadline_ms: int = _setting(
-        100, "one lookup or one write in the table, all its calls and retries included", 1, 60_000
-    )
-    cache_ttl_s: int = _setting(604_800, "life of a value in the table", 1, 315_360_000)
-    verify_at_init: bool = _setting(True, "compare a golden vector when the environment starts")
-    log_level: str = _setting("info", "`info`: one line per request; `off`: none", choices=("info", "off"))
+    max_decompressed_bytes: Annotated[
+        int, _about("request body sent with gzip, once decompressed", 1, 1_073_741_824)
+    ] = 16_777_216
+    max_answer_bytes: Annotated[
+        int,
+        _about("answer, as Lambda's result carries it; 6 MB is Lambda's own limit", 4096, 104_857_600),
+    ] = 6_291_456
+    max_batch_tokens: Annotated[
+        int, _about("tokens of one forward pass; more rows of long texts in one pass are slower", 1, 65_536)
+    ] = 256
+    max_windows: Annotated[
+        int,
+        _about("windows of 256 tokens embedded per text; 0: as many as the heads were trained on", 0, 64),
+    ] = 0
+    l1_cache_bytes: Annotated[
+        int, _about("prediction cache in the environment; 0 turns it off", 0, 1 << 34)
+    ] = 16_777_216
+    cache_table: Annotated[str, _about("DynamoDB table of the shared prediction cache; empty: none")] = ""
+    cache_bucket: Annotated[
+        str, _about("S3 bucket for cached values over DynamoDB's item limit; empty: they are not kept")
+    ] = ""
+    cache_policy: Annotated[
+        Literal["adaptive", "always", "off"],
+        _about(
+            "`adaptive`: the table is asked when that is expected to be quicker than computing;"
+            " `always`; `off`"
+        ),
+    ] = "adaptive"
+    cache_deadline_ms: Annotated[
+        int, _about("one lookup or one write in the table, all its calls and retries included", 1, 60_000)
+    ] = 100
+    cache_ttl_s: Annotated[int, _about("life of a value in the table", 1, 315_360_000)] = 604_800
+    verify_at_init: Annotated[
+        bool, _about("compare a golden vector before the model answers; `true` or `false`")
+    ] = True
+    log_level: Annotated[Literal["info", "off"], _about("`info`: one line per request; `off`: none")] = "info"
 
 
-ENVIRONMENT_NAMES: frozenset[str] = frozenset(PREFIX + f.name.upper() for f in fields(Settings))
-
-_BOOLEANS = {"1": True, "true": True, "on": True, "0": False, "false": False, "off": False}
+_FIELDS = {PREFIX + name.upper(): name for name in Settings.__struct_fields__}
+ENVIRONMENT_NAMES = frozenset(_FIELDS)
 
 
 def load_settings(environ: Mapping[str, str]) -> Settings:
-    """Settings from `environ`; what is not set keeps its default.
+    """Settings from `environ`; what is not set, or empty, keeps its default.
 
     Raises BadSetting for a value that cannot be read or is out of range, and
     for a `COLDFRAME_` variable that is no setting: a misspelt one would be
     silently ignored otherwise.
     """
-    given = {name for name in environ if name.startswith(PREFIX)}
-    unknown = sorted(given - ENVIRONMENT_NAMES - _OF_TRAINING)
+    given = {name: value for name, value in environ.items() if name.startswith(PREFIX)}
+    unknown = sorted(given.keys() - ENVIRONMENT_NAMES - _OF_TRAINING)
     if unknown:
         raise BadSetting(f"{unknown[0]} is not a setting. Known: {', '.join(sorted(ENVIRONMENT_NAMES))}.")
-    values = {
-        f.name: _read(f.name, f.type, environ, f.metadata)
-        for f in fields(Settings)
-        if _is_set(f.name, environ)
-    }
-    return Settings(**values)
-
-
-def _is_set(name: str, environ: Mapping[str, str]) -> bool:
-    return environ.get(PREFIX + name.upper(), "") != ""
-
-
-def _read(name: str, kind: Any, environ: Mapping[str, str], rule: Mapping[str, Any]) -> Any:
-    variable = PREFIX + name.upper()
-    value = environ[variable]
-    parse = _PARSERS[kind]
+    values = {_FIELDS[name]: value for name, value in given.items() if value and name in ENVIRONMENT_NAMES}
     try:
-        parsed = parse(value)
-    except (ValueError, KeyError) as exc:
-        raise BadSetting(f"{variable}={value!r} is not {_EXPECTED[kind]}.") from exc
-    low, high, choices = rule["low"], rule["high"], rule["choices"]
-    if low is not None and not low <= parsed <= high:
-        raise BadSetting(f"{variable}={value} is out of range. Expected {low} to {high}.")
-    if choices and parsed not in choices:
-        raise BadSetting(f"{variable}={value!r} is not one of {', '.join(choices)}.")
-    return parsed
+        return msgspec.convert(values, Settings, strict=False, dec_hook=_to_path)
+    except msgspec.ValidationError as exc:
+        found, _, path = str(exc).rpartition(" - at ")
+        variable = PREFIX + path.strip("`$.").upper()
+        raise BadSetting(f"{variable}={environ[variable]!r} cannot be used. {found}.") from exc
 
 
-def _whole_number(value: str) -> int:
-    return int(value, 10)
-
-
-def _boolean(value: str) -> bool:
-    return _BOOLEANS[value.lower()]
-
-
-_PARSERS: dict[Any, Callable[[str], Any]] = {int: _whole_number, bool: _boolean, str: str, Path: Path}
-_EXPECTED: dict[Any, str] = {
-    int: "a whole number",
-    bool: f"one of {', '.join(_BOOLEANS)}",
-    Path: "a path",
-}
+def _to_path(kind: type[Any], value: str) -> Path:
+    return Path(value)

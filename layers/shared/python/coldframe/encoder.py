@@ -1,4 +1,4 @@
-"""Texts to embeddings: the tokenizer and the quantized ONNX session."""
+"""Rows of token ids to embeddings: the quantized ONNX session."""
 
 import os
 from collections.abc import Sequence
@@ -7,10 +7,11 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Tokenizer
 
-from coldframe.bundle import ENCODER, TOKENIZER, EncoderFacts, Golden, read_file
+from coldframe.bundle import EncoderFacts, Golden
 from coldframe.errors import BundleCorrupt, EncoderDrift
+from coldframe.files import ENCODER
+from coldframe.tokenizer import TextWindows, Window
 
 # onnxruntime's official packages report usage to their maker unless this is set
 # before the import: https://github.com/microsoft/onnxruntime/pull/27379
@@ -19,42 +20,6 @@ import onnxruntime as ort
 
 Embeddings: TypeAlias = NDArray[np.float32]
 """float32 (n, d), every row of length 1."""
-
-Window: TypeAlias = list[int]
-"""Token ids of one row of a forward pass, with [CLS] and [SEP]."""
-
-_CHARACTERS_PER_TOKEN = 8  # English has four to five: twice that nearly always holds enough tokens
-
-
-class TextWindows:
-    """Texts to rows of token ids: WordPiece, then windows of `max_tokens`."""
-
-    def __init__(self, folder: Path, facts: EncoderFacts) -> None:
-        """Raises BundleMissing or BundleCorrupt when `folder` has no usable tokenizer."""
-        self._content_tokens = facts.max_tokens - 2  # [CLS] and [SEP] take two
-        self._max_windows = facts.max_windows
-        self._tokenizer = _load_tokenizer(folder)
-        self._cls: int = self._tokenizer.token_to_id("[CLS]")
-        self._sep: int = self._tokenizer.token_to_id("[SEP]")
-
-    def cut(self, texts: Sequence[str]) -> list[list[Window]]:
-        """Windows of each text, in input order; at least one per text, at most `max_windows`."""
-        needed = self._content_tokens * self._max_windows
-        beginnings = [_beginning(text, needed * _CHARACTERS_PER_TOKEN) for text in texts]
-        ids = self._ids(beginnings)
-        for i, text in enumerate(texts):
-            if len(ids[i]) < needed and len(beginnings[i]) < len(text):
-                ids[i] = self._ids([text])[0]  # its words are long
-        return [self._windows(row) for row in ids]
-
-    def _ids(self, texts: list[str]) -> list[list[int]]:
-        encodings = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-        return [encoding.ids for encoding in encodings]
-
-    def _windows(self, ids: list[int]) -> list[Window]:
-        size = self._content_tokens
-        starts = range(0, max(1, len(ids)), size)[: self._max_windows]
-        return [[self._cls, *ids[start : start + size], self._sep] for start in starts]
 
 
 class Encoder:
@@ -67,12 +32,7 @@ class Encoder:
     def __init__(self, folder: Path, facts: EncoderFacts, threads: int) -> None:
         """Raises BundleMissing or BundleCorrupt when `folder` has no usable encoder."""
         self.dimension = facts.dimension
-        self._windows = TextWindows(folder, facts)
         self._session = _load_session(folder / ENCODER, threads)
-
-    def tokenize(self, texts: Sequence[str]) -> list[list[Window]]:
-        """Windows of each text, in input order; at least one window per text."""
-        return self._windows.cut(texts)
 
     def encode(self, rows: Sequence[Window]) -> Embeddings:
         """Embeddings of rows of equal length: float32 (len(rows), d).
@@ -82,11 +42,6 @@ class Encoder:
         input_ids = np.array(rows, dtype=np.int64)  # (B, T)
         (embeddings,) = self._session.run(None, {"input_ids": input_ids})
         return embeddings  # type: ignore[no-any-return]  # (B, d)
-
-
-def content_tokens(windows: Sequence[Window]) -> list[int]:
-    """The tokens of a text's windows, without their [CLS] and [SEP]."""
-    return [token for window in windows for token in window[1:-1]]
 
 
 def pool_windows(embeddings: Embeddings, tokens: Sequence[int], counts: Sequence[int]) -> Embeddings:
@@ -108,7 +63,7 @@ def pool_windows(embeddings: Embeddings, tokens: Sequence[int], counts: Sequence
     return embeddings_of_texts
 
 
-def check_golden(encoder: Encoder, golden: Golden, at_most: int | None = None) -> float:
+def check_golden(encoder: Encoder, windows: TextWindows, golden: Golden, at_most: int | None = None) -> float:
     """The lowest cosine between the encoder's embeddings and the golden ones.
 
     Raises EncoderDrift when it is under `golden.min_cosine`: int8 kernels are
@@ -116,8 +71,8 @@ def check_golden(encoder: Encoder, golden: Golden, at_most: int | None = None) -
     """
     lowest = 1.0
     for vector in golden.vectors[:at_most]:
-        windows = encoder.tokenize([vector.text])[0]
-        embedding = encoder.encode(windows[:1])[0]
+        first = windows.cut([vector.text])[0][:1]
+        embedding = encoder.encode(first)[0]
         cosine = float(embedding @ np.asarray(vector.embedding, dtype=np.float32))
         lowest = min(lowest, cosine)
     if not lowest >= golden.min_cosine:  # written so that NaN fails too
@@ -127,23 +82,6 @@ def check_golden(encoder: Encoder, golden: Golden, at_most: int | None = None) -
             f" {ENCODER} is damaged: run `coldframe verify`."
         )
     return lowest
-
-
-def _beginning(text: str, characters: int) -> str:
-    """The first words of a text, of about `characters`; all of it where it has no space to cut at.
-
-    Tokens never reach across a space, so these words' tokens are the text's first ones.
-    """
-    space = text.rfind(" ", 0, characters) if len(text) > characters else -1
-    return text[:space] if space > 0 else text
-
-
-def _load_tokenizer(folder: Path) -> Tokenizer:
-    content = read_file(folder, TOKENIZER)
-    try:
-        return Tokenizer.from_buffer(content)
-    except Exception as exc:  # tokenizers raises bare Exception
-        raise BundleCorrupt(f"{TOKENIZER} cannot be read: {exc}. Run `coldframe build`.") from exc
 
 
 def _load_session(path: Path, threads: int) -> ort.InferenceSession:

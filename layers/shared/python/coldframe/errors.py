@@ -92,6 +92,20 @@ class UnsupportedMediaType(RequestError):
     title = "Unsupported media type"
 
 
+class OutOfTime(RequestError):
+    """Too little time is left to encode the texts: by the function's timeout, or by `budget_ms`."""
+
+    status = HTTPStatus.SERVICE_UNAVAILABLE
+    title = "Out of time"
+
+
+class NotReady(RequestError):
+    """The model cannot be loaded."""
+
+    status = HTTPStatus.SERVICE_UNAVAILABLE
+    title = "Not ready"
+
+
 REQUEST_ERRORS: tuple[type[RequestError], ...] = (
     Malformed,
     NotFound,
@@ -100,5 +114,7 @@ REQUEST_ERRORS: tuple[type[RequestError], ...] = (
     AnswerTooLarge,
     UnsupportedMediaType,
     Invalid,
+    OutOfTime,
+    NotReady,
 )
 """All of them, in the order of their status: what the OpenAPI document lists."""

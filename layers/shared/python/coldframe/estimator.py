@@ -6,26 +6,29 @@ The idea of answering from an estimator when it is sure enough: SneakPeek.
 """
 
 import math
-import mmap
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from coldframe.bundle import ESTIMATOR, EstimatorFacts
-from coldframe.errors import BundleCorrupt, BundleMissing
+from coldframe.errors import BundleCorrupt
+from coldframe.files import ESTIMATOR, REBUILD, map_file
+
+if TYPE_CHECKING:
+    from coldframe.bundle import EstimatorFacts
 
 
 class Estimator:
     """Token ids of a text to calibrated probabilities of the labels."""
 
-    def __init__(self, folder: Path, facts: EstimatorFacts) -> None:
+    def __init__(self, folder: Path, facts: "EstimatorFacts") -> None:
         """Raises BundleMissing or BundleCorrupt when `folder` has no usable estimator."""
         self._facts = facts
         labels, tokens = len(facts.bias), facts.vocabulary
-        content = memoryview(_map(folder / ESTIMATOR))
+        content = memoryview(map_file(folder, ESTIMATOR))
         if len(content) != tokens * (4 + 2 * labels):
             raise BundleCorrupt(
-                f"{ESTIMATOR} has {len(content)} bytes, which do not fit its manifest. {_REBUILD}"
+                f"{ESTIMATOR} has {len(content)} bytes, which do not fit its manifest. {REBUILD}"
             )
         self._idf = content[: 4 * tokens].cast("f")  # (V,)
         self._weights = content[4 * tokens :].cast("h")  # (V * k,), in units of `facts.scales`
@@ -56,19 +59,8 @@ class Estimator:
         return max(probabilities) > self._facts.threshold
 
 
-def _map(path: Path) -> mmap.mmap:
-    try:
-        with path.open("rb") as file:
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except (OSError, ValueError) as exc:  # ValueError: an empty file
-        raise BundleMissing(f"{path.parent} has no readable {path.name}. {_REBUILD}") from exc
-
-
 def _softmax(logits: Sequence[float]) -> list[float]:
     highest = max(logits)
     powers = [math.exp(logit - highest) for logit in logits]
     total = sum(powers)
     return [power / total for power in powers]
-
-
-_REBUILD = "Run `coldframe build` to make the bundle again."

@@ -1,6 +1,6 @@
 """Embeddings to class probabilities: four heads in plain numpy.
 
-Each is a file of named arrays, read with `allow_pickle=False`. The arithmetic
+Each is a folder of arrays, read with `allow_pickle=False`. The arithmetic
 is that of scikit-learn and PyTorch at prediction time; `layers/model/export.py`
 writes the files and proves the agreement.
 """
@@ -8,14 +8,13 @@ writes the files and proves the agreement.
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
-from coldframe.bundle import head_file
 from coldframe.encoder import Embeddings
 from coldframe.errors import BundleCorrupt, BundleMissing
+from coldframe.files import head_folder
 
 Probabilities: TypeAlias = NDArray[np.float32]
 """float32 (n, k), every row sums to 1."""
@@ -132,14 +131,17 @@ def load_head(folder: Path, name: str) -> Head:
 
     Raises BundleMissing or BundleCorrupt when its file cannot be used.
     """
-    path = folder / head_file(name)
+    place = head_folder(name)
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            return _KINDS[name](dict(arrays))
+        files = list((folder / place).iterdir())
+        arrays = {path.stem: np.load(path, allow_pickle=False) for path in files}
+        return _KINDS[name](arrays)
     except OSError as exc:
-        raise BundleMissing(f"{folder} has no readable {head_file(name)}. Run `coldframe build`.") from exc
-    except (KeyError, ValueError, EOFError, BadZipFile, TypeError) as exc:
-        raise BundleCorrupt(f"{head_file(name)} cannot be read: {exc}. Run `coldframe build`.") from exc
+        raise BundleMissing(
+            f"{folder} has no readable {place} ({exc.strerror}). Run `coldframe build`."
+        ) from exc
+    except (KeyError, ValueError, EOFError, TypeError) as exc:
+        raise BundleCorrupt(f"{place} cannot be read: {exc}. Run `coldframe build`.") from exc
 
 
 def _times(rows: NDArray[Any], weight: NDArray[Any]) -> NDArray[Any]:

@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 
 from coldframe import __version__
+from coldframe.auto import AUTO
 from coldframe.catalogue import head_of
 from coldframe.config import Settings
 from coldframe.encoder import Embeddings
@@ -24,7 +25,8 @@ from coldframe.inference_schemas import (
     ServerReady,
     TensorMetadata,
 )
-from coldframe.messages import BINARY, Reply, Request, decode_json, echo, json_reply, read_body
+from coldframe.messages import BINARY, Reply, Request, deadline_of, decode_json, echo, json_reply, read_body
+from coldframe.model import to_matrix
 from coldframe.predictor import Predictor
 from coldframe.schemas import Usage
 from coldframe.tensors import (
@@ -36,7 +38,7 @@ from coldframe.tensors import (
     split_body,
     write_output,
 )
-from coldframe.timing import StageTimes
+from coldframe.timing import Deadline, StageTimes
 
 _HEADER_LENGTH = "inference-header-content-length"
 _EXAMPLE = '{"inputs": [{"name": "text", "shape": [1], "datatype": "BYTES", "data": ["…"]}]}'
@@ -60,7 +62,8 @@ class InferenceProtocol:
         return json_reply(ServerLive(True))
 
     def ready(self, request: Request) -> Reply:
-        """`GET /v2/health/ready`: an environment that answers has loaded its model."""
+        """`GET /v2/health/ready`: 503 when the model cannot be loaded."""
+        self._predictor.model.get()
         return json_reply(ServerReady(True))
 
     def model(self, request: Request) -> Reply:
@@ -73,15 +76,14 @@ class InferenceProtocol:
             inputs, outputs = [text], [embedding]
             parameters = ModelParameters(inputs="text")
         else:
-            inputs, outputs = (
-                [text, embedding],
-                [
-                    TensorMetadata("label", "BYTES", [_ANY]),
-                    TensorMetadata("probability", "FP32", [_ANY]),
-                    TensorMetadata("scores", "FP32", [_ANY, len(manifest.labels)]),
-                ],
-            )
-            parameters = ModelParameters(inputs="exactly one of text, embedding", labels=manifest.labels)
+            inputs = [tensor for tensor in (text, embedding) if tensor.name in _inputs_of(head)]
+            outputs = [
+                TensorMetadata("label", "BYTES", [_ANY]),
+                TensorMetadata("probability", "FP32", [_ANY]),
+                TensorMetadata("scores", "FP32", [_ANY, len(manifest.labels)]),
+            ]
+            expected = "text" if head == AUTO else "exactly one of text, embedding"
+            parameters = ModelParameters(inputs=expected, labels=manifest.labels)
         name = request.params["model"]
         return json_reply(
             ModelMetadata(
@@ -92,6 +94,7 @@ class InferenceProtocol:
     def model_ready(self, request: Request) -> Reply:
         """`GET /v2/models/{model}/ready`"""
         self._head(request)
+        self._predictor.model.get()
         return json_reply(ModelReady(request.params["model"], True))
 
     def infer(self, request: Request) -> Reply:
@@ -104,7 +107,10 @@ class InferenceProtocol:
         known = ("embedding",) if head is None else ("label", "probability", "scores")
         wanted = _outputs(asked, known)
         inputs = find_inputs(asked.inputs, binary)
-        values, times, usage = self._encode(inputs) if head is None else self._classify(head, inputs)
+        deadline = deadline_of(request)
+        values, times, usage = (
+            self._encode(inputs, deadline) if head is None else self._classify(head, inputs, deadline)
+        )
         reply = self._reply(request, asked, values, wanted)
         log: dict[str, object] = {"model": request.params["model"], **times.rounded()}
         if usage is not None:
@@ -121,19 +127,22 @@ class InferenceProtocol:
             raise NotFound(f"There is no such version of this model. Served: {manifest.version}.")
         return head
 
-    def _encode(self, inputs: Mapping[str, InputTensor]) -> tuple[dict[str, OutputValues], StageTimes, Usage]:
+    def _encode(
+        self, inputs: Mapping[str, InputTensor], deadline: Deadline
+    ) -> tuple[dict[str, OutputValues], StageTimes, Usage]:
         tensor = _only(inputs, ("text",))
-        embedded = self._predictor.embed(read_texts(tensor, self._settings.max_texts))
-        return {"embedding": embedded.embeddings}, embedded.times, embedded.usage
+        embedded = self._predictor.embed(read_texts(tensor, self._settings.max_texts), deadline)
+        return {"embedding": to_matrix(embedded.vectors)}, embedded.times, embedded.usage
 
     def _classify(
-        self, head: str, inputs: Mapping[str, InputTensor]
+        self, head: str, inputs: Mapping[str, InputTensor], deadline: Deadline
     ) -> tuple[dict[str, OutputValues], StageTimes, Usage | None]:
-        tensor = _only(inputs, ("text", "embedding"))
+        tensor = _only(inputs, _inputs_of(head))
         limit = self._settings.max_texts
         if tensor.name == "text":
-            prediction = self._predictor.predict(read_texts(tensor, limit), [head])
-            return self._topics(prediction.probabilities[head]), prediction.times, prediction.usage
+            prediction = self._predictor.predict(read_texts(tensor, limit), [head], deadline=deadline)
+            scores = to_matrix(prediction.probabilities[head])
+            return self._topics(scores), prediction.times, prediction.usage
         rows = read_matrix(tensor, self._predictor.manifest.encoder.dimension, limit)
         times = StageTimes()
         with times.stage("heads"):
@@ -142,7 +151,7 @@ class InferenceProtocol:
 
     def _predict_rows(self, rows: Embeddings, head: str) -> Probabilities:
         with np.errstate(all="ignore"):  # a caller's row may be absurd; that is told below
-            probabilities = self._predictor.classify(rows, [head])[head]
+            probabilities = self._predictor.model.get().probabilities(rows, head)
         finite = np.isfinite(probabilities).all(axis=1)
         if not finite.all():
             raise Invalid(
@@ -179,6 +188,11 @@ class InferenceProtocol:
         header = msgspec.json.encode(reply)
         headers = {"content-type": BINARY, _HEADER_LENGTH: str(len(header))}
         return Reply(HTTPStatus.OK, b"".join([header, *(content for _, content in written)]), headers)
+
+
+def _inputs_of(head: str) -> tuple[str, ...]:
+    """`auto` needs the words of a text; another head's embedding may be the caller's."""
+    return ("text",) if head == AUTO else ("text", "embedding")
 
 
 def _outputs(asked: InferRequest, known: Sequence[str]) -> dict[str, bool]:

@@ -2,15 +2,16 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TypeVar
 
 import msgspec
+from msgspec import Struct, field
 
 from coldframe.config import Settings
 from coldframe.errors import Invalid, Malformed, TooLarge, UnsupportedMediaType
 from coldframe.schemas import Start
+from coldframe.timing import Deadline
 
 BINARY = "application/octet-stream"
 JSON = "application/json"
@@ -19,11 +20,12 @@ JSON = "application/json"
 _READ_AS_JSON = frozenset({"", JSON, "application/x-www-form-urlencoded", "text/plain"})
 _ECHOED_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_.")
 
+_KEPT_FOR_THE_REPLY_S = 0.25
+
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(Struct, frozen=True):
     """What a door has read from its event. Header names are lower case, the path is decoded.
 
     start, params: filled in by `Api`, the second with what the route's pattern matched.
@@ -40,8 +42,7 @@ class Request:
     """Seconds until the platform stops this invocation."""
 
 
-@dataclass(frozen=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """What a door writes."""
 
     status: int
@@ -112,6 +113,11 @@ def decode_json(body: bytes, kind: type[T], example: str) -> T:
         raise Malformed(
             f"The body cannot be read as JSON: {exc}. Check quotes, commas and encoding."
         ) from exc
+
+
+def deadline_of(request: Request, budget_s: float = math.inf) -> Deadline:
+    """When the work on a request has to be over: what its caller allows, or the platform if that is less."""
+    return Deadline(min(budget_s, request.time_left_s() - _KEPT_FOR_THE_REPLY_S))
 
 
 def json_reply(

@@ -7,7 +7,8 @@ import msgspec
 from coldframe.catalogue import ENCODER
 from coldframe.config import Settings
 from coldframe.errors import Invalid, TooLarge
-from coldframe.messages import Reply, Request, decode_json, json_reply, read_body
+from coldframe.messages import Reply, Request, deadline_of, decode_json, json_reply, read_body
+from coldframe.model import to_matrix
 from coldframe.predictor import Predictor
 from coldframe.schemas import EmbeddingItem, EmbeddingsReply, EmbeddingsRequest, EmbeddingsUsage
 from coldframe.tensors import FLOATS, short_floats
@@ -31,8 +32,8 @@ def answer_embeddings(predictor: Predictor, settings: Settings, request: Request
         raise TooLarge(
             f"Found {len(texts)} texts, expected at most {settings.max_texts}. Send them in parts."
         )
-    embedded = predictor.embed(texts)
-    rows = embedded.embeddings.astype(FLOATS, copy=False)  # (n, d)
+    embedded = predictor.embed(texts, deadline_of(request))
+    rows = to_matrix(embedded.vectors).astype(FLOATS, copy=False)  # (n, d)
     in_base64 = asked.encoding_format == "base64"
     reply = EmbeddingsReply(
         object="list",
@@ -44,7 +45,9 @@ def answer_embeddings(predictor: Predictor, settings: Settings, request: Request
         usage=EmbeddingsUsage(embedded.prompt_tokens, embedded.prompt_tokens),
     )
     timing = {"server-timing": embedded.times.server_timing()}
-    log = {"usage": embedded.usage, **embedded.times.rounded()}
+    log: dict[str, object] = {"usage": embedded.usage, **embedded.times.rounded()}
+    if embedded.cache_error:
+        log["cache_error"] = embedded.cache_error
     return json_reply(reply, timing, log, Reply.instead if in_base64 else _INSTEAD)
 
 

@@ -1,63 +1,67 @@
 """The road of a request, in order: this screen is the product."""
 
-import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
+from msgspec import Struct, field
 
-from coldframe.auto import AUTO, Guess, auto_row, split_rows
-from coldframe.batching import plan_batches
-from coldframe.bundle import Manifest, load_golden, load_manifest
+from coldframe.auto import AUTO, Giver, Guess, answer_auto, split_answers
+from coldframe.background import Background
+from coldframe.bundle import Manifest, load_manifest
 from coldframe.cache import Known, PredictionCache, load_cache
+from coldframe.collector import paused_collector
 from coldframe.config import Settings
-from coldframe.encoder import Embeddings, Encoder, Window, check_golden, content_tokens, pool_windows
-from coldframe.errors import Invalid
+from coldframe.errors import OutOfTime
 from coldframe.estimator import Estimator
-from coldframe.heads import Head, Probabilities, load_head
-from coldframe.schemas import By, CacheUsage, Usage
-from coldframe.timing import StageTimes
+from coldframe.schemas import CacheUsage, Usage
+from coldframe.text import normalise
+from coldframe.timing import Deadline, StageTimes
+from coldframe.tokenizer import TextWindows, Window, content_tokens
+from coldframe.vectors import Vector
+
+if TYPE_CHECKING:
+    from coldframe.model import Model
+
+NO_DEADLINE = Deadline(math.inf)
+
+_LOAD_S = 0.3
+"""What loading the model takes, roughly: nobody who has less time waits for it."""
 
 
-@dataclass(frozen=True)
-class Prediction:
-    """Probabilities (n, k) by head, rows in input order; what they cost; where the time went.
+class Prediction(Struct, frozen=True):
+    """Probabilities (k,) of each text by head, in input order; what they cost; where the time went.
 
-    by: who gave each answer of the head `auto`; empty when it was not asked.
+    givers: who gave each answer of the head `auto`; empty when it was not asked.
+    cache_error: name of what went wrong in the shared cache, for the log.
     """
 
-    probabilities: dict[str, Probabilities]
-    by: list[By]
+    probabilities: dict[str, list[Vector]]
+    givers: list[Giver]
     usage: Usage
     times: StageTimes
-    cache_error: str | None = None
-    """Name of what went wrong in the shared cache, for the log."""
+    cache_error: str | None
 
 
-@dataclass(frozen=True)
-class Embedded:
-    """Embeddings (n, d), rows in input order; what they cost; where the time went.
+class Embedding(Struct, frozen=True):
+    """The embedding (d,) of each text, in input order; what they cost; where the time went.
 
-    prompt_tokens: of all texts, also of those that were embedded once for several.
+    prompt_tokens: of all texts, also of those that were embedded once for several, or long ago.
     """
 
-    embeddings: Embeddings
+    vectors: list[Vector]
     prompt_tokens: int
     usage: Usage
     times: StageTimes
+    cache_error: str | None
 
 
-class TextEncoder(Protocol):
-    """What the road needs of an encoder."""
+class TextTokenizer(Protocol):
+    """What the road needs of a tokenizer."""
 
-    dimension: int
-
-    def tokenize(self, texts: Sequence[str]) -> list[list[Window]]: ...
-
-    def encode(self, rows: Sequence[Window]) -> Embeddings: ...
+    def cut(self, texts: Sequence[str]) -> list[list[Window]]: ...
 
 
 class TextEstimator(Protocol):
@@ -68,31 +72,67 @@ class TextEstimator(Protocol):
     def is_sure(self, probabilities: Sequence[float]) -> bool: ...
 
 
+class Encoded(Struct, frozen=True):
+    """Embeddings by text, known ones and `fresh` ones, and what the fresh ones took.
+
+    A text that there was no time for is not among them.
+    """
+
+    vectors: dict[str, Vector] = field(default_factory=dict)
+    fresh: dict[str, Vector] = field(default_factory=dict)
+    tokens: int = 0
+    windows: int = 0
+    batches: int = 0
+
+    def usage(self, texts: Sized, unique: Sized, estimated: int, cache: CacheUsage) -> Usage:
+        """What an answer with these embeddings cost."""
+        return Usage(
+            texts=len(texts),
+            unique=len(unique),
+            estimated=estimated,
+            tokens=self.tokens,
+            padded_tokens=self.tokens,  # rows of a batch have one length: nothing is padded
+            windows=self.windows,
+            batches=self.batches,
+            cache=cache,
+        )
+
+
 class Predictor:
-    """What an environment loads once, and the road that each request takes through it."""
+    """What an environment loads once, and the road that each request takes through it.
+
+    model: what the estimator can do without; loaded for the first text that cannot, or before.
+    """
 
     def __init__(
         self,
         manifest: Manifest,
-        encoder: TextEncoder,
+        tokenizer: TextTokenizer,
         estimator: TextEstimator,
-        read_head: Callable[[str], Head],
+        model: "Background[Model]",
         cache: PredictionCache,
-        max_batch_tokens: int,
     ) -> None:
         self.manifest = manifest
-        self._encoder = encoder
-        self._estimator = estimator
-        self._head = functools.cache(read_head)  # a head is read when it is first asked for
+        self.model = model
         self.cache = cache
-        self._max_batch_tokens = max_batch_tokens
+        self._tokenizer = tokenizer
+        self._estimator = estimator
 
-    def predict(self, texts: Sequence[str], heads: Sequence[str], use_cache: bool = True) -> Prediction:
+    def predict(
+        self,
+        texts: Sequence[str],
+        heads: Sequence[str],
+        use_cache: bool = True,
+        deadline: Deadline = NO_DEADLINE,
+    ) -> Prediction:
         """Probabilities of every label for each text, by each of `heads`, which the bundle has.
 
-        Raises Invalid for a text that is not Unicode.
+        With too little time for the encoder, `auto` is the estimator's guess, sure or not.
+        Raises Invalid for a text that is not Unicode, OutOfTime when another head cannot
+        answer in time, and a BundleError when there is no model to be loaded.
         """
         times = StageTimes()
+        named = [head for head in heads if head != AUTO]
         with times.stage("cache"):
             texts = [normalise(text) for text in texts]
             unique = list(dict.fromkeys(texts))
@@ -100,147 +140,133 @@ class Predictor:
             missing = [text for text in unique if known.lacks(heads, text)]
             unseen = [text for text in missing if AUTO in heads or text not in known.embeddings]
         with times.stage("tokenize"):
-            windows = dict(zip(unseen, self._encoder.tokenize(unseen), strict=True))
+            windows = dict(zip(unseen, self._tokenizer.cut(unseen), strict=True))
         with times.stage("estimate"):
             guesses = {text: self._guess(windows[text]) for text in missing if AUTO in heads}
-            named = [head for head in heads if head != AUTO]
             needed = [text for text in missing if named or not guesses[text].sure]
-            encoded = [text for text in needed if text not in known.embeddings]
-        with times.stage("encode"):
-            vectors, batches = self._embed([windows[text] for text in encoded])
-            embedded = {text: row.tobytes() for text, row in zip(encoded, vectors, strict=True)}
+        encoded = self._encode(needed, windows, known.embeddings, deadline, times, must=bool(named))
         with times.stage("heads"):
-            embeddings = _stack([embedded.get(text) or known.embeddings[text] for text in needed])
-            computed = list(self._answers(named, needed, embeddings, guesses))
-        tokens = sum(len(window) for text in encoded for window in windows[text])
+            computed = dict(self._answers(named, encoded.vectors, guesses))
         with times.stage("cache"):
-            fresh = {(head, text): row.tobytes() for head, text, row in computed}
-            if use_cache:
-                self.cache.keep(known, fresh, embedded, tokens, times.spent_ms("tokenize", "encode"))
-            found = fresh | known.predictions
-            rows = {head: _stack([found[head, text] for text in texts]) for head in heads}
-        answers, by = _split_auto(rows)
-        usage = Usage(
-            texts=len(texts),
-            unique=len(unique),
-            estimated=len(missing) - len(needed),
-            tokens=tokens,
-            padded_tokens=tokens,  # rows of a batch have one length: nothing is padded
-            windows=sum(len(windows[text]) for text in encoded),
-            batches=batches,
-            cache=known.count(heads, unique, needed),
-        )
-        return Prediction(answers, by, usage, times, known.error)
+            if use_cache:  # but a guess made in a hurry is not worth keeping
+                rushed = {(AUTO, text) for text in needed if text not in encoded.vectors}
+                lasting = {name: row for name, row in computed.items() if name not in rushed}
+                self._keep(known, lasting, encoded, times)
+            found = computed | known.predictions
+            rows = {head: [found[head, text] for text in texts] for head in heads}
+        answers, givers = split_answers(rows)
+        estimated = len(missing) - len(encoded.vectors)
+        usage = encoded.usage(texts, unique, estimated, known.count(heads, unique, encoded.vectors))
+        return Prediction(answers, givers, usage, times, known.error)
 
-    def _embed(self, windows: Sequence[Sequence[Window]]) -> tuple[Embeddings, int]:
-        return embed_windows(self._encoder, windows, self._max_batch_tokens)
+    def embed(self, texts: Sequence[str], deadline: Deadline = NO_DEADLINE) -> Embedding:
+        """The embedding of each text. Raises what `predict` raises."""
+        times = StageTimes()
+        with times.stage("cache"):
+            texts = [normalise(text) for text in texts]
+            unique = list(dict.fromkeys(texts))
+            known = self.cache.lookup(self.manifest.version, [], unique)
+        with times.stage("tokenize"):
+            windows = dict(zip(unique, self._tokenizer.cut(unique), strict=True))
+        encoded = self._encode(unique, windows, known.embeddings, deadline, times, must=True)
+        with times.stage("cache"):
+            self._keep(known, {}, encoded, times)
+        tokens = {text: sum(map(len, rows)) for text, rows in windows.items()}
+        usage = encoded.usage(texts, unique, 0, known.count([], unique, unique))
+        vectors = [encoded.vectors[text] for text in texts]
+        return Embedding(vectors, sum(tokens[text] for text in texts), usage, times, known.error)
 
     def _guess(self, windows: Sequence[Window]) -> Guess:
         probabilities = self._estimator.predict(content_tokens(windows))
         return Guess(probabilities, self._estimator.is_sure(probabilities))
 
-    def _answers(
-        self, named: Sequence[str], texts: Sequence[str], embeddings: Embeddings, guesses: Mapping[str, Guess]
-    ) -> Iterator[tuple[str, str, NDArray[np.float32]]]:
-        """Head, text and row: of the heads named for every text encoded, of `auto` for every text guessed."""
-        partner = self.manifest.estimator.partner
-        asked = dict.fromkeys([*named, partner] if guesses else named) if texts else {}
-        rows = {
-            head: dict(zip(texts, found, strict=True))
-            for head, found in self.classify(embeddings, list(asked)).items()
-        }
-        for head in named:
-            for text in texts:
-                yield head, text, rows[head][text]
-        for text, guess in guesses.items():
-            yield AUTO, text, auto_row(guess, None if guess.sure else rows[partner][text])
-
-    def preload(self, heads: Sequence[str]) -> None:
-        """Reads heads before they are asked for."""
-        for head in heads:
-            self._head(head)
-
-    def embed(self, texts: Sequence[str]) -> Embedded:
-        """The embedding of each text. Raises Invalid for a text that is not Unicode."""
-        times = StageTimes()
-        with times.stage("tokenize"):
-            texts = [normalise(text) for text in texts]
-            row_of = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-            rows = [row_of[text] for text in texts]
-            windows = self._encoder.tokenize(list(row_of))
+    def _encode(
+        self,
+        texts: Sequence[str],
+        windows: Mapping[str, Sequence[Window]],
+        known: Mapping[str, Vector],
+        deadline: Deadline,
+        times: StageTimes,
+        must: bool,
+    ) -> Encoded:
+        """Embeddings of texts, as far as the time goes. must: of all of them, or OutOfTime is raised."""
+        if not texts:
+            return Encoded()
+        unknown = [text for text in texts if text not in known]
+        tokens = sum(len(row) for text in unknown for row in windows[text])
+        model = self._load(deadline, times)
+        if must and (model is None or model.expected_s(tokens) > deadline.remaining_s()):
+            raise OutOfTime(_no_time(len(unknown), tokens, deadline))
+        if model is None:
+            return Encoded()
         with times.stage("encode"):
-            embeddings, batches = self._embed(windows)
-        tokens = [sum(map(len, text)) for text in windows]
-        usage = Usage(
-            texts=len(texts),
-            unique=len(row_of),
-            tokens=sum(tokens),
-            padded_tokens=sum(tokens),
-            windows=sum(map(len, windows)),
-            batches=batches,
-            estimated=0,
-            cache=CacheUsage(l1=0, l2=0, embedding=0, miss=0),
-        )
-        return Embedded(embeddings[rows], sum(tokens[row] for row in rows), usage, times)
+            embedded = model.embed([windows[text] for text in unknown], deadline)
+        fresh = {text: row for text, row in zip(unknown, embedded.vectors, strict=True) if row is not None}
+        if must and len(fresh) < len(unknown):
+            raise OutOfTime(_no_time(len(unknown), tokens, deadline))
+        vectors = {text: known[text] for text in texts if text in known} | fresh
+        return Encoded(vectors, fresh, embedded.tokens, embedded.windows, embedded.batches)
 
-    def classify(self, embeddings: Embeddings, heads: Sequence[str]) -> dict[str, Probabilities]:
-        """Probabilities (n, k) by each of `heads` for embeddings (n, d) that the caller has."""
-        return {head: self._head(head).predict(embeddings) for head in heads}
+    def _load(self, deadline: Deadline, times: StageTimes) -> "Model | None":
+        """The model; None where loading it would probably take longer than there is time."""
+        if self.model.is_made:
+            return self.model.get()
+        if deadline.remaining_s() < _LOAD_S:
+            self.model.start()  # somebody will need it
+            return None
+        with times.stage("load"):
+            return self.model.get()
 
+    def _answers(
+        self, named: Sequence[str], vectors: Mapping[str, Vector], guesses: Mapping[str, Guess]
+    ) -> Iterator[tuple[tuple[str, str], Vector]]:
+        """(Head, text) and row: of the named heads for texts encoded, of `auto` for texts guessed."""
+        partner = self.manifest.estimator.partner
+        asked = list(dict.fromkeys([*named, partner] if guesses else named))
+        answered = self.model.get().classify(list(vectors.values()), asked) if vectors else {}
+        rows = {head: dict(zip(vectors, found, strict=True)) for head, found in answered.items()}
+        for head in named:
+            for text in vectors:
+                yield (head, text), rows[head][text]
+        for text, guess in guesses.items():
+            unaided = guess.sure or text not in vectors
+            yield (AUTO, text), answer_auto(guess, None if unaided else rows[partner][text])
 
-def embed_windows(
-    encoder: TextEncoder, windows: Sequence[Sequence[Window]], max_batch_tokens: int
-) -> tuple[Embeddings, int]:
-    """Embeddings (n, d) of n texts from their windows, and how many forward passes they took."""
-    rows = [window for text in windows for window in text]
-    lengths = [len(row) for row in rows]
-    embeddings = np.empty((len(rows), encoder.dimension), dtype=np.float32)
-    batches = plan_batches(lengths, max_batch_tokens)
-    for batch in batches:
-        embeddings[batch] = encoder.encode([rows[row] for row in batch])
-    return pool_windows(embeddings, lengths, [len(text) for text in windows]), len(batches)
+    def _keep(
+        self, known: Known, predictions: Mapping[tuple[str, str], Vector], encoded: Encoded, times: StageTimes
+    ) -> None:
+        spent_ms = times.spent_ms("tokenize", "encode")
+        self.cache.keep(known, predictions, encoded.fresh, encoded.tokens, spent_ms)
 
 
 def load_predictor(settings: Settings) -> Predictor:
-    """The predictor of the bundle in `settings.model_dir`.
+    """The predictor of the bundle in `settings.model_dir`; its model is loaded when it is first needed.
 
-    Raises a BundleError when the bundle cannot be served on this machine.
+    Raises a BundleError when what the estimator needs cannot be used.
     """
     folder = settings.model_dir
     manifest = load_manifest(folder)
     if settings.max_windows:
         manifest = manifest.with_windows(settings.max_windows)
-    encoder = Encoder(folder, manifest.encoder, settings.threads)
+    tokenizer = TextWindows(folder, manifest.encoder)
     estimator = Estimator(folder, manifest.estimator)
-    if settings.verify_at_init:
-        check_golden(encoder, load_golden(folder), at_most=1)
-    cache = load_cache(settings, manifest)
-    read_head = partial(load_head, folder)
-    predictor = Predictor(manifest, encoder, estimator, read_head, cache, settings.max_batch_tokens)
-    # In the init phase, which has more CPU than an invocation.
-    predictor.preload([manifest.estimator.partner])
-    return predictor
+    model = Background(partial(_load_model, settings, manifest, tokenizer))
+    return Predictor(manifest, tokenizer, estimator, model, load_cache(settings, manifest))
 
 
-def normalise(text: str) -> str:
-    """The form in which a text is compared and tokenized: white space runs are one space.
+def _load_model(settings: Settings, manifest: Manifest, windows: TextWindows) -> "Model":
+    # BLAS would start threads for the whole machine; heads multiply one row at a time.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    with paused_collector():
+        from coldframe.model import load_model  # numpy and onnxruntime, not a moment earlier
 
-    Raises Invalid for lone surrogates: they are no Unicode text, and no tokenizer takes them.
-    """
-    try:
-        text.encode()
-    except UnicodeEncodeError as exc:
-        raise Invalid("A text holds a lone surrogate, no Unicode character. Send valid Unicode.") from exc
-    return " ".join(text.split())
+        return load_model(settings, manifest, windows)
 
 
-def _split_auto(rows: Mapping[str, NDArray[np.float32]]) -> tuple[dict[str, Probabilities], list[By]]:
-    """Probabilities (n, k) by head, and who gave those of `auto`, if it is among them."""
-    probabilities, by = dict(rows), list[By]()
-    if AUTO in rows:
-        probabilities[AUTO], by = split_rows(rows[AUTO])
-    return probabilities, by
-
-
-def _stack(values: Sequence[bytes]) -> Probabilities:
-    return np.frombuffer(b"".join(values), dtype=np.float32).reshape(len(values), -1 if values else 0)
+def _no_time(texts: int, tokens: int, deadline: Deadline) -> str:
+    left_s = max(0.0, deadline.remaining_s())
+    return (
+        f"There are {texts} texts with {tokens} tokens to encode, and {left_s:.2f} s left: too little."
+        " Send fewer texts at once, raise the function's timeout or `budget_ms`,"
+        " or ask for the head `auto` alone: it answers without the encoder when it has to."
+    )

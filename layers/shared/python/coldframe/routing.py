@@ -1,7 +1,8 @@
 """Which handler answers a method and a path: one table, patterns with `{names}`."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from coldframe.errors import MethodNotAllowed, NotFound
 from coldframe.messages import Reply, Request
@@ -11,8 +12,7 @@ Routes = Mapping[tuple[str, str], Handler]
 """Handlers by method and pattern, for instance `("GET", "/v2/models/{model}")`."""
 
 
-@dataclass(frozen=True)
-class Match:
+class Match(Struct, frozen=True):
     """The handler of a request, and what its pattern's names stand for."""
 
     handler: Handler

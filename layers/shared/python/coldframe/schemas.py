@@ -19,6 +19,15 @@ class PredictRequest(Struct, forbid_unknown_fields=True):
     top_k: Annotated[int, Meta(ge=1, le=20, description="Labels to return, best first.")] = 1
     scores: Annotated[bool, Meta(description="Return the probability of every label.")] = False
     cache: Annotated[bool, Meta(description="false: neither read nor write the prediction cache.")] = True
+    budget_ms: (
+        Annotated[
+            int,
+            Meta(
+                ge=1, description="Time to answer in. `auto` answers without the encoder rather than later."
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class Score(Struct):
@@ -29,12 +38,16 @@ class Score(Struct):
 
 
 class HeadAnswer(Struct, omit_defaults=True):
-    """What one head says of one text. by: who gave the answer of the head `auto`."""
+    """What one head says of one text.
+
+    by: who gave the answer of the head `auto`. rushed: the estimator was not sure, but the time was short.
+    """
 
     label: str
     probability: float
     top: list[Score]
     by: By | UnsetType = UNSET
+    rushed: bool = False
     scores: dict[str, float] | UnsetType = UNSET
 
 

@@ -53,11 +53,11 @@ class StartMark:
     """Says `cold` once, to the first request that waited for the init phase.
 
     An environment initialised ahead of traffic (provisioned concurrency,
-    SnapStart) has no such request.
+    SnapStart) has no such request: it is warm from the start.
     """
 
-    def __init__(self, initialization_type: str = "on-demand") -> None:
-        self._next: Start = "cold" if initialization_type == "on-demand" else "warm"
+    def __init__(self, is_warm: bool = False) -> None:
+        self._next: Start = "warm" if is_warm else "cold"
 
     def take(self) -> Start:
         """The mark of this request; the next ones are warm."""

@@ -7,6 +7,7 @@ from coldframe.bundle import check_files, load_golden, load_manifest
 from coldframe.encoder import Encoder, check_golden
 from coldframe.estimator import Estimator
 from coldframe.heads import load_head
+from coldframe.tokenizer import TextWindows
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ def verify_bundle(folder: Path) -> VerifyReport:
         load_head(folder, name)
     Estimator(folder, manifest.estimator)
     golden = load_golden(folder)
-    encoder = Encoder(folder, manifest.encoder, threads=1)
-    lowest = check_golden(encoder, golden)
+    windows = TextWindows(folder, manifest.encoder)
+    windows.load()
+    lowest = check_golden(Encoder(folder, manifest.encoder, threads=1), windows, golden)
     return VerifyReport(manifest.version, len(manifest.files), len(golden.vectors), lowest)

@@ -1,0 +1,50 @@
+"""Everything that answers requests, once it is loaded."""
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+
+from coldframe.api import Api
+from coldframe.config import load_settings
+from coldframe.predictor import load_predictor
+from coldframe.timing import StartMark
+from functions.predict.events import Context, Event, Response, read_event, write_response
+
+
+class Engine:
+    """Answers API Gateway events: hot routes directly, anything else through FastAPI."""
+
+    def __init__(self, environ: Mapping[str, str], has_answered: bool) -> None:
+        """Ahead of traffic it loads everything; on demand the model follows in the background.
+
+        has_answered: whether this environment's cold answer has been given.
+        Raises BadSetting or a BundleError.
+        """
+        settings = load_settings(environ)
+        initialization_type = environ.get("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand")
+        predictor = load_predictor(settings)
+        if initialization_type == "on-demand":
+            predictor.model.start()
+        else:  # nobody waits for this init phase
+            predictor.model.get()
+            predictor.cache.set_up()
+        is_warm = has_answered or initialization_type != "on-demand"
+        self.api = Api(predictor, settings, StartMark(is_warm))
+
+    def answer(self, event: Event, context: Context) -> Response:
+        """The function's result for an HTTP API (payload 2.0) or REST API (1.0) event."""
+        request = read_event(event, context)
+        if self.api.answers(request.method, request.path):
+            return write_response(self.api.answer(request))
+        return self._fastapi(event, context)
+
+    @cached_property
+    def _fastapi(self) -> Callable[[Event, Context], Response]:
+        """Imported when it is first needed."""
+        from mangum import Mangum
+
+        from functions.predict.routes import create_app
+
+        # Mangum would enter the lifespan on every call; everything is loaded already.
+        # What is not named as text would leave as base64.
+        text = ["text/", "application/json", "application/problem+json"]
+        return Mangum(create_app(self.api), lifespan="off", text_mime_types=text)  # type: ignore[return-value]
