@@ -6,10 +6,8 @@ neither numpy nor onnxruntime: what it has mapped could not be dropped from the 
 
 import asyncio
 import json
-import multiprocessing
 import os
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -35,12 +33,13 @@ ENCODER_CLIENT = "encoder, through the runtime client"
 WEB = "encoder, through FastAPI and Mangum"
 
 _FUNCTION = "from functions.predict.app import handler"
+_WEB = "import os; from functions.predict.engine import Engine; engine = Engine(os.environ, False)"
 _PROGRAMS = {
     INTERPRETER: Program(load=""),
     FLOOR: Program(load="import numpy, onnxruntime"),
     ESTIMATOR: Program(load=_FUNCTION, door="handler"),
     ENCODER: Program(load=_FUNCTION, door="handler"),
-    WEB: Program(load="from functions.predict.app import _fastapi", door="_fastapi()"),
+    WEB: Program(load=_WEB, door="engine._fastapi"),
 }
 _GIVERS = {ESTIMATOR: "estimator", ESTIMATOR_CLIENT: "estimator"}
 CHECKED = (FLOOR, ESTIMATOR, ENCODER)
@@ -97,7 +96,7 @@ def one_sample(options: ColdOptions, series: str) -> Cold:
 
 @cache
 def _sampler(options: ColdOptions) -> "_Sampler":
-    return _Sampler(options, _choose_texts(options.model_dir))
+    return _Sampler(options, _choose_texts(options))
 
 
 class _Sampler:
@@ -147,12 +146,12 @@ class _Sampler:
         )
 
     def _take(self, series: str, traced: bool, files: bool = False) -> Taken:
-        event = _event(self.chosen.text(series))
+        event = _event({"text": self.chosen.text(series)})
         environ = self._environ | ({"BENCH_FILES": "1"} if files else {})
         return take(self._programs[series].source(event, traced), traced, environ, self._options.root)
 
     def _client_sample(self, series: str, number: int) -> Cold:
-        event = json.dumps(_event(self.chosen.text(series))).encode()
+        event = json.dumps(_event({"text": self.chosen.text(series)})).encode()
         init_ms, invoke_ms, payload = asyncio.run(
             take_through_client(event, self._environ, self._options.root)
         )
@@ -178,10 +177,10 @@ def _environ(options: ColdOptions) -> dict[str, str]:
     }
 
 
-def _event(text: str) -> dict[str, Any]:
+def _event(asked: Mapping[str, object]) -> dict[str, Any]:
     """A recorded event of an HTTP API, with another body."""
     event: dict[str, Any] = json.loads((ROOT / "tests" / "events" / "http_api_predict.json").read_text())
-    return event | {"body": json.dumps({"text": text})}
+    return event | {"body": json.dumps(asked)}
 
 
 def _giver(series: str, answer: Mapping[str, Any]) -> str:
@@ -198,22 +197,18 @@ def _giver(series: str, answer: Mapping[str, Any]) -> str:
     return str(head["by"])
 
 
-def _choose_texts(model_dir: Path) -> Chosen:
-    """Asks the bundle, in a process of its own, which of our sentences it is sure of."""
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=spawn) as pool:
-        givers = pool.submit(_givers, model_dir, sentences()).result()
-    by_length = sorted(zip(sentences(), givers, strict=True), key=lambda pair: len(pair[0]))
-    sure, unsure = ([text for text, by in by_length if by == giver] for giver in ("estimator", "ensemble"))
+def _choose_texts(options: ColdOptions) -> Chosen:
+    """Asks the function, in a process of its own, which of our sentences the estimator answers alone."""
+    texts = sorted(sentences(), key=len)
+    source = _PROGRAMS[ENCODER].source(_event({"texts": texts}), traced=False)
+    answer = take(source, False, _environ(options), options.root).answer
+    predictions = json.loads(answer["body"])["predictions"]
+    givers = [prediction["heads"]["auto"]["by"] for prediction in predictions]
+    sure, unsure = (
+        [text for text, by in zip(texts, givers, strict=True) if by == giver]
+        for giver in ("estimator", "ensemble")
+    )
     if not sure or not unsure:
         missing = "unsure" if sure else "sure"
-        raise NoSuchText(f"The estimator of {model_dir} is {missing} of none of bench/sentences.txt.")
+        raise NoSuchText(f"The estimator of {options.model_dir} is {missing} of none of bench/sentences.txt.")
     return Chosen(sure[len(sure) // 2], unsure[len(unsure) // 2])
-
-
-def _givers(model_dir: Path, texts: Sequence[str]) -> list[str]:
-    from coldframe.config import Settings
-    from coldframe.predictor import load_predictor
-
-    predictor = load_predictor(Settings(model_dir=model_dir, verify_at_init=False))
-    return list(predictor.predict(texts, ["auto"], use_cache=False).by)

@@ -24,6 +24,7 @@ begun_ns = time.monotonic_ns()
 loaded_ns = time.monotonic_ns()
 {ask}
 answered_ns = time.monotonic_ns()
+{done}
 import json, os, sys
 try:
     lines = open("/proc/self/io").read().splitlines()
@@ -52,6 +53,7 @@ answer = {door}({event!r}, Context)
 _INVOKE_MARK = "== invoke =="
 _IMPORT_TIME = re.compile(r"^import time:\s+(\d+) \|\s+(\d+) \|\s+(\S+)$")
 _BEGIN_MARK = "== begin =="
+_DONE_MARK = "== done =="
 _FUNCTION_PACKAGE = "functions"
 
 
@@ -70,7 +72,8 @@ class Program:
         """Source text for `python -c`; `event` is a literal in it, so that none is read or parsed."""
         mark = f'sys_stderr.write("{_INVOKE_MARK}\\n")' if traced else ""
         ask = _ASK.format(door=self.door, event=event, mark=mark) if self.door else ""
-        child = _CHILD.format(load=self.load, ask=ask)
+        done = f'sys_stderr.write("{_DONE_MARK}\\n")' if traced and self.door else ""
+        child = _CHILD.format(load=self.load, ask=ask, done=done)
         if not traced:
             return child
         tracer = Path(__file__).with_name("traced.py").read_text()
@@ -141,7 +144,7 @@ def _taken(report: dict[str, Any], called_ns: int, spawned_ns: int, import_log: 
 
 def _imports(log: str) -> tuple[dict[str, float], dict[str, float]]:
     """Own milliseconds of each module, in the init phase and in the invoke phase."""
-    _, _, of_function = log.partition(_BEGIN_MARK)
+    of_function = log.partition(_BEGIN_MARK)[2].partition(_DONE_MARK)[0]
     init, _, invoke = of_function.partition(_INVOKE_MARK)
     return _own_times(init), _own_times(invoke)
 

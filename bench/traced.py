@@ -94,7 +94,20 @@ def wrap_estimator(module: ModuleType) -> None:
     estimator.predict = timed("estimator", estimator.predict, lambda *given: 1)
 
 
+def wrap_wordpiece(module: ModuleType) -> None:
+    """Each text that is cut in plain Python."""
+    wordpiece = module.PlainWordpiece
+    wordpiece.ids = timed("tokenize", wordpiece.ids, lambda *given: 1)
+
+
+def wrap_vocabulary(module: ModuleType) -> None:
+    """Opening the vocabulary."""
+    module.load_vocabulary = timed("vocabulary", module.load_vocabulary)  # type: ignore[attr-defined]
+
+
 HOOKS = {
+    "coldframe.wordpiece": wrap_wordpiece,
+    "coldframe.vocabulary": wrap_vocabulary,
     "tokenizers": wrap_tokenizers,
     "onnxruntime.capi.onnxruntime_inference_collection": wrap_onnxruntime,
     "coldframe.heads": wrap_heads,
