@@ -92,7 +92,7 @@ def _series(results: Results, budgets: Budgets, series: str, budget: SeriesBudge
     for stage, limit in budget.stages.items():
         times = [sample.stages_ms.get(stage, 0.0) for sample in traced]
         yield Spent(series, "stage", stage, median_ratio(times, floor, seed), limit)
-    imports = [_grouped(sample.imports_ms) for sample in traced]
+    imports = [by_package(sample.imports_ms) for sample in traced]
     for package in dict.fromkeys([*budget.imports, *(name for found in imports for name in found)]):
         limit = budget.imports.get(package, budgets.unlisted_import)
         ratio = median_ratio([found.get(package, 0.0) for found in imports], floor, seed)
@@ -108,7 +108,7 @@ def _is_warm(sample: Cold) -> bool:
     return sample.page_cache == "warm"
 
 
-def _grouped(imports_ms: Mapping[str, float]) -> dict[str, float]:
+def by_package(imports_ms: Mapping[str, float]) -> dict[str, float]:
     """The modules of the standard library as one."""
     grouped: dict[str, float] = {}
     for package, ms in imports_ms.items():

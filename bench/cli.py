@@ -30,6 +30,12 @@ def _out(name: str) -> Callable[[Command], Command]:
     )
 
 
+_ENVIRONMENTS = click.option(
+    "--environments",
+    type=click.Path(path_type=Path),
+    default=ROOT / ".venv-peers",
+    help="Where peers are installed; default: .venv-peers.",
+)
 _SEED = click.option("--seed", default=0, show_default=True, help="Of all that is drawn by chance.")
 
 
@@ -139,12 +145,7 @@ def load(arrivals: str, out: Path, seed: int, slo_ms: float, success: float, **g
     help="Callers at once, for throughput.",
 )
 @click.option("--only", multiple=True, help="A folder of bench/peers; may be repeated. Default: all.")
-@click.option(
-    "--environments",
-    type=click.Path(path_type=Path),
-    default=ROOT / ".venv-peers",
-    help="Where peers are installed; default: .venv-peers.",
-)
+@_ENVIRONMENTS
 @_out("compare.jsonl")
 @_SEED
 def compare(out: Path, seed: int, **given: Any) -> None:
@@ -157,6 +158,79 @@ def compare(out: Path, seed: int, **given: Any) -> None:
     run(CompareOptions(model_dir(), out, seed, **given))
     click.echo(compare_table(read_results(out)))
     click.echo(f"Raw lines: {out}")
+
+
+@bench.command()
+@_ENVIRONMENTS
+@_out("encoder.jsonl")
+def encoder(out: Path, environments: Path) -> None:
+    """The encoder beside others of the same weights, and beside this machine's peak."""
+    from bench.encoder import EncoderOptions, run
+    from bench.records import read_results
+    from bench.tables import encoder_table
+
+    _say_missing()
+    run(EncoderOptions(model_dir(), out, environments))
+    click.echo(encoder_table(read_results(out)))
+    click.echo(f"Raw lines: {out}")
+
+
+@bench.command()
+@click.option("--texts", default=300, show_default=True, type=click.IntRange(20), help="One invocation each.")
+@_out("cost.jsonl")
+@_SEED
+def cost(out: Path, seed: int, texts: int) -> None:
+    """What a million predictions cost, from durations and memory measured here."""
+    from bench.cost import run
+    from bench.records import read_results
+    from bench.tables import cost_table
+
+    _say_missing()
+    run(model_dir(), out, seed, texts)
+    click.echo(cost_table(read_results(out)))
+    click.echo(f"Raw lines: {out}")
+
+
+@bench.command()
+@click.option("--rounds", default=3, show_default=True, type=click.IntRange(1), help="Turns of both loaders.")
+@click.option("--requests", default=300, show_default=True, type=click.IntRange(20), help="In each turn.")
+@click.option(
+    "--rate-rps", default=20.0, show_default=True, type=click.FloatRange(0.1), help="Of the scenario Server."
+)
+@_ENVIRONMENTS
+@_out("loadgen.jsonl")
+@_SEED
+def loadgen(out: Path, seed: int, **given: Any) -> None:
+    """MLPerf LoadGen beside our own loader, on the same server."""
+    from bench.loadgen import LoadGenOptions, run
+    from bench.records import read_results
+    from bench.tables import loadgen_table
+
+    _say_missing()
+    run(LoadGenOptions(model_dir(), out, seed, **given))
+    click.echo(loadgen_table(read_results(out)))
+    click.echo(f"Raw lines: {out}")
+
+
+@bench.command()
+@click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=RESULTS / "report.html",
+    help="The page; default: bench/results/report.html.",
+)
+@click.option("--docs", is_flag=True, help="Also write the tables of README.md and docs/benchmarks.md anew.")
+def report(files: tuple[Path, ...], out: Path, docs: bool) -> None:
+    """Raw FILES to one page that needs nothing else; default: bench/results, else bench/published."""
+    from bench.report import PUBLISHED, fill, markdown, raw_files, read_all, write_page
+
+    _say_missing()
+    results = read_all(files or raw_files(RESULTS) or raw_files(PUBLISHED))
+    write_page(results, out)
+    for document in (ROOT / "README.md", ROOT / "docs" / "benchmarks.md") if docs else ():
+        document.write_text(fill(document.read_text(), markdown(results)))
+    click.echo(str(out))
 
 
 def _say_missing() -> None:

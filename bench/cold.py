@@ -105,7 +105,7 @@ class _Sampler:
     def __init__(self, options: ColdOptions, chosen: Chosen) -> None:
         self._options = options
         self.chosen = chosen
-        self._environ = _environ(options)
+        self._environ = sample_environ(options)
         self._programs = {
             name: program
             for name, program in _PROGRAMS.items()
@@ -146,12 +146,12 @@ class _Sampler:
         )
 
     def _take(self, series: str, traced: bool, files: bool = False) -> Taken:
-        event = _event({"text": self.chosen.text(series)})
+        event = event_of({"text": self.chosen.text(series)})
         environ = self._environ | ({"BENCH_FILES": "1"} if files else {})
         return take(self._programs[series].source(event, traced), traced, environ, self._options.root)
 
     def _client_sample(self, series: str, number: int) -> Cold:
-        event = json.dumps(_event({"text": self.chosen.text(series)})).encode()
+        event = json.dumps(event_of({"text": self.chosen.text(series)})).encode()
         init_ms, invoke_ms, payload = asyncio.run(
             take_through_client(event, self._environ, self._options.root)
         )
@@ -160,7 +160,7 @@ class _Sampler:
         return Cold(series, number, "warm", False, init_ms + invoke_ms, stages, by=giver)
 
 
-def _environ(options: ColdOptions) -> dict[str, str]:
+def sample_environ(options: ColdOptions) -> dict[str, str]:
     """What a sample's process gets: the tree measured before the one installed, no settings of the caller's.
 
     Byte code may be written, whatever the caller's shell says: an image has it, too.
@@ -177,7 +177,7 @@ def _environ(options: ColdOptions) -> dict[str, str]:
     }
 
 
-def _event(asked: Mapping[str, object]) -> dict[str, Any]:
+def event_of(asked: Mapping[str, object]) -> dict[str, Any]:
     """A recorded event of an HTTP API, with another body."""
     event: dict[str, Any] = json.loads((ROOT / "tests" / "events" / "http_api_predict.json").read_text())
     return event | {"body": json.dumps(asked)}
@@ -200,8 +200,8 @@ def _giver(series: str, answer: Mapping[str, Any]) -> str:
 def _choose_texts(options: ColdOptions) -> Chosen:
     """Asks the function, in a process of its own, which of our sentences the estimator answers alone."""
     texts = sorted(sentences(), key=len)
-    source = _PROGRAMS[ENCODER].source(_event({"texts": texts}), traced=False)
-    answer = take(source, False, _environ(options), options.root).answer
+    source = _PROGRAMS[ENCODER].source(event_of({"texts": texts}), traced=False)
+    answer = take(source, False, sample_environ(options), options.root).answer
     predictions = json.loads(answer["body"])["predictions"]
     givers = [prediction["heads"]["auto"]["by"] for prediction in predictions]
     sure, unsure = (

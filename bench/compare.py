@@ -2,12 +2,10 @@
 
 import json
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import msgspec
@@ -16,29 +14,28 @@ from tqdm import tqdm
 
 from bench.cold import ENCODER, ESTIMATOR, ColdOptions, one_sample
 from bench.cores import loader_core, target_cores
+from bench.environments import (
+    ENVIRONMENTS,
+    PEERS,
+    PEERS_MODEL,
+    folder_mb,
+    install,
+    installed_mb_of,
+    prepare_model,
+)
 from bench.machine import describe_run
 from bench.open_loop import Load, send_closed
 from bench.records import Fact, RawFile, Timing
 from bench.samples import Program, SampleFailed, take
 from bench.serving import Server, ServerFailed, free_port, memory_mb, serve
 from bench.texts import load_texts, sentences
-from coldframe.errors import ColdframeError
 from local.paths import ROOT
 
-PEERS = Path(__file__).with_name("peers")
-ENVIRONMENTS = ROOT / ".venv-peers"
-FOLDER = ROOT / ".cache" / "peers"
 OURS_AUTO = "coldframe, `auto`"
 OURS_HEAD = "coldframe, `logreg`, one window"
 HOT_PATH = "in process"
 SERVER = "server"
-_BUILD_PYTHON = ROOT / ".venv-build" / "bin" / "python"
-_TORCH = "torch==2.13.0"
 _WARM_UP = 20
-
-
-class PeersMissing(ColdframeError):
-    """What peers need cannot be made."""
 
 
 class Peer(Struct, frozen=True, forbid_unknown_fields=True):
@@ -78,16 +75,16 @@ def run(options: CompareOptions) -> Path:
     peers = {name: peer for name, peer in load_peers().items() if not options.only or name in options.only}
     described = describe_run("compare", options.model_dir, options.seed, _facts(options))
     with RawFile(options.out, described) as raw:
-        _prepare_model()
+        prepare_model()
         ready = {}
         for name, peer in peers.items():
-            reason = _install(options.environments / name, name, peer)
+            reason = install(options.environments / name, name, peer.needs_torch)
             if reason:
                 raw.write(Fact("not installed", peer.title, text=reason))
             else:
                 ready[name] = peer
-                raw.write(Fact("installed_mb", peer.title, _folder_mb(options.environments / name)))
-        raw.write(Fact("installed_mb", OURS_AUTO, _installed_mb_of(ROOT / "functions" / "requirements.txt")))
+                raw.write(Fact("installed_mb", peer.title, folder_mb(options.environments / name)))
+        raw.write(Fact("installed_mb", OURS_AUTO, installed_mb_of(ROOT / "functions" / "requirements.txt")))
         _Comparison(options, raw, ready).run()
     return options.out
 
@@ -154,13 +151,14 @@ class _Comparison:
     def _contenders(self) -> Iterator[Contender]:
         """Us and everyone, each with a port of this round."""
         model_dir = {"COLDFRAME_MODEL_DIR": str(self._options.model_dir.resolve())}
-        yield _ours(OURS_AUTO, '["auto"]', model_dir)
-        yield _ours(OURS_HEAD, '["logreg"]', model_dir | {"COLDFRAME_MAX_WINDOWS": "1"})
+        yield ours(OURS_AUTO, '["auto"]', model_dir)
+        yield ours(OURS_HEAD, '["logreg"]', model_dir | {"COLDFRAME_MAX_WINDOWS": "1"})
         for name, peer in self._peers.items():
             yield _contender(name, peer, self._options.environments / name)
 
 
-def _ours(title: str, heads: str, environ: Mapping[str, str]) -> Contender:
+def ours(title: str, heads: str, environ: Mapping[str, str]) -> Contender:
+    """Our local API, asked for these heads."""
     port = free_port()
     command = [str(Path(sys.executable).parent / "coldframe"), "up", "--port", str(port)]
     body = f'{{"text": $TEXT, "heads": {heads}, "cache": false}}'
@@ -174,7 +172,7 @@ def _contender(name: str, peer: Peer, environment: Path) -> Contender:
         "python": str(environment / "bin" / "python"),
         "bin": str(environment / "bin"),
         "port": str(port),
-        "folder": str(FOLDER),
+        "folder": str(PEERS_MODEL),
     }
     environ = _peer_environ() | {
         "PEER_PORT": str(port),
@@ -190,13 +188,13 @@ def _peer_environ() -> dict[str, str]:
     """What every peer gets: where the model is, one thread per core, and no call to anyone outside."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
     return kept | {
-        "PEER_FOLDER": str(FOLDER),
+        "PEER_FOLDER": str(PEERS_MODEL),
         "PYTHONPATH": str(PEERS),
         "HF_HUB_OFFLINE": "1",
         "ORT_DISABLE_TELEMETRY": "1",
         "DO_NOT_TRACK": "1",
         "BENTOML_DO_NOT_TRACK": "1",
-        "BENTOML_HOME": str(FOLDER / "bentoml"),
+        "BENTOML_HOME": str(PEERS_MODEL / "bentoml"),
         "RAY_USAGE_STATS_ENABLED": "0",
     }
 
@@ -218,70 +216,6 @@ def _lambda_sample(environment: Path) -> float:
     if taken.answer.get("statusCode") != 200:
         raise SampleFailed(f"The peer's handler answered {taken.answer.get('statusCode')}, expected 200.")
     return taken.total_ms
-
-
-def _prepare_model() -> None:
-    """What all peers serve, made once. Raises PeersMissing where the build environment is not there."""
-    if (FOLDER / "head.joblib").exists():
-        return
-    if not _BUILD_PYTHON.exists():
-        raise PeersMissing(
-            f"{_BUILD_PYTHON} is missing: peers' model is exported there. Run `make build` first."
-        )
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    path = f"{ROOT}{os.pathsep}{ROOT / 'layers' / 'shared' / 'python'}"
-    command = [str(_BUILD_PYTHON), "-m", "bench.peers.prepare", str(FOLDER)]
-    done = subprocess.run(
-        command, cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True
-    )
-    if done.returncode:
-        raise PeersMissing(f"The model for peers cannot be made: {done.stderr.strip()[-800:]}")
-
-
-def _install(environment: Path, name: str, peer: Peer) -> str:
-    """Makes a peer's environment where it is not there; why that failed, or nothing."""
-    python = environment / "bin" / "python"
-    if python.exists():
-        return ""
-    print(f"==> {environment}: {peer.title}", file=sys.stderr, flush=True)
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    steps = [[sys.executable, "-m", "venv", str(environment)]]
-    if peer.needs_torch:  # the CPU build first, or pip takes the one with CUDA
-        steps.append([str(python), str(ROOT / "layers" / "model" / "install_torch.py"), _TORCH])
-    steps.append([*pip, "--requirement", str(PEERS / name / "requirements.txt")])
-    for step in steps:
-        done = subprocess.run(step, capture_output=True, text=True, check=False)
-        if done.returncode:
-            (environment / "bin" / "python").unlink(missing_ok=True)  # so that the next run tries again
-            errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
-            return " ".join(errors or done.stderr.splitlines()[-1:])
-    return ""
-
-
-def _folder_mb(environment: Path) -> float:
-    """Size of all that is installed, without pip."""
-    (packages,) = environment.glob("lib/python3*/site-packages")
-    files = (file for file in packages.rglob("*") if file.is_file() and not file.is_symlink())
-    return sum(file.stat().st_size for file in files if not _is_of_pip(file, packages)) / 1e6
-
-
-def _is_of_pip(file: Path, packages: Path) -> bool:
-    return file.relative_to(packages).parts[0].startswith(("pip", "setuptools"))
-
-
-def _installed_mb_of(requirements: Path) -> float:
-    """Size of the packages that a lock file names, as they are installed here."""
-    names = [line.partition("==")[0] for line in requirements.read_text().splitlines() if "==" in line]
-    return sum(_distribution_mb(name) for name in names if not name.startswith((" ", "#")))
-
-
-def _distribution_mb(name: str) -> float:
-    try:
-        files = distribution(name).files or []
-    except PackageNotFoundError:  # of another platform
-        return 0.0
-    paths = (Path(str(file.locate())) for file in files)
-    return sum(path.stat().st_size for path in paths if path.is_file()) / 1e6
 
 
 def _facts(options: CompareOptions) -> dict[str, object]:

@@ -1,8 +1,12 @@
 """Raw results to Markdown tables: those of the README and of the report."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from bench.budgets import Budgets, Spent, floor_ms
+from bench.compare import OURS_AUTO, load_peers
+from bench.cost import Measured, costs, load_prices
+from bench.encoder import OPERATIONS_PER_TOKEN
+from bench.loadgen import LOADGEN, OURS, SCENARIOS
 from bench.quantiles import Interval, median, median_ratio, quantile
 from bench.records import Answer, Cold, Fact, Results, Timing
 from bench.verdict import Point, Slo, judge
@@ -184,3 +188,169 @@ def timings(results: Results, name: str, what: str, door: str = "server") -> lis
         and (timing.conditions.get("what"), timing.conditions.get("door")) == (what, door)
         and timing.conditions.get("status", 200) == 200
     ]
+
+
+def encoder_table(results: Results) -> str:
+    """Tokens per second of each encoder, and their share of what the machine can multiply at best."""
+    timed = results.of(Timing)
+    shapes = dict.fromkeys(
+        (int(t.conditions["threads"]), int(t.conditions["rows"]), int(t.conditions["tokens"]))
+        for t in timed
+        if "rows" in t.conditions
+    )
+    names = dict.fromkeys(t.name for t in timed if "rows" in t.conditions)
+    head = (
+        "threads",
+        "rows × tokens",
+        *(f"{name}, tokens/s" for name in names),
+        "coldframe / Optimum default",
+        "share of int8 peak",
+    )
+    return table(head, [_encoder_row(results, list(names), *shape) for shape in shapes])
+
+
+def _encoder_row(results: Results, names: Sequence[str], threads: int, rows: int, tokens: int) -> Row:
+    def times(name: str) -> list[float]:
+        conditions = {"rows": rows, "tokens": tokens, "threads": threads}
+        return [t.ms for t in results.of(Timing) if t.name == name and t.conditions == conditions]
+
+    rates = {name: rows * tokens / median(times(name)).value * 1e3 for name in names}
+    ratio = median_ratio(times("coldframe"), times("Optimum default, int8"), results.run.seed)
+    share = rates["coldframe"] * OPERATIONS_PER_TOKEN / peak_operations(results, "peak, int8", threads)
+    speeds = (f"{rate:,.0f}" for rate in rates.values())
+    return (str(threads), f"{rows} × {tokens}", *speeds, ratio.text(2), f"{share:.0%}")
+
+
+def peak_operations(results: Results, name: str, threads: int) -> float:
+    """Multiplications and additions per second in the product of two square matrices."""
+    found = [t for t in results.of(Timing) if t.name == name and t.conditions["threads"] == threads]
+    side = int(found[0].conditions["side"])
+    return 2 * side**3 / median([t.ms for t in found]).value * 1e3
+
+
+def cost_table(results: Results) -> str:
+    """USD per million on every memory size; what was assumed is in bench/prices.toml."""
+    prices = load_prices()
+    head = (
+        "architecture", "MB", "billed, ms", "on demand", "every text a cache hit",
+        f"provisioned, {prices.assumed.provisioned_use:.0%} in use", "cold starts", "SnapStart's cold starts",
+        "SnapStart, a month", "table pays from", "container wins from",
+    )  # fmt: skip
+    return table(
+        head,
+        [
+            (
+                cost.architecture,
+                str(cost.memory_mb),
+                f"{cost.mean_ms:.1f}",
+                *(f"{usd:.2f}" for usd in (cost.on_demand, cost.all_hits, cost.provisioned)),
+                *(
+                    f"{usd:.2f}"
+                    for usd in (cost.cold_starts, cost.snapstart_cold_starts, cost.snapstart_month_usd)
+                ),
+                f"{cost.table_break_even:.0%} hits" if cost.table_break_even <= 1 else "never",
+                f"{cost.container_wins_rps:.0f} /s",
+            )
+            for cost in costs(measured_costs(results), prices)
+        ],
+    )
+
+
+def measured_costs(results: Results) -> Measured:
+    """What the prices are applied to. cold_ms: of texts that need the encoder, the dearer ones."""
+    return Measured(
+        invocations_ms=_times_of(results, "coldframe", "computed"),
+        hits_ms=_times_of(results, "coldframe", "hit"),
+        cold_ms=median(_times_of(results, "encoder", "cold")).value,
+        peak_mb=max(fact.value or 0.0 for fact in results.of(Fact) if fact.name == "peak_mb"),
+    )
+
+
+def _times_of(results: Results, name: str, what: str) -> list[float]:
+    return [t.ms for t in results.of(Timing) if t.name == name and t.conditions["what"] == what]
+
+
+def loadgen_table(results: Results) -> str:
+    """Latency by both loaders in each scenario; they agree where their intervals overlap."""
+    head = ("scenario", "what", LOADGEN, OURS, "")
+    return table(head, [row for scenario in SCENARIOS for row in _loadgen_rows(results, scenario)])
+
+
+def _loadgen_rows(results: Results, scenario: str) -> Iterable[Row]:
+    """Offline is about the last answer: all are due at the start, so that is the throughput."""
+    rounds = {
+        name: [
+            [
+                t.ms
+                for t in results.of(Timing)
+                if (t.name, t.conditions["scenario"], t.conditions["round"]) == (name, scenario, number)
+            ]
+            for number in range(results.run.options["rounds"])
+        ]
+        for name in (LOADGEN, OURS)
+    }
+    if scenario == "Offline":
+        pair = [median([len(times) / max(times) * 1e3 for times in rounds[name]]) for name in (LOADGEN, OURS)]
+        yield (scenario, "answers/s", *(interval.text(1) for interval in pair), _agreement(*pair))
+        return
+    for p in (0.5, 0.9):
+        pair = [quantile([ms for times in rounds[name] for ms in times], p) for name in (LOADGEN, OURS)]
+        yield (scenario, f"p{p * 100:.0f}, ms", *(interval.text(2) for interval in pair), _agreement(*pair))
+
+
+def _agreement(one: Interval, other: Interval) -> str:
+    return "agree" if one.overlaps(other) else "**differ**"
+
+
+def goals_table(results: Mapping[str, Results], budgets: Budgets) -> str:
+    """What was aimed at beside what was reached; of what was not measured, nothing is said."""
+    rows = [*_cold_goals(results["cold"], budgets)] if "cold" in results else []
+    rows += [*_peer_goals(results["compare"], budgets)] if "compare" in results else []
+    return table(("goal", "found", ""), rows)
+
+
+def _cold_goals(results: Results, budgets: Budgets) -> Iterable[Row]:
+    for series in ("encoder", "estimator"):
+        totals = [
+            s.total_ms
+            for s in results.of(Cold)
+            if s.series == series and s.page_cache == "warm" and not s.traced
+        ]
+        ratio = median_ratio(totals, floor_ms(results), results.run.seed)
+        goal = budgets.goals[series]
+        yield (f"cold start through the {series} ≤ {goal:g} × the floor", ratio.text(2), verdict(ratio, goal))
+
+
+def _peer_goals(results: Results, budgets: Budgets) -> Iterable[Row]:
+    seed, goals = results.run.seed, budgets.goals
+    titles = {name: peer.title for name, peer in load_peers().items()}
+    for series in ("encoder", "estimator"):
+        own = timings(results, f"coldframe, {series}", "cold", "in process")
+        for peer, door, name in (
+            ("fastapi_mangum", "in process", "cold_to_eager_lambda"),
+            ("tutorial", "server", "cold_to_tutorial"),
+        ):
+            if theirs := timings(results, titles[peer], "cold", door):
+                ratio = median_ratio(own, theirs, seed)
+                label = f"cold start through the {series} ≤ {goals[name]:g} × {titles[peer]}"
+                yield (label, ratio.text(3), verdict(ratio, goals[name]))
+    warm = {title: found for title in titles.values() if (found := timings(results, title, "warm"))}
+    rates = {title: found for title in titles.values() if (found := _rates(results, title))}
+    if not warm or not rates:
+        return
+    quickest = min(warm, key=lambda title: median(warm[title]).value)
+    ratio = median_ratio(timings(results, OURS_AUTO, "warm"), warm[quickest], seed)
+    goal = goals["warm_to_best_peer"]
+    yield (f"one caller, p50 ≤ {goal:g} × the best peer ({quickest})", ratio.text(2), verdict(ratio, goal))
+    strongest = max(rates, key=lambda title: median(rates[title]).value)
+    # Turned round, so that less is better here, too.
+    ratio = median_ratio(rates[strongest], _rates(results, OURS_AUTO), seed)
+    goal = goals["throughput_to_best_peer"]
+    more = Interval(1 / ratio.value, 1 / ratio.high, 1 / ratio.low)
+    label = f"full load, texts/s ≥ {goal:g} × the best peer ({strongest})"
+    yield (label, more.text(2), verdict(ratio, 1 / goal).replace(f"≤ {1 / goal:g}", f"≥ {goal:g}"))
+
+
+def _rates(results: Results, name: str) -> list[float]:
+    facts = (fact for fact in results.of(Fact) if (fact.name, fact.subject) == ("texts_per_s", name))
+    return [fact.value for fact in facts if fact.value is not None]

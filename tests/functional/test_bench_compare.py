@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.compare import PEERS, load_peers
+from bench.compare import load_peers
+from bench.environments import PEERS
 from bench.open_loop import Load, send_closed
 from bench.serving import Server, ServerFailed, descendants, free_port, memory_mb, serve
 
