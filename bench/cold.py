@@ -39,7 +39,7 @@ _PROGRAMS = {
     FLOOR: Program(load="import numpy, onnxruntime"),
     ESTIMATOR: Program(load=_FUNCTION, door="handler"),
     ENCODER: Program(load=_FUNCTION, door="handler"),
-    WEB: Program(load=_WEB, door="engine._fastapi"),
+    WEB: Program(load=_WEB, door="engine.fastapi"),
 }
 _GIVERS = {ESTIMATOR: "estimator", ESTIMATOR_CLIENT: "estimator"}
 CHECKED = (FLOOR, ESTIMATOR, ENCODER)
