@@ -11,7 +11,7 @@ BUNDLE := layers/model/bundle
 PIP := -m pip install --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint build image image-report sam sam-validate check train bench bench-encoder lock clean
+.PHONY: help run test lint build image image-report sam sam-validate check train bench bench-setup bench-check bench-encoder lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -42,8 +42,13 @@ sam: $(BUNDLE)/manifest.json $(SAM)/stamp ## Build with the SAM CLI and serve wi
 train: $(BUILD)/stamp $(VENV)/local.stamp ## Train heads and estimator on 20 Newsgroups, then build
 	$(VENV)/bin/coldframe build --train
 
-bench: $(BUNDLE)/manifest.json ## Measure cold starts against the floor of this machine
+bench: $(VENV)/bench.stamp $(BUNDLE)/manifest.json ## Measure cold starts against the floor of this machine
 	$(VENV)/bin/coldframe bench cold
+
+bench-setup: $(VENV)/bench.stamp
+
+bench-check: $(VENV)/bench.stamp $(BUNDLE)/manifest.json ## Fail when a cold start is over its budget
+	$(VENV)/bin/coldframe bench cold --check
 
 bench-encoder: $(BUILD)/stamp ## Build and compare variants of the encoder (three minutes)
 	PYTHONPATH=.:layers/shared/python $(BUILD)/bin/python -m layers.model.variants
@@ -74,6 +79,11 @@ $(VENV)/local.stamp: local/requirements.txt pyproject.toml
 	$(call create_venv,$(VENV),what serving and the local API need)
 	@$(VENV)/bin/python $(PIP) --no-deps --require-hashes -r $<
 	@$(VENV)/bin/python $(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/bench.stamp: bench/requirements.txt $(VENV)/local.stamp
+	@echo "==> $(VENV): what benchmarks need"
+	@$(VENV)/bin/python $(PIP) --no-deps --require-hashes -r $<
 	@touch $@
 
 $(VENV)/tests.stamp: tests/requirements.txt $(VENV)/local.stamp

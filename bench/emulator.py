@@ -20,7 +20,7 @@ from pathlib import Path
 import click
 import uvloop
 
-from bench.http_client import repeat
+from bench.closed_loop import repeat
 
 _ENVIRONMENTS = 4
 _ROUNDS = 3
@@ -48,7 +48,7 @@ class Side:
 
 def run(requests: int) -> None:
     """Prints latency and throughput of both. requests: of each measurement."""
-    with _serving("-c", _EMULATOR) as emulator, _serving("-m", "bench.null_target") as null:
+    with _serving("-c", _EMULATOR) as emulator, _serving("-m", "bench.bare_uvicorn") as null:
         sides = uvloop.run(_measure((emulator, null), requests))
     names = "emulator, trivial handler", "bare uvicorn"
     click.echo(f"{'':28}{'p50':>10}{'p99':>10}{f'{_ENVIRONMENTS} connections':>18}")

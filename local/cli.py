@@ -9,10 +9,12 @@ from pathlib import Path
 import click
 from msgspec.structs import replace
 
+from bench.cli import bench
 from coldframe import __version__
 from coldframe.errors import ColdframeError
+from local.paths import ROOT
+from local.paths import model_dir as _model_dir
 
-ROOT = Path(__file__).resolve().parent.parent
 BUILD_PYTHON = ROOT / ".venv-build" / "bin" / "python"
 _AWS_ACCESS = (
     "AWS_ACCESS_KEY_ID",
@@ -25,7 +27,6 @@ _AWS_ACCESS = (
     "AWS_CA_BUNDLE",
 )
 _MODEL_DIR = "COLDFRAME_MODEL_DIR"
-BUNDLE = ROOT / "layers" / "model" / "bundle"
 
 
 class Cli(click.Group):
@@ -281,55 +282,7 @@ def warm_cache(file: Path, heads: tuple[str, ...]) -> None:
     click.echo(str(warm(file, _model_dir(), heads)))
 
 
-@main.group()
-def bench() -> None:
-    """Measure, against a floor taken in the same run."""
-
-
-@bench.command()
-@click.option(
-    "--samples",
-    default=15,
-    show_default=True,
-    type=click.IntRange(3, 1000),
-    help="Fresh processes of each kind.",
-)
-def cold(samples: int) -> None:
-    """Cold starts: fresh processes to their first answer, beside an import floor."""
-    from bench.cold_start import run
-
-    run(_model_dir(), samples)
-
-
-@bench.command("emulator")
-@click.option(
-    "--requests",
-    default=12_000,
-    show_default=True,
-    type=click.IntRange(120),
-    help="Of each measurement.",
-)
-def bench_emulator(requests: int) -> None:
-    """The emulator's own latency and throughput, beside a bare uvicorn."""
-    from bench.emulator import run
-
-    run(requests)
-
-
-@bench.command()
-@click.argument("image", default="coldframe")
-@click.option(
-    "--samples", default=5, show_default=True, type=click.IntRange(1, 1000), help="Fresh containers."
-)
-def image(image: str, samples: int) -> None:
-    """The container IMAGE: its size, what a cold start reads, and how long one takes."""
-    from bench.image import run
-
-    run(image, samples)
-
-
-def _model_dir() -> Path:
-    return Path(os.environ.get(_MODEL_DIR) or BUNDLE)
+main.add_command(bench)
 
 
 def _build_environ() -> dict[str, str]:

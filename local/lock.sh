@@ -16,7 +16,8 @@ compile() { # compile OUTPUT "EXCLUDED…" [uv flags…]
 # for the other three in order to convert models; the image leaves them out.
 compile functions/requirements.txt "huggingface-hub flatbuffers packaging protobuf"
 compile local/requirements.txt huggingface-hub --extra local -c functions/requirements.txt
-compile tests/requirements.txt huggingface-hub --extra dev -c local/requirements.txt
+compile bench/requirements.txt huggingface-hub --extra bench -c local/requirements.txt
+compile tests/requirements.txt huggingface-hub --extra dev -c bench/requirements.txt
 compile layers/model/requirements.txt torch --extra build -c functions/requirements.txt
 # Tools with an environment of their own: they pin versions of what we use too.
 compile_tool() { # compile_tool REQUIREMENT OUTPUT
