@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bench.samples import SampleFailed
-from local.events import ACCOUNT_ID
+from local.process import ACCOUNT_ID
 from local.runtime_api import Invocation, RuntimeApi
 
 _HANDLER = "functions.predict.app.handler"
@@ -39,7 +39,7 @@ class _OneInvocation:
         self.done.set_exception(SampleFailed(f"The function failed: {error_type}"))
         return True
 
-    def init_failed(self, error_type: str) -> None:
+    def init_failed(self, error_type: str, payload: bytes) -> None:
         self.done.set_exception(SampleFailed(f"The init phase failed: {error_type}"))
 
 

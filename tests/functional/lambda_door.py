@@ -1,6 +1,6 @@
 """A door for boto3 to real execution environments, and to what deployments call besides.
 
-It serves Invoke and GetAlias of the Lambda API over an `EnvironmentPool`, and keeps what CodeDeploy is told.
+It serves Invoke and GetAlias of the Lambda API over the emulated service, and keeps what CodeDeploy is told.
 """
 
 import asyncio
@@ -13,13 +13,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from coldframe.concurrency import Limits, Throttle
-from local.environment import InvocationStatus
-from local.pool import EnvironmentPool
+from coldframe.concurrency import Throttle
 from local.process import FunctionSettings
+from local.report import InvocationStatus
+from local.service import LambdaService
 from tests.conftest import ROOT
 
 VERSION = "7"
+_FUNCTION = "predict"
 _INVOKE = re.compile(r"/2015-03-31/functions/([^/]+)/invocations")
 _ALIAS = re.compile(r"/2015-03-31/functions/([^/]+)/aliases/live")
 
@@ -27,16 +28,16 @@ _ALIAS = re.compile(r"/2015-03-31/functions/([^/]+)/aliases/live")
 class LambdaDoor:
     """url: for boto3's `endpoint_url`. statuses: what CodeDeploy was told. invoked: names, as they came."""
 
-    def __init__(self, pool: EnvironmentPool, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, service: LambdaService, loop: asyncio.AbstractEventLoop) -> None:
         self.url = ""
         self.statuses: list[dict[str, str]] = []
         self.invoked: list[str] = []
-        self._pool = pool
+        self._service = service
         self._loop = loop
 
     def environments(self) -> int:
         """Execution environments that are alive."""
-        return len(self._pool.environments)
+        return len(self._service.snapshot().environments)
 
     def answer(self, path: str, target: str, body: bytes) -> tuple[int, dict[str, str], bytes]:
         """Status, headers and body for a request."""
@@ -51,10 +52,12 @@ class LambdaDoor:
         return 404, {}, b"{}"
 
     def _invoke(self, event: bytes) -> tuple[int, dict[str, str], bytes]:
-        outcome = asyncio.run_coroutine_threadsafe(self._pool.invoke(event), self._loop).result()
-        if isinstance(outcome, Throttle):
+        invoking = self._service.invoke(_FUNCTION, None, event)
+        invoked = asyncio.run_coroutine_threadsafe(invoking, self._loop).result()
+        if isinstance(invoked, Throttle):
             error = {"x-amzn-errortype": "TooManyRequestsException"}
-            return 429, error, json.dumps({"Reason": outcome.reason, "message": "Rate Exceeded."}).encode()
+            return 429, error, json.dumps({"Reason": invoked.reason, "message": "Rate Exceeded."}).encode()
+        outcome = invoked.outcome
         if outcome.status is InvocationStatus.SUCCESS:
             return 200, {}, outcome.payload
         payload = outcome.payload or json.dumps({"errorType": outcome.error_type}).encode()
@@ -72,17 +75,21 @@ def lambda_door(
         memory_mb=1769,
         timeout_s=29,
         environ={"COLDFRAME_MODEL_DIR": str(bundle), **environ},
+        name=_FUNCTION,
     )
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
 
-    async def make_pool() -> EnvironmentPool:
-        limits = Limits(reserved_concurrency=reserved_concurrency)
-        return EnvironmentPool(settings, limits, lambda line: None)
+    async def make_service() -> LambdaService:
+        service = LambdaService(lambda line: None)
+        service.create_function(settings)
+        if reserved_concurrency is not None:
+            service.put_function_concurrency(_FUNCTION, reserved_concurrency)
+        return service
 
-    pool = asyncio.run_coroutine_threadsafe(make_pool(), loop).result()
-    door = LambdaDoor(pool, loop)
+    service = asyncio.run_coroutine_threadsafe(make_service(), loop).result()
+    door = LambdaDoor(service, loop)
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(door))
     door.url = f"http://127.0.0.1:{server.server_address[1]}"
     serving = threading.Thread(target=server.serve_forever)
@@ -93,7 +100,7 @@ def lambda_door(
         server.shutdown()
         server.server_close()
         serving.join()
-        asyncio.run_coroutine_threadsafe(pool.close(), loop).result()
+        asyncio.run_coroutine_threadsafe(service.close(), loop).result()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()

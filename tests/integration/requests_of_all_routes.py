@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.container import Container
-from local.events import HttpRequest, HttpResponse, event_from_request, response_from_result
+from local.events import Arrived, HttpRequest, HttpResponse, event_from_request, response_from_result
 
 TEXTS = [
     "The shuttle reached orbit",
@@ -61,7 +61,7 @@ def ask_container(container: Container, asked: Asked) -> HttpResponse:
     request = HttpRequest(
         asked.method, asked.path, "", [(b"content-type", b"application/json")], asked.content, "127.0.0.1"
     )
-    result = container.invoke(event_from_request(request, "request-1", time.time()))
+    result = container.invoke(event_from_request(request, Arrived("request-1", time.time())))
     return response_from_result(json.dumps(result).encode())
 
 
