@@ -266,3 +266,12 @@ def image(image: str, samples: int) -> None:
     from bench.image import run
 
     run(image, samples)
+
+
+@bench.command()
+@click.option("--seconds", default=3.0, show_default=True, type=click.FloatRange(0.1), help="Of each size.")
+def cpu(seconds: float) -> None:
+    """How well `up --cpu-from-memory` keeps its promise."""
+    from bench.cpu_share import run
+
+    run(seconds)

@@ -57,8 +57,10 @@ def run(requests: int) -> None:
         click.echo(
             f"{name:28}{side.p_ms(0.5):7.2f} ms{side.p_ms(0.99):7.2f} ms{throughput:10,.0f} requests/s"
         )
-    slower = sides[0].p_ms(0.5) / sides[1].p_ms(0.5)
-    click.echo(f"{'ratio':28}{slower:10.2f}")
+    emulator_side, null_side = sides
+    slower = emulator_side.p_ms(0.5) / null_side.p_ms(0.5)
+    share = statistics.median(emulator_side.throughputs_rps) / statistics.median(null_side.throughputs_rps)
+    click.echo(f"{'ratio':28}{slower:7.2f}{share:23.3f}")
     click.echo(
         f"{requests:,} requests each, {_ROUNDS} rounds in turns, {os.cpu_count()} cores shared by all."
     )

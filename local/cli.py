@@ -132,10 +132,8 @@ def check(template: Path, parameters: tuple[str, ...], account_concurrency: int)
 @click.option(
     "--reserved-concurrency",
     "--max-environments",
-    default=10,
-    show_default=True,
     type=click.IntRange(1, 1000),
-    help="More requests at once get 429. A function's ReservedConcurrentExecutions goes before.",
+    help="More requests at once get 429.  [default: the template's, or 10]",
 )
 @click.option(
     "--provisioned-concurrency",
@@ -187,7 +185,7 @@ def up(
     port: int,
     template: Path,
     parameters: tuple[str, ...],
-    reserved_concurrency: int,
+    reserved_concurrency: int | None,
     provisioned_concurrency: int | None,
     account_concurrency: int,
     memory_mb: int | None,
@@ -212,15 +210,16 @@ def up(
     url = f"http://{host}:{port}"
     loaded = load_template(template, dict(_pair(each) for each in parameters), url=url)
     loaded = loaded.with_settings(
+        reserved_concurrency=reserved_concurrency,
         provisioned_concurrency=provisioned_concurrency,
         memory_mb=memory_mb,
         timeout_s=timeout_s,
         cpu_from_memory=cpu_from_memory,
     )
-    environ = {}
-    if loaded.reads(_MODEL_DIR):
-        load_manifest(_model_dir())  # a missing bundle is better said here than by each environment
-        environ[_MODEL_DIR] = str(_model_dir())
+    for model_dir in loaded.values_of(_MODEL_DIR):
+        # A missing bundle is better said here than by each environment.
+        load_manifest(Path(os.environ.get(_MODEL_DIR) or model_dir))
+    environ: dict[str, str] = {}
     if os.environ.get("COLDFRAME_CACHE_TABLE"):
         # A table of one's own: its AWS settings pass, as Lambda gives its functions those of their role.
         environ |= {name: os.environ[name] for name in _AWS_ACCESS if name in os.environ}
@@ -230,7 +229,6 @@ def up(
             host=host,
             port=port,
             template=loaded if stores else without_stores(loaded),
-            max_environments=reserved_concurrency,
             account_concurrency=account_concurrency,
             keep_alive_s=keep_alive_s,
             environ=environ,

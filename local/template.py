@@ -11,8 +11,8 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ BUCKET = "AWS::S3::Bucket"
 # SAM's, where the template says nothing.
 _DEFAULT_MEMORY_MB = 128
 _DEFAULT_TIMEOUT_S = 3
+_LAYERS_PATH = "/opt/python"
 _SERVED_EVENTS = frozenset({"HttpApi", "Api"})
 
 
@@ -82,27 +83,33 @@ class Template:
     tables: tuple[Table, ...] = ()
     buckets: tuple[Bucket, ...] = ()
 
-    def with_settings(self, provisioned_concurrency: int | None = None, **changes: Any) -> Template:
+    def with_settings(
+        self,
+        reserved_concurrency: int | None = None,
+        provisioned_concurrency: int | None = None,
+        **changes: Any,
+    ) -> Template:
         """With other settings for every function.
 
-        changes: fields of `FunctionSettings`; None leaves what the template says.
+        changes: fields of `FunctionSettings`. None leaves what the template says.
         """
-        given = {name: value for name, value in changes.items() if value is not None}
+        concurrency = _given(
+            reserved_concurrency=reserved_concurrency, provisioned_concurrency=provisioned_concurrency
+        )
         functions = tuple(
-            replace(
-                function,
-                settings=replace(function.settings, **given),
-                provisioned_concurrency=function.provisioned_concurrency
-                if provisioned_concurrency is None
-                else provisioned_concurrency,
-            )
+            replace(function, settings=replace(function.settings, **_given(**changes)), **concurrency)
             for function in self.functions
         )
         return replace(self, functions=functions)
 
-    def reads(self, variable: str) -> bool:
-        """Whether some function has this variable."""
-        return any(variable in function.settings.environ for function in self.functions)
+    def values_of(self, variable: str) -> set[str]:
+        """What functions have in a variable."""
+        environs = [function.settings.environ for function in self.functions]
+        return {environ[variable] for environ in environs if variable in environ}
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def load_template(
@@ -286,18 +293,21 @@ class _Reader:
         code = (
             self._image(name, properties) if self._is_image(name, properties) else self._zip(name, properties)
         )
-        variables = (properties.get("Environment") or {}).get("Variables") or {}
-        environ = {
-            variable: _variable(self._resolve(value, f"{name}.Environment.Variables.{variable}"))
-            for variable, value in variables.items()
-        }
+        variables = self._resolve(
+            (properties.get("Environment") or {}).get("Variables") or {}, f"{name}.Environment.Variables"
+        )
+        environ = {variable: _variable(value) for variable, value in variables.items()}
         return Function(
             FunctionSettings(
                 handler=code.handler,
                 task_root=code.task_root,
                 memory_mb=self._number(name, properties, "MemorySize", _DEFAULT_MEMORY_MB),
                 timeout_s=float(self._number(name, properties, "Timeout", _DEFAULT_TIMEOUT_S)),
-                environ={**code.environ, **environ, "AWS_REGION": self._region},
+                environ={
+                    # Folders of the image are where they were copied from.
+                    **{key: code.folders.get(text, text) for key, text in (code.environ | environ).items()},
+                    "AWS_REGION": self._region,
+                },
                 name=self._name(name),
                 architecture=self._architecture(name, properties),
             ),
@@ -371,7 +381,9 @@ class _Reader:
         metadata = self._resolve(self._resources[name].get("Metadata"), f"{name}.Metadata") or {}
         config = self._resolve(properties.get("ImageConfig"), f"{name}.ImageConfig") or {}
         context = self._folder / str(metadata.get("DockerContext", "."))
-        dockerfile = _Dockerfile.read(context / str(metadata.get("Dockerfile", "Dockerfile")), name)
+        dockerfile = _Dockerfile.read(
+            context / str(metadata.get("Dockerfile", "Dockerfile")), name, metadata.get("DockerBuildTarget")
+        )
         command = config.get("Command") or dockerfile.command
         if config.get("EntryPoint") or len(command) != 1:
             raise TemplateError(
@@ -379,8 +391,15 @@ class _Reader:
                 'as its one argument. Write CMD ["package.module.handler"] or ImageConfig.Command, and no '
                 "EntryPoint."
             )
-        copied = tuple(context / source for source in dockerfile.copied)
-        return _Code(str(command[0]), context, dockerfile.environ, copied)
+        copied = [(context / source, destination.rstrip("/")) for source, destination in dockerfile.copied]
+        layers = [str(source) for source, destination in copied if destination == _LAYERS_PATH]
+        return _Code(
+            str(command[0]),
+            context,
+            {**dockerfile.environ, **({"PYTHONPATH": os.pathsep.join(layers)} if layers else {})},
+            tuple(source for source, _ in copied),
+            {destination: str(source) for source, destination in copied},
+        )
 
     # Stores.
 
@@ -399,39 +418,70 @@ class _Reader:
 
 @dataclass(frozen=True, slots=True)
 class _Code:
-    """Where a function's code is, and what its image sets."""
+    """Where a function's code is, and what its image sets.
+
+    folders: of this machine, by what their place in the image is called.
+    """
 
     handler: str
     task_root: Path
-    environ: Mapping[str, str]
+    environ: dict[str, str]
     paths: tuple[Path, ...]
+    folders: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class _Dockerfile:
-    """What the last stage of a Dockerfile leaves to run, and what all stages copy from the context."""
+    """What a stage of a Dockerfile leaves to run.
+
+    copied: what all stages take from the context, and where to.
+    """
 
     command: list[str]
     environ: dict[str, str]
-    copied: list[str]
+    copied: list[tuple[str, str]]
 
     @classmethod
-    def read(cls, path: Path, function: str) -> _Dockerfile:
+    def read(cls, path: Path, function: str, target: str | None) -> _Dockerfile:
+        """target: the stage to build; None for the last one."""
         try:
-            parsed = DockerfileParser(fileobj=io.StringIO(path.read_text()))
+            text = path.read_text()
         except OSError as exc:
             raise TemplateError(
                 f"{function}: {path} cannot be read: {exc.strerror}. "
                 "Metadata.DockerContext and Metadata.Dockerfile of the function say where it is."
             ) from exc
+        structure = DockerfileParser(fileobj=io.StringIO(text)).structure
+        instructions = [(each["instruction"], each["value"], each["content"]) for each in structure]
         copied = [
-            source
-            for instruction in parsed.structure
-            if instruction["instruction"] == "COPY" and "--from" not in instruction["value"]
-            for source in instruction["value"].split()[:-1]
+            (source, value.split()[-1])
+            for word, value, _ in instructions
+            if word == "COPY" and "--from" not in value
+            for source in value.split()[:-1]
             if not source.startswith("--")
         ]
-        return cls(_exec_form(parsed.cmd), dict(parsed.envs), copied)
+        stage = DockerfileParser(fileobj=io.StringIO(_stage(path, instructions, target)))
+        return cls(_exec_form(stage.cmd), dict(stage.envs), copied)
+
+
+def _stage(path: Path, instructions: Sequence[tuple[str, str, str]], target: str | None) -> str:
+    """One stage with those that it is built from, as a Dockerfile of its own.
+
+    instructions: each one's word, what follows it, and its lines.
+    """
+    stages: dict[str, str] = {}
+    name = ""
+    for word, value, lines in instructions:
+        if word == "FROM":
+            base, _, alias = re.sub(r"\s+as\s+", " as ", value.lower()).partition(" as ")
+            name = alias.strip() or str(len(stages))
+            stages[name] = stages.get(base.strip(), lines)
+        elif name:  # an ARG may come before the first stage
+            stages[name] += lines
+    chosen = stages.get((target or name).lower())
+    if chosen is None:
+        raise TemplateError(f"{path} has no stage {target}; its stages: {', '.join(stages)}.")
+    return chosen
 
 
 def _exec_form(command: str | None) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +34,10 @@ _TIMEOUT_S = {ApiKind.HTTP: 30.0, ApiKind.REST: 29.0}
 
 _EVENTS = {"HttpApi": ApiKind.HTTP, "Api": ApiKind.REST}
 _API_PROPERTY = {ApiKind.HTTP: "ApiId", ApiKind.REST: "RestApiId"}
+_METHODS = frozenset({"delete", "get", "head", "options", "patch", "post", "put"})
+_TARGET = re.compile(
+    r"arn:.*:lambda:path/[0-9-]+/functions/arn:.*:function:(?P<name>[^:/]+)(?::(?P<qualifier>[^:/]+))?/invocations"
+)
 _ANY_SPELLINGS = frozenset({"any", "x-amazon-apigateway-any-method", "*"})
 
 
@@ -54,11 +59,14 @@ class ApiSource:
 def read_apis(source: ApiSource) -> tuple[Api, ...]:
     """Every API that some function serves, in the order of the template, implicit ones last.
 
-    Raises TemplateError for an event that cannot be served.
+    Raises TemplateError for a route that cannot be served.
     """
     events: dict[tuple[ApiKind, str], list[_Event]] = {}
-    for event in _events(source):
-        events.setdefault((event.kind, event.api), []).append(event)
+    for event in (*_defined(source), *_events(source)):
+        known = events.setdefault((event.kind, event.api), [])
+        # What an API's own definition says goes before an event for the same route.
+        if all(event.route.key != each.route.key for each in known):
+            known.append(event)
     order = list(source.resources)
     return tuple(
         _api(source, kind, name, events[kind, name])
@@ -70,13 +78,56 @@ def read_apis(source: ApiSource) -> tuple[Api, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Event:
-    """One event of a function: a route."""
+    """One event of a function, or one path and method of a definition: a route."""
 
     kind: ApiKind
     api: str
     route: Route
     settings: Properties
     authorizer: str | None
+
+
+def _defined(source: ApiSource) -> Iterator[_Event]:
+    """Routes that an API's `DefinitionBody` writes out, in OpenAPI with AWS's extensions.
+
+    https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-swagger-extensions.html
+    """
+    for api, (kind, properties) in source.resources.items():
+        if kind not in tuple(ApiKind):
+            continue
+        if "DefinitionUri" in properties:
+            raise TemplateError(f"{api}.DefinitionUri is not read. Write the definition as DefinitionBody.")
+        where = f"{api}.DefinitionBody.paths"
+        paths = source.resolve((properties.get("DefinitionBody") or {}).get("paths"), where) or {}
+        for path, methods in paths.items():
+            for method, operation in methods.items():
+                if method.lower() in _METHODS | _ANY_SPELLINGS:
+                    place = f"{where}.{path}.{method}"
+                    yield _defined_route(source, ApiKind(kind), api, place, path, method, operation)
+
+
+def _defined_route(
+    source: ApiSource, kind: ApiKind, api: str, where: str, path: str, method: str, operation: Properties
+) -> _Event:
+    integration = operation.get("x-amazon-apigateway-integration") or {}
+    target = _TARGET.fullmatch(str(integration.get("uri")))
+    if str(integration.get("type")).lower() != "aws_proxy" or target is None:
+        raise TemplateError(
+            f"{where}: found an integration {integration.get('type')!r} with {integration.get('uri')!r}, "
+            "expected aws_proxy and a function of this template. Only those exist on this machine."
+        )
+    if target["name"] not in source.function_names.values():
+        known = ", ".join(source.function_names.values())
+        raise TemplateError(f"{where} calls the function {target['name']}, expected one of {known}.")
+    route = Route(
+        method=ANY if method.lower() in _ANY_SPELLINGS else method.upper(),
+        path=DEFAULT_ROUTE if path.removeprefix("/") == DEFAULT_ROUTE else path,
+        function=target["name"],
+        qualifier=target["qualifier"],
+        payload=_payload(where, kind, integration.get("payloadFormatVersion", PayloadFormat.V1)),
+        timeout_s=_timeout_s(where, kind, integration.get("timeoutInMillis")),
+    )
+    return _Event(kind, api, route, {}, "defined" if operation.get("security") else "NONE")
 
 
 def _events(source: ApiSource) -> Iterator[_Event]:
@@ -99,16 +150,15 @@ def _event(source: ApiSource, function: str, where: str, kind: ApiKind, properti
         raise TemplateError(f"{where} has Path {path!r} and Method {method!r}, expected both.")
     if path != DEFAULT_ROUTE and not path.startswith("/"):
         raise TemplateError(f"{where}.Path is {path!r}, expected one that starts with a slash.")
-    payload = str(source.resolve(properties.get("PayloadFormatVersion"), where) or "2.0")
-    if payload not in tuple(PayloadFormat):
-        raise TemplateError(f'{where}.PayloadFormatVersion is {payload!r}, expected "1.0" or "2.0".')
+    payload = source.resolve(properties.get("PayloadFormatVersion"), where) or PayloadFormat.V2
+    timeout_ms = source.resolve(properties.get("TimeoutInMillis"), f"{where}.TimeoutInMillis")
     route = Route(
         method=ANY if method.lower() in _ANY_SPELLINGS else method.upper(),
         path=path,
         function=source.function_names[function],
         qualifier=source.aliases[function],
-        payload=PayloadFormat(payload) if kind is ApiKind.HTTP else PayloadFormat.V1,
-        timeout_s=_timeout_s(source, where, kind, properties),
+        payload=_payload(where, kind, payload),
+        timeout_s=_timeout_s(where, kind, timeout_ms),
     )
     settings = source.resolve(properties.get("RouteSettings"), f"{where}.RouteSettings") or {}
     authorizer = (properties.get("Auth") or {}).get("Authorizer")
@@ -127,14 +177,19 @@ def _api_of(source: ApiSource, where: str, kind: ApiKind, reference: Any) -> str
     return str(name)
 
 
-def _timeout_s(source: ApiSource, where: str, kind: ApiKind, properties: Properties) -> float:
+def _payload(where: str, kind: ApiKind, version: Any) -> PayloadFormat:
+    if kind is ApiKind.REST:
+        return PayloadFormat.V1
+    if str(version) not in tuple(PayloadFormat):
+        raise TemplateError(f'{where} has the payload format version {version!r}, expected "1.0" or "2.0".')
+    return PayloadFormat(str(version))
+
+
+def _timeout_s(where: str, kind: ApiKind, milliseconds: Any) -> float:
     longest = _TIMEOUT_S[kind]
-    milliseconds = source.resolve(properties.get("TimeoutInMillis"), f"{where}.TimeoutInMillis")
     timeout_s = longest if milliseconds is None else float(milliseconds) / 1000
     if not 0.05 <= timeout_s <= longest:
-        raise TemplateError(
-            f"{where}.TimeoutInMillis is {milliseconds}, expected 50 to {longest * 1000:.0f}."
-        )
+        raise TemplateError(f"{where} waits {milliseconds} ms, expected 50 to {longest * 1000:.0f}.")
     return timeout_s
 
 
@@ -145,12 +200,8 @@ def _api(source: ApiSource, kind: ApiKind, name: str, events: list[_Event]) -> A
         for key, value in source.resources.get(name, (kind, {}))[1].items()
         if key in _READ_PROPERTIES and value is not None
     }
-    for key in ("DefinitionBody", "DefinitionUri"):
-        if key in source.resources.get(name, (kind, {}))[1]:
-            raise TemplateError(
-                f"{name}.{key} describes the API in OpenAPI, which is not read on this machine. "
-                "Write its routes as events of the functions."
-            )
+    definition = source.resources.get(name, (kind, {}))[1].get("DefinitionBody") or {}
+    defined_cors = source.resolve(definition.get("x-amazon-apigateway-cors"), f"{name}.DefinitionBody")
     resolved = source.resolve(properties, name)
     default_stage = DEFAULT_STAGE if kind is ApiKind.HTTP else _IMPLICIT_REST_STAGE
     throttling = _http_throttling if kind is ApiKind.HTTP else _rest_throttling
@@ -160,7 +211,7 @@ def _api(source: ApiSource, kind: ApiKind, name: str, events: list[_Event]) -> A
         kind=kind,
         routes=tuple(event.route for event in events),
         stage=str(resolved.get("StageName") or default_stage),
-        cors=_http_cors(name, resolved) if kind is ApiKind.HTTP else _rest_cors(name, resolved),
+        cors=_http_cors(name, resolved, defined_cors) if kind is ApiKind.HTTP else _rest_cors(name, resolved),
         default_throttling=default,
         throttling=by_route,
         binary_media_types=tuple(
@@ -191,9 +242,13 @@ def _asks_for_authorization(properties: Properties, events: list[_Event]) -> boo
 # CORS.
 
 
-def _http_cors(name: str, properties: Properties) -> Cors | None:
-    """https://docs.aws.amazon.com/serverless-application-model/latest/developerguide/sam-property-httpapi-httpapicorsconfiguration.html."""
-    configuration = properties.get("CorsConfiguration")
+def _http_cors(name: str, properties: Properties, defined: Any) -> Cors | None:
+    """SAM's `CorsConfiguration` of an HTTP API, or what its definition says.
+
+    https://docs.aws.amazon.com/serverless-application-model/latest/developerguide/sam-property-httpapi-httpapicorsconfiguration.html
+    """
+    in_definition = {key[0].upper() + key[1:]: value for key, value in (defined or {}).items()}
+    configuration = properties.get("CorsConfiguration") or in_definition
     if not configuration:
         return None
     if configuration is True:

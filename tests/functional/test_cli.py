@@ -126,3 +126,26 @@ def test_check_costs_the_emulator_nothing() -> None:
     modules = set(done.stdout.split())
     assert "local.emulator" in modules
     assert not {"local.check", "local.cloudformation", "samtranslator", "boto3", "yaml"} & modules
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--template", "nowhere.yaml"], "nowhere.yaml cannot be read: No such file or directory."),
+        (["--parameter", "Nope=1"], "The template has no parameter Nope; its parameters: "),
+        (["--parameter", "MemorySize=1"], "The parameter MemorySize is 1, expected at least 512"),
+    ],
+)
+def test_template_that_cannot_be_run(arguments: list[str], said: str) -> None:
+    """What is wrong with the template is one line, before anything is started."""
+    done = coldframe("up", "--port", "0", *arguments)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"Error: {said}")
+    assert "Traceback" not in done.stderr
+
+
+def test_parameter_without_a_value() -> None:
+    """`--parameter` asks for NAME=VALUE."""
+    done = coldframe("up", "--parameter", "MemorySize")
+    assert done.returncode == 2
+    assert "found 'MemorySize', expected NAME=VALUE" in done.stderr

@@ -6,6 +6,9 @@ import asyncio
 import os
 import re
 import signal
+import subprocess
+import sys
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -196,3 +199,43 @@ async def test_predictions_survive_the_store(bundle: Path, lines: list[str]) -> 
     assert after.json()["predictions"] == first["predictions"]
     assert after.json()["usage"]["cache"]["miss"] == 1
     assert any(re.match(r"The local stores are gone: signal: killed\.", line) for line in lines)
+
+
+SERVE = """
+import asyncio, sys
+from pathlib import Path
+from local.stores import StoreOptions, Stores
+from local.template import load_template
+
+async def main():
+    async with Stores(load_template(Path("template.yaml")), StoreOptions(), print) as stores:
+        stores.start()
+        await stores.ready()
+        print(stores.pid, flush=True)
+        await asyncio.sleep(600)
+
+asyncio.run(main())
+"""
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process still runs; one that only waits to be reaped does not."""
+    status = Path(f"/proc/{pid}/status")
+    if not Path("/proc/self").exists():
+        return subprocess.run(["ps", "-p", str(pid)], capture_output=True).returncode == 0
+    return status.exists() and not re.search(r"^State:\s+[ZX]", status.read_text(), re.MULTILINE)
+
+
+async def test_server_ends_with_a_killed_emulator() -> None:
+    """Even after SIGKILL nothing is left: the server's standard input ends."""
+    emulator = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", SERVE, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, stdout=PIPE
+    )
+    assert emulator.stdout is not None
+    pid = int(await emulator.stdout.readline())
+    assert is_alive(pid)
+    emulator.kill()
+    await emulator.wait()
+    async with asyncio.timeout(PATIENCE_S):
+        while is_alive(pid):
+            await asyncio.sleep(0.005)

@@ -46,6 +46,9 @@ def test_own_template() -> None:
     assert environ["COLDFRAME_CACHE_BUCKET"] in [bucket.name for bucket in template.buckets]
     assert environ["COLDFRAME_L1_CACHE_BYTES"] == "16777216"
     assert environ["ORT_DISABLE_TELEMETRY"] == "1"  # of the image
+    # Folders of the image are those that it is made of.
+    assert environ["COLDFRAME_MODEL_DIR"] == str(ROOT / "layers" / "model" / "bundle")
+    assert environ["PYTHONPATH"] == str(ROOT / "layers" / "shared" / "python")
     api = next(each for each in template.apis if each.name == "HttpApi")
     assert (api.kind, api.stage, api.cors, api.authorizer) == (ApiKind.HTTP, "$default", None, True)
     [route] = api.routes
@@ -144,6 +147,84 @@ def test_image_command(load: Load, tmp_path: Path) -> None:
     assert (function.settings.handler, function.settings.environ["A"]) == ("a.handler", "1")
     [function] = load(one_function("{PackageType: Image, ImageConfig: {Command: [b.handler]}}")).functions
     assert function.settings.handler == "b.handler"
+
+
+def test_build_target(load: Load, tmp_path: Path) -> None:
+    """A stage inherits from the one that it is built from; `DockerBuildTarget` names one."""
+    (tmp_path / "Dockerfile").write_text(
+        'ARG BASE=x\nFROM ${BASE} AS lambda\nENV A=1\nCMD ["a.handler"]\n'
+        'FROM lambda as Tested\nENV B=2\nCMD ["b.handler"]\nFROM lambda\nUSER 993\n'
+    )
+    image = "Resources:\n  F: {Type: AWS::Serverless::Function, Properties: {PackageType: Image}"
+    [last] = load(f"{image}}}").functions
+    [tested] = load(f"{image}, Metadata: {{DockerBuildTarget: tested}}}}").functions
+    assert (last.settings.handler, last.settings.environ.get("B")) == ("a.handler", None)
+    assert (tested.settings.handler, tested.settings.environ["A"], tested.settings.environ["B"]) == (
+        "b.handler",
+        "1",
+        "2",
+    )
+    with pytest.raises(TemplateError, match="no stage nowhere; its stages: lambda, tested, 2"):
+        load(f"{image}, Metadata: {{DockerBuildTarget: nowhere}}}}")
+
+
+DEFINED = """
+Conditions: {IsOpen: !Equals [1, 1]}
+Resources:
+  F:
+    Type: AWS::Serverless::Function
+    Properties:
+      {CodeUri: code, Handler: app.handler, Runtime: python3.13, AutoPublishAlias: live}
+  H:
+    Type: AWS::Serverless::HttpApi
+    Properties:
+      DefinitionBody:
+        paths:
+          $default:
+            x-amazon-apigateway-any-method:
+              security: !If [IsOpen, !Ref AWS::NoValue, [{Callers: []}]]
+              x-amazon-apigateway-integration:
+                type: TYPE
+                payloadFormatVersion: "2.0"
+                uri: !Sub
+                  - arn:aws:apigateway:${AWS::Region}:lambda:path/2015-03-31/functions/${Live}/invocations
+                  - {Live: !Ref F.Alias}
+                timeoutInMillis: 9000
+          /pets/{id}:
+            get:
+              security: [{Callers: []}]
+              x-amazon-apigateway-integration:
+                type: TYPE
+                uri: !Sub arn:aws:apigateway:x:lambda:path/2015-03-31/functions/${F.Arn}/invocations
+        x-amazon-apigateway-cors: {allowOrigins: ["*"], maxAge: 5}
+"""
+
+
+def test_definition_body(load: Load) -> None:
+    """Routes that an API's own definition writes out are routes like any other."""
+    [api] = load(DEFINED.replace("TYPE", "aws_proxy")).apis
+    assert [
+        (route.key, route.function, route.qualifier, route.payload, route.timeout_s) for route in api.routes
+    ] == [
+        ("$default", "F", "live", PayloadFormat.V2, 9.0),
+        ("GET /pets/{id}", "F", None, PayloadFormat.V1, 30.0),
+    ]
+    assert api.cors == Cors(("*",), max_age_s=5)
+    assert api.authorizer
+
+
+def test_definition_body_with_another_integration(load: Load) -> None:
+    """Only functions exist on this machine."""
+    with pytest.raises(TemplateError, match=r"H\.DefinitionBody\.paths.*found an integration 'http_proxy'"):
+        load(DEFINED.replace("TYPE", "http_proxy"))
+
+
+def test_variable_without_value(load: Load) -> None:
+    """AWS::NoValue takes a variable away."""
+    [function] = load(
+        one_function(f"{ZIP}, Environment: {{Variables: {{A: !Ref AWS::NoValue, B: '1'}}}}}}")
+    ).functions
+    assert (function.settings.environ.get("A"), function.settings.environ["B"]) == (None, "1")
 
 
 def test_events_of_both_apis(load: Load) -> None:
