@@ -21,9 +21,20 @@ import click
 import uvloop
 
 from bench.closed_loop import repeat
+from coldframe.concurrency import (
+    Arrival,
+    Finished,
+    Initialized,
+    KeepAliveCheck,
+    Lease,
+    Limits,
+    State,
+    decide,
+)
 
 _ENVIRONMENTS = 4
 _ROUNDS = 3
+_POOLS = (1, 50, 1000)
 _HERE = Path(__file__).resolve().parent
 _EMULATOR = f"""
 from pathlib import Path
@@ -64,6 +75,25 @@ def run(requests: int) -> None:
     click.echo(
         f"{requests:,} requests each, {_ROUNDS} rounds in turns, {os.cpu_count()} cores shared by all."
     )
+    rules = ", ".join(f"{_rules_us(environments):.0f} µs with {environments:,}" for environments in _POOLS)
+    click.echo(f"The admission rules' part of an invocation: {rules} environments.")
+
+
+def _rules_us(environments: int, invocations: int = 2000) -> float:
+    """Microseconds that the admission rules take for one invocation, with so many environments."""
+    state = State(Limits(account_concurrency=environments, scaling_burst=environments))
+    for _ in range(environments):
+        state, _ = decide(state, Arrival(), 0.0)
+    for environment_id in range(environments):
+        state, _ = decide(state, Initialized(environment_id), 0.0)
+        state, _ = decide(state, Finished(environment_id), 0.0)
+    started = time.perf_counter()
+    for _ in range(invocations):
+        state, _ = decide(state, KeepAliveCheck(), 0.0)
+        state, leased = decide(state, Arrival(), 0.0)
+        if isinstance(leased, Lease):
+            state, _ = decide(state, Finished(leased.environment_id), 0.0)
+    return (time.perf_counter() - started) / invocations * 1e6
 
 
 async def _measure(ports: tuple[int, int], requests: int) -> tuple[Side, Side]:

@@ -43,6 +43,7 @@ class CpuLimit:
         self._lifted = False
         self._timer: asyncio.TimerHandle | None = None
         self._left_s = 0.0
+        self._used_s = 0.0
         self._used_s = self._read()
         self._period_ends_s = time.monotonic()
         self._begin_period()
@@ -56,9 +57,9 @@ class CpuLimit:
             self._signal(signal.SIGCONT)
 
     def _begin_period(self) -> None:
+        self._charge()
         if self._lifted:
             return
-        self._charge()
         # Unused time is not saved up; overdrawn time is paid back.
         self._left_s = min(self._left_s, 0.0) + self._share_s
         now = time.monotonic()
@@ -70,9 +71,9 @@ class CpuLimit:
 
     def _check(self) -> None:
         """Stops the process if its share is used up; else looks again when that may be so."""
+        self._charge()
         if self._lifted:
             return
-        self._charge()
         until_end_s = max(0.0, self._period_ends_s - time.monotonic())
         if self._left_s <= 0 and not self._stopped:
             self._stopped = True
@@ -95,7 +96,7 @@ class CpuLimit:
             return time.clock_gettime(self._clock_id)
         except OSError:
             self._lifted = True
-            return getattr(self, "_used_s", 0.0)
+            return self._used_s
 
     def _signal(self, number: signal.Signals) -> None:
         try:

@@ -30,7 +30,7 @@ from local.lambda_api import LambdaApi, is_lambda_api
 from local.lambda_types import LIVE, LambdaException
 from local.metrics_door import PATH as METRICS_PATH
 from local.metrics_door import MetricsDoor
-from local.process import FunctionSettings, Log, function_environ
+from local.process import FunctionSettings, Log, function_environ, raise_file_limit
 from local.service import Clock, LambdaService
 from local.stores import StoreOptions, Stores
 from local.summary import summary
@@ -114,6 +114,7 @@ def run(options: EmulatorOptions) -> None:
 
     Raises CannotListen when the address is taken or not allowed.
     """
+    raise_file_limit()
     uvloop.run(_serve_until_signal(options))
 
 

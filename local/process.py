@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import functools
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -26,6 +27,7 @@ _PIPE_BYTES = 65536  # as much as a pipe holds
 _PROBE_TIMEOUT_S = 10
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _MB = 1024 * 1024
+_MAX_FILES = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,25 @@ async def spawn_runtime(function: FunctionSettings, environ: Mapping[str, str], 
         env=dict(environ),
         start_new_session=True,
     )
+
+
+def raise_file_limit() -> None:
+    """As many open files as this process may have: an environment takes seven of the emulator's."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        # macOS calls its hard limit infinite and then refuses it.
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def limit_files(pid: int) -> None:
+    """Lambda's 1,024 open files for an environment's process, where the system lets us (Linux).
+
+    Source: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html, read 2026-11.
+    """
+    if sys.platform == "linux":
+        with contextlib.suppress(ProcessLookupError, PermissionError, ValueError):
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (_MAX_FILES, _MAX_FILES))
 
 
 def kill_group(pid: int) -> None:

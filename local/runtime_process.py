@@ -8,7 +8,7 @@ from asyncio.subprocess import Process
 from collections.abc import Mapping
 from typing import Protocol
 
-from local.process import FunctionSettings, Log, LogPipe, MemoryMeter, kill_group, spawn_runtime
+from local.process import FunctionSettings, Log, LogPipe, MemoryMeter, kill_group, limit_files, spawn_runtime
 from local.runtime_api import Invocation, RuntimeApi, RuntimeListener
 
 
@@ -105,6 +105,7 @@ class RuntimeProcess:
             self._process = await spawn_runtime(self._function, environ, logs.writer)
         finally:
             logs.close_writer()
+        limit_files(self._process.pid)
         self._memory = MemoryMeter(self._process.pid)
         if self._killed:  # while it was being spawned
             kill_group(self._process.pid)

@@ -13,12 +13,9 @@ from types import TracebackType
 from coldframe import concurrency
 from coldframe.concurrency import LATEST, Limits, Provisioned, Throttle
 from local.cpu import can_limit_cpu, vcpus
-from local.environment import ExecutionEnvironment
 from local.lambda_types import (
     LIVE,
     AccountSettings,
-    EnvironmentView,
-    FunctionView,
     InvalidParameterValueException,
     Invoked,
     ProvisionedConcurrencyConfig,
@@ -33,6 +30,7 @@ from local.pool import EnvironmentPool, PoolClosed
 from local.pricing import PRICES, Bill
 from local.process import ACCOUNT_ID, FunctionSettings, Log
 from local.report import InvocationStatus, Outcome
+from local.views import environment_view, function_view
 
 Clock = Callable[[], float]
 
@@ -305,9 +303,18 @@ class LambdaService:
             revision=self._revision,
             uptime_s=self._clock() - self._started_at,
             account=self.account_settings(),
-            functions=tuple(self._function_view(function) for function in self._functions.values()),
+            functions=tuple(
+                function_view(
+                    function.settings,
+                    function.reserved,
+                    self.list_provisioned_concurrency(name),
+                    function.metrics,
+                    self._clock(),
+                )
+                for name, function in self._functions.items()
+            ),
             environments=tuple(
-                _environment_view(function.settings.name, environment_id, environment)
+                environment_view(function.settings.name, environment_id, environment)
                 for function in self._functions.values()
                 for environment_id, environment in function.pool.environments()
             ),
@@ -426,32 +433,6 @@ class LambdaService:
         total = sum(asked.requested for asked in function.provisioned.values())
         function.metrics.bill.provision(total, function.settings.memory_mb, self._clock())
 
-    def _function_view(self, function: _Function) -> FunctionView:
-        metrics, now = function.metrics, self._clock()
-        return FunctionView(
-            name=function.settings.name,
-            memory_size_mb=function.settings.memory_mb,
-            timeout_s=function.settings.timeout_s,
-            reserved_concurrency=function.reserved,
-            provisioned=self.list_provisioned_concurrency(function.settings.name),
-            concurrent_executions=function.pool.state.in_flight,
-            most_concurrent_executions=metrics.most_concurrent,
-            arrivals=metrics.arrivals,
-            invocations=metrics.invocations,
-            errors=metrics.errors,
-            throttles=metrics.throttles,
-            cold_starts=metrics.cold_starts,
-            provisioned_invocations=metrics.provisioned_invocations,
-            spillover_invocations=metrics.spillover_invocations,
-            provisioned_utilization=metrics.provisioned_utilization,
-            arrivals_per_s=metrics.arrival_rate.per_s(now),
-            throttles_per_s=metrics.throttle_rate.per_s(now),
-            latency_ms=metrics.latency_ms.percentiles(),
-            duration_ms=metrics.duration_ms.percentiles(),
-            init_ms=metrics.init_ms.percentiles(),
-            cost_usd=metrics.bill.usd(now),
-        )
-
 
 def _check(function: FunctionSettings) -> None:
     if function.memory_mb not in _MEMORY_MB:
@@ -497,23 +478,4 @@ def _crash(version: str) -> Invoked:
         cold=False,
         provisioned=False,
         spillover=False,
-    )
-
-
-def _environment_view(
-    function: str, environment_id: int, environment: ExecutionEnvironment
-) -> EnvironmentView:
-    now = time.perf_counter()
-    began = environment.invocation_started_s
-    return EnvironmentView(
-        function=function,
-        version=environment.function.version,
-        id=environment_id,
-        pid=environment.pid,
-        state=environment.state,
-        provisioned=environment.provisioned,
-        age_s=now - environment.started_s,
-        invocations=environment.invocations,
-        invocation_age_s=None if began is None else now - began,
-        memory_mb=environment.max_memory_mb,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import resource
 import time
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,11 @@ def burn(event: Event, context: Any) -> float:
     while time.process_time() - used_s < event["cpu_s"]:
         pass
     return (time.process_time() - used_s) / (time.monotonic() - started_s)
+
+
+def files(event: Event, context: Any) -> tuple[int, int]:
+    """How many files may be open."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)
 
 
 def nothing(event: Event, context: Any) -> Event:

@@ -305,6 +305,13 @@ async def test_memory_that_is_mapped_and_not_touched_does_not_count(lines: list[
     assert 0 < invoked.max_memory_mb < 128
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's prlimit")
+async def test_environment_may_have_as_many_files_as_on_lambda(lines: list[str]) -> None:
+    """1,024, whatever the emulator itself may have."""
+    async with serving(lines, handler="handlers.files") as service:
+        assert answer(await invoke(service)) == [1024, 1024]
+
+
 # CPU.
 
 
@@ -410,18 +417,21 @@ async def test_functions_share_the_concurrency_of_the_account(lines: list[str], 
     assert refused == Throttle(ThrottleReason("ConcurrentInvocationLimitExceeded"))
 
 
-async def test_burst_on_a_cold_pool_gives_one_environment_each_or_429_exactly(lines: list[str]) -> None:
-    """Of 50 at once under a limit of 40, 40 start 40 environments and 10 are throttled."""
-    async with serving(lines, handler="handlers.nothing", account_concurrency=1000) as service:
-        service.put_function_concurrency("f", 40)
+@pytest.mark.parametrize("limit", [40, 50])
+async def test_burst_on_a_cold_pool_gives_one_environment_each_or_429_exactly(
+    lines: list[str], limit: int
+) -> None:
+    """50 at once start as many environments as the limit allows, and the rest is throttled."""
+    async with serving(lines, handler="handlers.nothing") as service:
+        service.put_function_concurrency("f", limit)
         async with asyncio.timeout(PATIENCE_S):
             results = await asyncio.gather(*(service.invoke("f", "live", b"{}") for _ in range(50)))
         view = service.snapshot()
     refused = [result for result in results if isinstance(result, Throttle)]
-    assert refused == [Throttle(ThrottleReason.RESERVED_CONCURRENCY)] * 10
-    assert sum(isinstance(result, Invoked) and result.cold for result in results) == 40
-    assert len({environment.pid for environment in view.environments}) == 40
-    assert view.functions[0].most_concurrent_executions == 40
+    assert refused == [Throttle(ThrottleReason.RESERVED_CONCURRENCY)] * (50 - limit)
+    assert sum(isinstance(result, Invoked) and result.cold for result in results) == limit
+    assert len({environment.pid for environment in view.environments}) == limit
+    assert view.functions[0].most_concurrent_executions == limit
 
 
 # Development, and what is to be seen.
