@@ -270,6 +270,14 @@ def test_deployments_are_verified_and_can_roll_back() -> None:
     assert group["ServiceRoleArn"] == {"Fn::GetAtt": ["DeploymentRole", "Arn"]}
 
 
+def test_versions_stay_to_go_back_to() -> None:
+    """Neither new code nor a changed parameter makes CloudFormation delete the version before."""
+    [version] = [r for r in stack().resources.values() if r["Type"] == "AWS::Lambda::Version"]
+    assert (version["DeletionPolicy"], version["UpdateReplacePolicy"]) == ("Retain", "Retain")
+    # The function itself goes when the stack goes.
+    assert "DeletionPolicy" not in stack().resources["PredictFunction"]
+
+
 def test_the_hook_knows_the_new_version() -> None:
     """The hook that verifies is told the version of this deployment, not the alias and not $LATEST."""
     made = stack()
