@@ -38,7 +38,7 @@ class Engine:
         request = read_event(event, context)
         if self.api.answers(request.method, request.path):
             return write_response(self.api.answer(request))
-        return self._fastapi(event, context)
+        return self.fastapi(event, context)
 
     def _answer_ping(self, event: Event, context: Context) -> Response:
         from functions.predict.warmup import answer_ping
@@ -46,8 +46,8 @@ class Engine:
         return answer_ping(event, self.api, context.aws_request_id, context.get_remaining_time_in_millis)
 
     @cached_property
-    def _fastapi(self) -> Callable[[Event, Context], Response]:
-        """Imported when it is first needed."""
+    def fastapi(self) -> Callable[[Event, Context], Response]:
+        """The same contract through FastAPI and Mangum; imported when it is first needed."""
         from mangum import Mangum
 
         from functions.predict.routes import create_app
