@@ -123,18 +123,16 @@ def item_over_quota(deployment: Deployment) -> Iterator[Finding]:
 
 def init_over_quota(deployment: Deployment) -> Iterator[Finding]:
     """An init phase that Lambda stops and starts over, each time."""
-    if not deployment.images:
-        return
-    init_s = deployment.measure_init_s()
     for name, properties in deployment.images.items():
-        ahead = deployment.has_snapstart(name) or deployment.is_provisioned(name)
-        quota = quotas.INIT_AHEAD if ahead else quotas.INIT
-        limit_s = max(quota.value, int(properties.get("Timeout", 3))) if ahead else quota.value
+        initialization_type = deployment.initialization_type(name)
+        on_demand = initialization_type == "on-demand"
+        quota = quotas.INIT if on_demand else quotas.INIT_AHEAD
+        limit_s = quota.value if on_demand else max(quota.value, int(properties.get("Timeout", 3)))
+        init_s = deployment.measure_init_s(initialization_type)
         if init_s > limit_s:
-            fix = "Load less in the init phase" + ("" if ahead else ", or use ColdStartMode SnapStart")
-            yield Finding(
-                "InitOverQuota", name, f"Init took {init_s:.1f} s here, expected at most {quota}", fix
-            )
+            fix = "Load less in the init phase" + (", or use ColdStartMode SnapStart" if on_demand else "")
+            problem = f"Init took {init_s:.1f} s here, expected at most {quota}"
+            yield Finding("InitOverQuota", name, problem, fix)
 
 
 def _size(folder: Path) -> int:

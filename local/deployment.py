@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -60,14 +60,15 @@ class Integration:
 class Deployment:
     """What is checked.
 
-    account_concurrency: the account's limit. measure_init_s: seconds that the function takes to load.
+    account_concurrency: the account's limit. measure_init_s: seconds that the function takes to load in an
+    environment of an initialization type.
     """
 
     stack: Stack
     model_dir: Path
     manifest: Manifest
     account_concurrency: int
-    measure_init_s: Callable[[], float]
+    measure_init_s: Callable[[str], float]
 
     @cached_property
     def functions(self) -> dict[str, Properties]:
@@ -115,20 +116,28 @@ class Deployment:
     def has_snapstart(self, function: str) -> bool:
         return bool(self.functions[function].get("SnapStart", {}).get("ApplyOn") == "PublishedVersions")
 
-    def is_provisioned(self, function: str) -> bool:
-        return any(function == name for name, _, _ in self.provisioned())
+    def initialization_type(self, function: str) -> str:
+        """How the environments of a function come to be, in Lambda's words."""
+        if self.has_snapstart(function):
+            return "snap-start"
+        provisioned = any(function == name for name, _, _ in self.provisioned())
+        return "provisioned-concurrency" if provisioned else "on-demand"
 
 
 def load_deployment(stack: Stack, model_dir: Path, account_concurrency: int) -> Deployment:
     """The stack with the bundle in `model_dir`. Raises BundleError."""
-    manifest = load_manifest(model_dir)
-    return Deployment(stack, model_dir, manifest, account_concurrency, lambda: measure_init_s(model_dir))
+    manifest, measure = load_manifest(model_dir), partial(measure_init_s, model_dir)
+    return Deployment(stack, model_dir, manifest, account_concurrency, measure)
 
 
-def measure_init_s(model_dir: Path) -> float:
-    """Seconds until a fresh process has loaded the predict function. Raises InitFailed."""
+def measure_init_s(model_dir: Path, initialization_type: str) -> float:
+    """Seconds until a fresh process has loaded the predict function. Raises InitFailed.
+
+    initialization_type: Lambda's word for it; ahead of traffic more is loaded than on demand.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
-    environ = {**kept, "COLDFRAME_MODEL_DIR": str(model_dir)}
+    lambdas = {"COLDFRAME_MODEL_DIR": str(model_dir), "AWS_LAMBDA_INITIALIZATION_TYPE": initialization_type}
+    environ = {**kept, **lambdas}
     started = time.perf_counter()
     command = [sys.executable, "-c", "import functions.predict.app"]
     done = subprocess.run(command, env=environ, capture_output=True, text=True)

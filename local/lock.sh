@@ -20,10 +20,11 @@ compile bench/requirements.txt huggingface-hub --extra bench -c local/requiremen
 compile tests/requirements.txt huggingface-hub --extra dev -c bench/requirements.txt
 compile layers/model/requirements.txt torch --extra build -c functions/requirements.txt
 # Tools with an environment of their own: they pin versions of what we use too.
-compile_tool() { # compile_tool REQUIREMENT OUTPUT
+compile_tool() { # compile_tool REQUIREMENTS OUTPUT
     echo "locking $2"
     echo "$1" | uv pip compile - --quiet --universal --python-version 3.11 --generate-hashes \
         --no-emit-index-url --no-annotate --custom-compile-command "make lock" -o "$2"
 }
 compile_tool aws-sam-cli==1.170.0 local/sam-requirements.txt
-compile_tool ministack==1.5.33 tests/ministack-requirements.txt
+# boto3, because the functions that it runs find it in Lambda's runtime too.
+compile_tool $'ministack==1.5.33\nboto3' tests/ministack-requirements.txt

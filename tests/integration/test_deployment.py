@@ -249,6 +249,19 @@ def test_a_changed_parameter_is_a_new_version(deployed: Deployed) -> None:
     assert hook["Environment"]["Variables"]["NEW_VERSION"].endswith(":2")
 
 
+def test_pruning_runs_as_it_was_deployed(deployed: Deployed) -> None:
+    """The function that prunes, from the zip and the layer that were uploaded, deletes what it should."""
+    client, name = deployed.client("lambda"), deployed.ids["PredictFunction"]
+    for memory_mb in (1000, 1001, 1002):
+        client.update_function_configuration(FunctionName=name, MemorySize=memory_mb)
+        client.publish_version(FunctionName=name)
+    response = client.invoke(FunctionName=deployed.ids["PostTrafficFunction"], Payload=b"{}")
+    report = json.loads(response["Payload"].read())
+    assert report == {"deleted": ["1"], "kept": ["2", "3", "4", "5"]}
+    found = client.list_versions_by_function(FunctionName=name)["Versions"]
+    assert [entry["Version"] for entry in found] == ["$LATEST", "2", "3", "4", "5"]
+
+
 def test_removing_leaves_nothing(deployed: Deployed) -> None:
     """After the stack is deleted, its table, bucket, logs and functions are gone."""
     client = deployed.client("cloudformation")

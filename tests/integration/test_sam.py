@@ -1,5 +1,6 @@
 """The template as AWS's own tools read it; needs the SAM CLI, neither network nor account."""
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -22,6 +23,17 @@ from samcli.lib.providers.sam_stack_provider import SamLocalStackProvider
 stacks, _ = SamLocalStackProvider.get_stacks("template.yaml")
 for route in ApiProvider(stacks).api.routes:
     print(route.path, route.function_name, route.payload_format_version)
+"""
+
+
+UPLOAD = """
+import hashlib, zipfile
+from samcli.lib.package.utils import make_zip_with_lambda_permissions, zip_folder
+with zip_folder("layers/golden", zip_method=make_zip_with_lambda_permissions) as (path, _):
+    with zipfile.ZipFile(path) as archive:
+        for entry in archive.infolist():
+            digest = hashlib.sha256(archive.read(entry)).hexdigest()
+            print(entry.filename, oct(entry.external_attr >> 16), digest)
 """
 
 
@@ -68,3 +80,15 @@ def test_sam_local_finds_the_route(tmp_path: Path) -> None:
     done = run([str(python), "-c", ROUTES], tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["$default PredictFunction 2.0"]
+
+
+def test_sam_uploads_the_golden_file(tmp_path: Path) -> None:
+    """SAM follows the link in the layer of golden vectors, and everybody may read what it uploads."""
+    python = OWN_SAM.with_name("python")
+    if not python.exists():
+        pytest.skip("SAM's own modules are read from .venv-sam only")
+    done = run([str(python), "-c", UPLOAD], tmp_path)
+    assert done.returncode == 0, done.stderr
+    golden = ROOT / "layers" / "model" / "heads" / "golden.json"
+    digest = hashlib.sha256(golden.read_bytes()).hexdigest()
+    assert done.stdout.split() == ["golden.json", "0o100644", digest]

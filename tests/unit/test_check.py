@@ -12,7 +12,7 @@ from coldframe.bundle import FileEntry, Manifest
 from local import quotas
 from local.check import RULES, check
 from local.cloudformation import Stack, stack_of
-from local.deployment import Deployment
+from local.deployment import Deployment, InitFailed, load_deployment, measure_init_s
 from tests import stacks
 from tests.conftest import tiny_manifest
 from tests.stacks import BUSY, JWT, OPEN, PROVISIONED, SNAPSTART, TEMPLATE, WARMED, WATCHED
@@ -29,7 +29,9 @@ def deployment_of(
     init_s: float = 1.0,
 ) -> Deployment:
     manifest = manifest or tiny_manifest()
-    return Deployment(stack, Path("bundle"), manifest, account_concurrency, lambda: init_s)
+    return Deployment(
+        stack, Path("bundle"), manifest, account_concurrency, lambda initialization_type: init_s
+    )
 
 
 def broken(break_it: Callable[[Resources], None], **parameters: str) -> Stack:
@@ -245,6 +247,23 @@ def test_init_over_quota(mode: str, init_s: float, refused: bool) -> None:
     """Init may take 10 s on demand; ahead of traffic it may take longer."""
     findings = check(deployment_of(broken(nothing, ColdStartMode=mode), init_s=init_s))
     assert [finding.rule for finding in findings] == ["InitOverQuota"] * refused
+
+
+def test_init_is_measured_as_the_mode_makes_it(bundle: Path) -> None:
+    """The function is loaded for real, in a fresh process, on demand or ahead of traffic."""
+    deployment = load_deployment(broken(nothing), bundle, 1000)
+    for kind in ("on-demand", "provisioned-concurrency", "snap-start"):
+        assert deployment.measure_init_s(kind) > 0
+    assert {mode: deployment_of(broken(nothing, ColdStartMode=mode)).initialization_type("PredictFunction")
+            for mode in ("OnDemand", "Provisioned", "SnapStart")} == {
+        "OnDemand": "on-demand", "Provisioned": "provisioned-concurrency", "SnapStart": "snap-start",
+    }  # fmt: skip
+
+
+def test_init_that_fails_is_named(tmp_path: Path) -> None:
+    """A function that does not load is an error that says why, not a duration."""
+    with pytest.raises(InitFailed, match=r"manifest\.json"):
+        measure_init_s(tmp_path, "on-demand")
 
 
 def test_account_limit_counts() -> None:

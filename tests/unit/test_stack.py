@@ -76,8 +76,6 @@ def test_mode(mode: str, snapstart: str, provisioned: dict[str, int] | None, shi
     assert properties(made, "PredictFunction")["SnapStart"] == {"ApplyOn": snapstart}
     assert properties(made, PREDICT_ALIAS).get("ProvisionedConcurrencyConfig") == provisioned
     assert properties(made, "PredictFunctionDeploymentGroup")["DeploymentConfigName"] == shift
-    [version] = made.of_type("AWS::Lambda::Version").values()
-    assert version["Description"].startswith(f"{mode}, 1769 MB, ")
 
 
 def test_traffic_shift_is_a_choice() -> None:
@@ -268,6 +266,46 @@ def test_deployments_are_verified_and_can_roll_back() -> None:
         "Events": ["DEPLOYMENT_FAILURE", "DEPLOYMENT_STOP_ON_ALARM", "DEPLOYMENT_STOP_ON_REQUEST"],
     }
     assert group["ServiceRoleArn"] == {"Fn::GetAtt": ["DeploymentRole", "Arn"]}
+
+
+def description(**parameters: str) -> str:
+    """Of the version that these parameters publish."""
+    [version] = stack(**parameters).of_type("AWS::Lambda::Version").values()
+    found: str = version["Description"]
+    return found
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"MemorySize": "3008"},
+        {"L1CacheBytes": "0"},
+        {"CachePolicy": "off"},
+        {"LogLevel": "off"},
+        SNAPSTART,
+    ],
+)
+def test_a_version_is_published_when_the_function_changes(changed: dict[str, str]) -> None:
+    """What shapes the function is in the version's description, which makes it another version."""
+    assert description(**changed) != description()
+
+
+@pytest.mark.parametrize("changed", [BUSY, WARMED, JWT, WATCHED, {"ReservedConcurrency": "7"}])
+def test_no_version_is_published_when_it_does_not(changed: dict[str, str]) -> None:
+    """Lambda refuses to publish what has not changed, so the description must not change either."""
+    assert description(**changed) == description()
+    function = properties(stack(**changed), "PredictFunction")
+    # Reserved concurrency belongs to the function and to no version.
+    function.pop("ReservedConcurrentExecutions", None)
+    assert function == properties(stack(), "PredictFunction")
+
+
+def test_versions_stay_to_go_back_to() -> None:
+    """Neither new code nor a changed parameter makes CloudFormation delete the version before."""
+    [version] = [r for r in stack().resources.values() if r["Type"] == "AWS::Lambda::Version"]
+    assert (version["DeletionPolicy"], version["UpdateReplacePolicy"]) == ("Retain", "Retain")
+    # The function itself goes when the stack goes.
+    assert "DeletionPolicy" not in stack().resources["PredictFunction"]
 
 
 def test_the_hook_knows_the_new_version() -> None:
