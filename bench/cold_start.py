@@ -21,18 +21,26 @@ ROOT = Path(__file__).resolve().parent.parent
 _EVENT = json.loads((ROOT / "tests" / "events" / "http_api_predict.json").read_text())
 _ASK = """
 from types import SimpleNamespace
-answer = {door}({event!r}, SimpleNamespace(aws_request_id="bench"))
+context = SimpleNamespace(aws_request_id="bench", get_remaining_time_in_millis=lambda: 29_000)
+answer = {door}({event!r}, context)
 assert answer["statusCode"] == 200, answer
 """
 _FLOOR = "floor: import numpy, onnxruntime"
 
+_SURE, _UNSURE = "NASA launched the shuttle into orbit around the moon", "What a nice day"
+
+
+def _first_answer(door: str, text: str) -> str:
+    event = {**_EVENT, "body": json.dumps({"text": text}), "isBase64Encoded": False}
+    return "from functions.predict import app\n" + _ASK.format(door=door, event=event)
+
+
 KINDS: dict[str, str] = {
     "interpreter": "pass",
     _FLOOR: "import numpy, onnxruntime",
-    "coldframe: first answer": "from functions.predict.app import handler\n"
-    + _ASK.format(door="handler", event=_EVENT),
-    "the same through FastAPI and Mangum": "from functions.predict.app import _fastapi\n"
-    + _ASK.format(door="_fastapi()", event=_EVENT),
+    "first answer, by the estimator": _first_answer("app.handler", _SURE),
+    "first answer, by the encoder": _first_answer("app.handler", _UNSURE),
+    "the same through FastAPI and Mangum": _first_answer("app._engine.get().fastapi", _UNSURE),
 }
 
 

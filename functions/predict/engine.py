@@ -37,7 +37,7 @@ class Engine:
         request = read_event(event, context)
         if self.api.answers(request.method, request.path):
             return write_response(self.api.answer(request))
-        return self._fastapi(event, context)
+        return self.fastapi(event, context)
 
     def _prepare(self, initialization_type: str) -> None:
         """Ahead of traffic: everything once, and ready for a snapshot where one will be taken."""
@@ -50,8 +50,8 @@ class Engine:
             register_hooks(self.api)
 
     @cached_property
-    def _fastapi(self) -> Callable[[Event, Context], Response]:
-        """Imported when it is first needed."""
+    def fastapi(self) -> Callable[[Event, Context], Response]:
+        """The same contract through FastAPI and Mangum; imported when it is first needed."""
         from mangum import Mangum
 
         from functions.predict.routes import create_app

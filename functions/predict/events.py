@@ -38,9 +38,7 @@ def read_event(event: Event, context: Context) -> Request:
 
         path = unquote(path)
     headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
-    return Request(
-        method, path, headers, _body(event), context.aws_request_id, time_left_s=_clock_of(context)
-    )
+    return Request(method, path, headers, _body(event), context.aws_request_id, time_left_s=clock_of(context))
 
 
 def write_response(reply: Reply) -> Response:
@@ -66,6 +64,6 @@ def _without_stage(path: str, stage: str | None) -> str:
     return path.removeprefix(f"/{stage}") if stage and stage != "$default" else path
 
 
-def _clock_of(context: Context) -> Callable[[], float]:
+def clock_of(context: Context) -> Callable[[], float]:
     """Seconds until Lambda stops this invocation, whenever asked."""
     return lambda: context.get_remaining_time_in_millis() / 1e3

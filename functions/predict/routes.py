@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from inspect import cleandoc
 from typing import Any
 
@@ -15,8 +16,10 @@ import coldframe
 from coldframe import api, messages, schemas
 from coldframe import inference_schemas as inference
 from coldframe.errors import REQUEST_ERRORS, MethodNotAllowed, NotFound, RequestError
+from functions.predict.events import clock_of
 
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
+_NO_LIMIT = partial(float, "inf")
 _REF = "#/components/schemas/{name}"
 
 
@@ -67,12 +70,14 @@ def create_app(engine: api.Api) -> FastAPI:
     app: FastAPI = FastAPIOffline(title="Coldframe", version=coldframe.__version__, redoc_url=None)
 
     async def answer(request: Request) -> Response:
+        context = request.scope.get("aws.context")
         asked = api.Request(
             method=request.method,
             path=request.scope["path"],
             headers={name.lower(): value for name, value in request.headers.items()},
             body=await request.body(),
-            request_id=_request_id(request),
+            request_id=str(getattr(context, "aws_request_id", "")),
+            time_left_s=clock_of(context) if context is not None else _NO_LIMIT,
         )
         reply = await run_in_threadpool(engine.answer, asked)
         return Response(reply.body, reply.status, reply.headers)
@@ -139,8 +144,3 @@ def _content(
     if tensors:
         content[messages.BINARY] = {"schema": {"type": "string", "format": "binary"}}
     return {"description": description, "content": content} if description else {"content": content}
-
-
-def _request_id(request: Request) -> str:
-    context = request.scope.get("aws.context")
-    return str(getattr(context, "aws_request_id", ""))

@@ -58,7 +58,7 @@ def test_verify(bundle: Path) -> None:
     done = coldframe("verify")
     assert done.returncode == 0
     assert done.stdout.startswith("sha256:")
-    assert "8 files as built, 36 golden vectors" in done.stdout
+    assert "25 files as built, 36 golden vectors" in done.stdout
 
 
 @pytest.mark.parametrize("command", [["verify"], ["predict", "text"], ["up"]])
@@ -98,4 +98,4 @@ def test_bad_setting_stops_init(bundle: Path) -> None:
     """A setting that cannot be used is named where it is read."""
     done = coldframe("predict", "text", COLDFRAME_THREADS="none")
     assert done.returncode == 1
-    assert "COLDFRAME_THREADS='none' is not a whole number." in done.stderr
+    assert "COLDFRAME_THREADS='none' cannot be used. Expected `int`" in done.stderr

@@ -51,7 +51,9 @@ def app(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     asyncio.set_event_loop(loop)
     monkeypatch.setenv("COLDFRAME_MODEL_DIR", str(bundle))
     monkeypatch.delitem(sys.modules, "functions.predict.app", raising=False)
-    yield importlib.import_module("functions.predict.app")
+    module = importlib.import_module("functions.predict.app")
+    yield module
+    module._engine.get().api.wait()  # no thread goes on loading beside the next test
     asyncio.set_event_loop(None)
     loop.close()
 
@@ -111,7 +113,7 @@ def test_binary_tensors(app: ModuleType, event: dict[str, Any], door: str, encod
         content_encoding=encoding,
         inference_header_content_length=str(len(TENSORS)),
     )
-    answer = (app.handler if door == "direct" else app._fastapi())(asked, CONTEXT)
+    answer = (app.handler if door == "direct" else app._engine.get().fastapi)(asked, CONTEXT)
     assert (answer["statusCode"], answer["isBase64Encoded"]) == (200, True)
     headers = answer["headers"] | {
         name: values[0] for name, values in (answer.get("multiValueHeaders") or {}).items()
@@ -147,7 +149,7 @@ def test_largest_answer_fits_lambda(app: ModuleType) -> None:
 def test_encoded_path(app: ModuleType, event: dict[str, Any]) -> None:
     """A path may be percent-encoded, whichever door it meets."""
     asked = to(event, "GET", "/v2/models/topics%2Dmlp/ready")
-    answers = [door(asked, CONTEXT) for door in (app.handler, app._fastapi())]
+    answers = [door(asked, CONTEXT) for door in (app.handler, app._engine.get().fastapi)]
     assert [(answer["statusCode"], json.loads(answer["body"])) for answer in answers] == [
         (200, {"name": "topics-mlp", "ready": True})
     ] * 2
@@ -185,11 +187,11 @@ def test_other_routes(app: ModuleType, event: dict[str, Any], method: str, path:
 def test_documentation(app: ModuleType) -> None:
     """The OpenAPI document names the routes, and /docs shows it."""
     document = json.loads(app.handler(to(HTTP, "GET", "/openapi.json"), CONTEXT)["body"])
-    assert set(document["paths"]) == {path for _, path in app._api.routes}
+    assert set(document["paths"]) == {path for _, path in app._engine.get().api.routes}
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
-            assert (method.upper(), path) in app._api.routes
-            errors = {"400", "404", "405", "413", "415", "422"} if method == "post" else {"404", "405"}
+            assert (method.upper(), path) in app._engine.get().api.routes
+            errors = {"400", "404", "405", "413", "415", "422", "503"} if method == "post" else {"404", "405"}
             assert set(operation["responses"]) == {"200"} | errors
             named = [item["name"] for item in operation.get("parameters", []) if item["in"] == "path"]
             assert named == re.findall(r"{(\w+)}", path)
@@ -209,7 +211,7 @@ def test_documentation_needs_no_other_host(app: ModuleType) -> None:
 
 def test_fastapi_gives_the_same_answer(app: ModuleType) -> None:
     """The documented face and the hot path answer alike, good and bad requests."""
-    fastapi = app._fastapi()
+    fastapi = app._engine.get().fastapi
     for body in (HTTP["body"], "", "{", '{"texts": []}', '{"text": 1}', '{"text": "a", "heads": ["none"]}'):
         event = HTTP | {"body": body}
         hot, documented = app.handler(event, CONTEXT), fastapi(event, CONTEXT)
@@ -220,10 +222,10 @@ def test_fastapi_gives_the_same_answer(app: ModuleType) -> None:
 
 def test_fastapi_gives_the_same_answer_on_every_route(app: ModuleType) -> None:
     """Whatever the route, whatever the body, both doors answer alike."""
-    fastapi = app._fastapi()
+    fastapi = app._engine.get().fastapi
     bodies = [b"", b"[]", b'{"input": "a"}', b'{"input": [1]}', TENSORS, b"\xff"]
     bodies.append(b'{"inputs": [{"name": "text", "shape": [1], "datatype": "BYTES", "data": ["a"]}]}')
-    for method, pattern in app._api.routes:
+    for method, pattern in app._engine.get().api.routes:
         path = pattern.replace("{model}", "minilm-l6-v2").replace("{version}", "1")
         for body in bodies:
             event = sent(HTTP, path, body)
@@ -275,23 +277,37 @@ FORBIDDEN = {
 }
 
 
-def test_hot_path_imports(bundle: Path) -> None:
-    """A prediction in a fresh process imports no framework, no SDK and no training library."""
+def imported_for(bundle: Path, asked: dict[str, object]) -> set[str]:
+    """Modules that a fresh process has imported when it has given its first answer."""
+    event = {**HTTP, "body": json.dumps(asked), "isBase64Encoded": False}
     code = (
         "import json, sys\n"
         "from types import SimpleNamespace\n"
         "from functions.predict.app import handler\n"
-        f"response = handler(json.loads({json.dumps(HTTP)!r}), SimpleNamespace(aws_request_id='1'))\n"
-        "assert response['statusCode'] == 200, response\n"
+        "context = SimpleNamespace(aws_request_id='1', get_remaining_time_in_millis=lambda: 29_000)\n"
+        f"response = handler(json.loads({json.dumps(event)!r}), context)\n"
         "sys.stderr.write(json.dumps(sorted(sys.modules)))\n"
+        "assert response['statusCode'] == 200, response\n"
     )
     environ = {"COLDFRAME_MODEL_DIR": str(bundle), "PATH": "/usr/bin:/bin"}
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environ, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    imported = set(json.loads(done.stderr))
+    return set(json.loads(done.stderr))
+
+
+def test_imports_for_an_unsure_text(bundle: Path) -> None:
+    """A prediction by the model in a fresh process imports no framework, SDK, or tokenizer library."""
+    imported = imported_for(bundle, {"text": "What a nice day"})
     assert not FORBIDDEN & imported
     assert not {"coldframe.inference_protocol", "coldframe.openai", "coldframe.compression"} & imported
-    assert {"onnxruntime", "tokenizers", "numpy", "msgspec"} <= imported
+    assert not {"tokenizers", "zipfile"} & imported
+    assert {"onnxruntime", "numpy", "msgspec"} <= imported
+
+
+def test_imports_for_a_sure_text(bundle: Path) -> None:
+    """A prediction by the estimator in a fresh process imports the standard library, and little of it."""
+    imported = imported_for(bundle, {"text": "NASA launched the shuttle into orbit around the moon"})
+    assert not {"onnxruntime", "tokenizers", "numpy", "msgspec", "inspect", "dataclasses"} & imported
 
 
 def test_runtime_environment_is_lean() -> None:

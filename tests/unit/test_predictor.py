@@ -5,9 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coldframe.errors import Invalid
+from coldframe.auto import AUTO, Giver
+from coldframe.errors import BundleCorrupt, Invalid, OutOfTime
 from coldframe.model import to_matrix
+from coldframe.predictor import Predictor
 from coldframe.text import normalise
+from coldframe.timing import Deadline
+from coldframe.vectors import to_floats
 from tests.conftest import TinyEncoder, TinyHead, tiny_predictor
 
 texts_to_classify = st.lists(st.text("ab é\n", max_size=12), min_size=1, max_size=12)
@@ -109,3 +113,99 @@ def test_lone_surrogates_are_refused() -> None:
 def test_normalise_is_idempotent(text: str) -> None:
     """Normalising twice is normalising once."""
     assert normalise(normalise(text)) == normalise(text)
+
+
+class TickingClock:
+    """A clock that goes on by a fixed time whenever it is read."""
+
+    def __init__(self, step_s: float) -> None:
+        self.step_s, self.now_s = step_s, 0.0
+
+    def __call__(self) -> float:
+        self.now_s += self.step_s
+        return self.now_s
+
+
+def short(limit_s: float = 1.0) -> Deadline:
+    """A deadline that every look at the clock brings a tenth of a second nearer."""
+    return Deadline(limit_s, TickingClock(0.1))
+
+
+def loaded(encoder: TinyEncoder | None = None, seconds_per_pass: float = 0.0) -> Predictor:
+    predictor = tiny_predictor(encoder, clock=TickingClock(seconds_per_pass))
+    predictor.model.get()
+    return predictor
+
+
+def test_no_time_no_encoder() -> None:
+    """Without time for the encoder `auto` is the guess, marked where it is unsure, and then not kept."""
+    encoder = TinyEncoder()
+    predictor = loaded(encoder)
+    prediction = predictor.predict(["ab", "a"], [AUTO], deadline=Deadline(0))
+    assert prediction.givers == [Giver("estimator"), Giver("estimator", rushed=True)]
+    np.testing.assert_allclose(to_floats(prediction.probabilities[AUTO][1]), [0.2, 0.3, 0.5], atol=1e-6)
+    assert (encoder.batches, prediction.usage.estimated) == ([], 2)
+    later = predictor.predict(["ab", "a"], [AUTO])
+    assert later.givers == [Giver("estimator"), Giver("ensemble")]
+    assert (later.usage.cache.l1, later.usage.cache.miss) == (1, 1)
+
+
+def test_time_for_some() -> None:
+    """As many texts are encoded as the time allows, the short ones first."""
+    predictor = loaded(seconds_per_pass=2.0)
+    texts = ["a", "abc", "abcde"]  # all unsure; of one, one and two windows
+    prediction = predictor.predict(texts, [AUTO], deadline=short())
+    assert [giver.rushed for giver in prediction.givers] == [False, False, True]
+    whole = loaded().predict(texts, [AUTO])
+    assert prediction.probabilities[AUTO][:2] == whole.probabilities[AUTO][:2]
+
+
+@pytest.mark.parametrize("texts", [["a"], ["a" * 20, "b" * 20]])
+def test_named_heads_fail_early(texts: list[str]) -> None:
+    """A head that needs the encoder fails by name when the time is too short; nothing is encoded in vain."""
+    encoder = TinyEncoder()
+    with pytest.raises(OutOfTime, match="too little"):
+        loaded(encoder).predict(texts, ["first", AUTO], deadline=Deadline(0))
+    assert encoder.batches == []
+    with pytest.raises(OutOfTime):
+        loaded(encoder).embed(texts, Deadline(0))
+
+
+def test_named_heads_fail_on_the_way() -> None:
+    """So they do when encoding takes longer than it did so far."""
+    with pytest.raises(OutOfTime):
+        loaded(seconds_per_pass=100.0).predict(["a", "abc", "abcde"], ["first"], deadline=short())
+
+
+def test_too_little_time_to_load() -> None:
+    """Nobody waits for the model who has less time than loading it takes."""
+    prediction = tiny_predictor().predict(["a"], [AUTO], deadline=Deadline(0.1))
+    assert prediction.givers == [Giver("estimator", rushed=True)]
+    with pytest.raises(OutOfTime):
+        tiny_predictor().predict(["a"], ["first"], deadline=Deadline(0.1))
+
+
+def test_broken_model_is_told() -> None:
+    """A model that cannot be loaded is an error for who needs it, and for nobody else."""
+
+    def read_head(name: str) -> TinyHead:
+        raise BundleCorrupt("broken")
+
+    predictor = tiny_predictor(read_head=read_head)
+    assert predictor.predict(["ab"], [AUTO]).givers == [Giver("estimator")]
+    for _ in range(2):
+        with pytest.raises(BundleCorrupt, match="broken"):
+            predictor.predict(["a"], [AUTO])
+
+
+def test_known_embeddings_are_not_computed_again() -> None:
+    """Embeddings come from the cache, where a prediction may have left them."""
+    encoder = TinyEncoder()
+    predictor = tiny_predictor(encoder)
+    predictor.predict(["a", "bc"], ["first"])
+    passes = len(encoder.batches)
+    embedded = predictor.embed(["bc", "a", "new", "a"])
+    assert len(encoder.batches) == passes + 1
+    assert embedded.vectors == tiny_predictor(cache_bytes=0).embed(["bc", "a", "new", "a"]).vectors
+    assert (embedded.usage.cache.embedding, embedded.usage.cache.miss) == (2, 1)
+    assert embedded.prompt_tokens == 4 + 3 + 5 + 3

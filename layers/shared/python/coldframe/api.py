@@ -72,6 +72,10 @@ class Api:
         }
         self._router = Router(self.routes)
 
+    def wait(self) -> None:
+        """Returns when the model is loaded. Raises a BundleError when it cannot be."""
+        self._predictor.model.get()
+
     def answers(self, method: str, path: str) -> bool:
         """Whether `answer` knows this route; if not, FastAPI may."""
         return self._router.knows(method, path)

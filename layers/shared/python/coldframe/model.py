@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from coldframe.batching import plan_batches
 from coldframe.bundle import Manifest, load_golden
@@ -65,7 +66,7 @@ class Model:
         """Embeddings of texts from their windows, short ones first, as far as the time goes."""
         rows = [window for text in texts for window in text]
         lengths = [len(row) for row in rows]
-        embeddings = np.zeros((len(rows), self._encoder.dimension), dtype=np.float32)
+        embeddings = np.empty((len(rows), self._encoder.dimension), dtype=np.float32)
         encoded = np.zeros(len(rows), dtype=bool)
         batches = 0
         for batch in plan_batches(lengths, self._max_batch_tokens):
@@ -75,12 +76,9 @@ class Model:
             embeddings[batch] = self._encode([rows[row] for row in batch], tokens)
             encoded[batch] = True
             batches += 1
-        counts = [len(text) for text in texts]
-        complete = np.logical_and.reduceat(encoded, np.cumsum([0, *counts[:-1]])) if texts else ()
-        vectors = pool_windows(embeddings, lengths, counts)
         return Embedded(
-            [vector.tobytes() if whole else None for vector, whole in zip(vectors, complete, strict=True)],
-            tokens=sum(length for length, done in zip(lengths, encoded, strict=True) if done),
+            _pool_complete(embeddings, lengths, [len(text) for text in texts], encoded),
+            tokens=int(np.dot(lengths, encoded)),
             windows=int(encoded.sum()),
             batches=batches,
         )
@@ -105,6 +103,23 @@ class Model:
         taken = (self._clock() - started_s) * 1e3 / tokens
         self._ms_per_token += _WEIGHT * (taken - self._ms_per_token)
         return embeddings
+
+
+def _pool_complete(
+    embeddings: Embeddings, tokens: Sequence[int], counts: Sequence[int], encoded: NDArray[np.bool_]
+) -> list[Vector | None]:
+    """One vector per text, None for those of which not every window is encoded."""
+    owner = np.repeat(np.arange(len(counts)), counts)  # (windows,): the text of each
+    whole = np.bincount(owner, encoded, len(counts)) == counts
+    kept = np.flatnonzero(whole[owner])
+    pooled = iter(
+        pool_windows(
+            embeddings[kept],
+            np.asarray(tokens)[kept].tolist(),
+            [count for count, is_whole in zip(counts, whole, strict=True) if is_whole],
+        )
+    )
+    return [next(pooled).tobytes() if is_whole else None for is_whole in whole]
 
 
 def to_matrix(vectors: Sequence[Vector]) -> Embeddings:
