@@ -4,11 +4,14 @@ import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from local.paths import ROOT, model_dir
+
+if TYPE_CHECKING:
+    from bench.cold import ColdOptions
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -47,14 +50,27 @@ _SEED = click.option("--seed", default=0, show_default=True, help="Of all that i
     help="Fresh processes of each kind; default: 30, with --check 15.",
 )
 @click.option("--check", is_flag=True, help="Measure only what has a budget; fail when one is exceeded.")
+@click.option("--url", default="", help="Cold starts behind this address instead of fresh processes.")
+@click.option(
+    "--idle-s",
+    default=1.0,
+    show_default=True,
+    type=click.FloatRange(0),
+    help="With --url: pause before each.",
+)
+@click.option("--image", default="", help="Cold starts in a fresh container of this image, by docker.")
 @_out("cold.jsonl")
 @_SEED
-def cold(samples: int | None, check: bool, out: Path, seed: int) -> None:
+def cold(samples: int | None, check: bool, url: str, idle_s: float, image: str, out: Path, seed: int) -> None:
     """Cold starts: fresh processes to their first answer, beside an import floor."""
     from bench.cold import ColdOptions, run
 
     _say_missing()
-    run(ColdOptions(model_dir(), samples or (15 if check else 30), seed, out, checked_only=check))
+    options = ColdOptions(model_dir(), samples or (15 if check else 30), seed, out, checked_only=check)
+    if url or image:
+        _cold_elsewhere(options, url, idle_s, image)
+        return
+    run(options)
     from bench.budgets import load_budgets, spent
     from bench.records import read_results
     from bench.tables import budget_table, cold_table
@@ -231,6 +247,17 @@ def report(files: tuple[Path, ...], out: Path, docs: bool) -> None:
     for document in (ROOT / "README.md", ROOT / "docs" / "benchmarks.md") if docs else ():
         document.write_text(fill(document.read_text(), markdown(results)))
     click.echo(str(out))
+
+
+def _cold_elsewhere(options: "ColdOptions", url: str, idle_s: float, image: str) -> None:
+    from bench.budgets import load_budgets
+    from bench.cold_targets import run_container, run_http
+    from bench.records import read_results
+    from bench.tables import cold_table
+
+    path = run_http(options, url, idle_s) if url else run_container(options, image)
+    click.echo(cold_table(read_results(path), load_budgets()))
+    click.echo(f"Raw lines: {path}")
 
 
 def _say_missing() -> None:

@@ -96,7 +96,7 @@ def one_sample(options: ColdOptions, series: str) -> Cold:
 
 @cache
 def _sampler(options: ColdOptions) -> "_Sampler":
-    return _Sampler(options, _choose_texts(options))
+    return _Sampler(options, choose_texts(options))
 
 
 class _Sampler:
@@ -141,7 +141,7 @@ class _Sampler:
             stages_ms=taken.stages_ms,
             imports_ms=taken.imports_ms,
             calls=taken.calls,
-            by=_giver(series, taken.answer) if taken.answer else "",
+            by=giver_of(series, taken.answer) if taken.answer else "",
             read_bytes=taken.read_bytes,
         )
 
@@ -156,7 +156,7 @@ class _Sampler:
             take_through_client(event, self._environ, self._options.root)
         )
         stages = {"init": init_ms, "invoke": invoke_ms}
-        giver = _giver(series, json.loads(payload))
+        giver = giver_of(series, json.loads(payload))
         return Cold(series, number, "warm", False, init_ms + invoke_ms, stages, by=giver)
 
 
@@ -183,7 +183,7 @@ def event_of(asked: Mapping[str, object]) -> dict[str, Any]:
     return event | {"body": json.dumps(asked)}
 
 
-def _giver(series: str, answer: Mapping[str, Any]) -> str:
+def giver_of(series: str, answer: Mapping[str, Any]) -> str:
     """Who answered. Raises SampleFailed where it is not whom the series is about."""
     if answer.get("statusCode") != 200:
         raise SampleFailed(f"{series}: the first answer has status {answer.get('statusCode')}, expected 200.")
@@ -197,7 +197,7 @@ def _giver(series: str, answer: Mapping[str, Any]) -> str:
     return str(head["by"])
 
 
-def _choose_texts(options: ColdOptions) -> Chosen:
+def choose_texts(options: ColdOptions) -> Chosen:
     """Asks the function, in a process of its own, which of our sentences the estimator answers alone."""
     texts = sorted(sentences(), key=len)
     source = _PROGRAMS[ENCODER].source(event_of({"texts": texts}), traced=False)

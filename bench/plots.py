@@ -73,7 +73,8 @@ def _load(results: Results) -> Iterable[go.Figure]:
         figure.add_scatter(x=rates, y=[p.p50_ms.value for p in own], name=f"{target}: p50", line_dash="dot")
         figure.add_scatter(x=rates, y=[p.p99_ms.value for p in own], name=f"{target}: p99")
     bound_ms = results.run.options["slo"]["bound_ms"]
-    figure.add_hline(y=bound_ms, line_dash="dash", line_color=_INK, annotation_text="objective: p99")
+    ends = [min(p.offered_rps for p in points), max(p.offered_rps for p in points)]
+    figure.add_scatter(x=ends, y=[bound_ms] * 2, name="objective: p99", line_dash="dash", line_color=_INK)
     figure.update_xaxes(type="log")
     yield figure.update_yaxes(type="log")
 

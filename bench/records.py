@@ -5,7 +5,7 @@ Summaries are made later, from these files alone. A name that ends in `.gz` is c
 
 import gzip
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, TypeAlias, TypeVar
@@ -139,7 +139,7 @@ def read_results(path: Path) -> Results:
     """Raises RawFileUnreadable where a line is no record; a line cut off at the end is left out."""
     try:
         run, *samples = _records(path)
-    except (OSError, EOFError, ValueError) as exc:
+    except (OSError, ValueError) as exc:
         raise RawFileUnreadable(f"{path} cannot be read: {exc}. Run the benchmark again.") from exc
     if not isinstance(run, Run) or any(isinstance(sample, Run) for sample in samples):
         raise RawFileUnreadable(f"{path} does not begin with one line that says what was run.")
@@ -147,7 +147,7 @@ def read_results(path: Path) -> Results:
 
 
 def _records(path: Path) -> Iterator[Any]:
-    with _open(path, "rb") as file:
+    with _open(path, "rb") as file, suppress(EOFError):  # a compressed file that was cut off
         for line in file:
             if line.endswith(b"\n"):
                 yield _DECODER.decode(line)

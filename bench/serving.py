@@ -51,6 +51,7 @@ class Started:
 
     pid: int
     cold_ms: float
+    answer: bytes
 
 
 def free_port() -> int:
@@ -80,12 +81,13 @@ def serve(server: Server, text: str) -> Iterator[Started]:
         family: set[int] = set()
         try:
             try:
-                _first_answer(server, text, process)
+                answer = _first_answer(server, text, process)
+                cold_ms = (time.monotonic() - called) * 1e3
             except ServerFailed as exc:
                 log.seek(0)
                 written = log.read().decode(errors="replace").strip()[-1500:]
                 raise ServerFailed(f"{exc}\n{written}") from exc
-            yield Started(process.pid, (time.monotonic() - called) * 1e3)
+            yield Started(process.pid, cold_ms, answer)
         finally:
             family = descendants(process.pid)
             _stop(process, family)
@@ -109,31 +111,31 @@ def descendants(pid: int) -> set[int]:
     return found
 
 
-def _first_answer(server: Server, text: str, process: "subprocess.Popen[bytes]") -> None:
+def _first_answer(server: Server, text: str, process: "subprocess.Popen[bytes]") -> bytes:
     ends = time.monotonic() + _START_LIMIT_S
     while time.monotonic() < ends:
         if process.poll() is not None:
             raise ServerFailed(f"{server.command[0]} ended with status {process.returncode}.")
-        if _answers(server, text):
-            return
+        if (answer := _answer(server, text)) is not None:
+            return answer
         time.sleep(_PAUSE_S)
     raise ServerFailed(f"No answer from {server.url} within {_START_LIMIT_S:.0f} s.")
 
 
-def _answers(server: Server, text: str) -> bool:
-    """Whether it answers. Until it is ready a server refuses, or says 404 or something over 500."""
+def _answer(server: Server, text: str) -> bytes | None:
+    """The answer, if there is one. Until it is ready a server refuses, or says 404 or something over 500."""
     connection = HTTPConnection("127.0.0.1", server.port, timeout=_START_LIMIT_S)
     try:
         connection.request("POST", server.path, server.ask(text), {"content-type": "application/json"})
         response = connection.getresponse()
         answer = response.read()
     except (OSError, HTTPException):
-        return False
+        return None
     finally:
         connection.close()
     if response.status in (400, 401, 405, 415, 422):
         raise ServerFailed(f"{server.url} answers {response.status}: {answer[:300].decode(errors='replace')}")
-    return response.status == 200
+    return answer if response.status == 200 else None
 
 
 def _proportional_kb(pid: int) -> int:
@@ -145,7 +147,7 @@ def _proportional_kb(pid: int) -> int:
 
 
 def _stop(process: "subprocess.Popen[bytes]", family: set[int]) -> None:
-    """Asks, waits, and then ends what is left of those that we started."""
+    """Asks, waits, and then ends what is left of those that we started, until they are gone."""
     process.send_signal(signal.SIGTERM)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(_STOP_LIMIT_S)
@@ -153,3 +155,6 @@ def _stop(process: "subprocess.Popen[bytes]", family: set[int]) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(member, signal.SIGKILL)
     process.wait()
+    ends = time.monotonic() + _STOP_LIMIT_S  # whoever comes next has the machine alone
+    while time.monotonic() < ends and any(Path(f"/proc/{member}/exe").exists() for member in family):
+        time.sleep(_PAUSE_S)

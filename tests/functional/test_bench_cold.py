@@ -1,13 +1,18 @@
 """Cold starts are measured on fresh processes, and what makes them slower is named."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bench.budgets import Spent, load_budgets, spent
 from bench.cold import ColdOptions, run
-from bench.records import Cold, Results, read_results
+from bench.cold_targets import run_http
+from bench.compare import ours
+from bench.records import Cold, Fact, Results, read_results
+from bench.serving import serve
+from bench.tables import cold_table
 from tests.conftest import ROOT
 
 SAMPLES = 3
@@ -88,6 +93,19 @@ def test_dropped_pages_are_read_again(unchanged: Results) -> None:
 def test_nothing_is_planted(unchanged: Results) -> None:
     """The code as it is exceeds none of the budgets that the plants below exceed."""
     assert not over(unchanged).keys() & PLANTS.keys()
+
+
+def test_cold_starts_over_http(bundle: Path, tmp_path: Path) -> None:
+    """Behind an address only cold answers are samples; those that say warm are counted apart."""
+    options = ColdOptions(bundle, 2, 0, tmp_path / "cold.jsonl")
+    server = ours("coldframe", '["auto"]', {"COLDFRAME_MODEL_DIR": str(bundle)}).server
+    short = replace(server, command=[*server.command, "--keep-alive-s", "0.1"])
+    with serve(short, "a text"):
+        results = read_results(run_http(options, short.url.removesuffix("/v1/predict"), idle_s=0.5))
+    (warm,) = [fact.value for fact in results.of(Fact) if fact.name == "warm_answers"]
+    assert len(results.of(Cold)) + (warm or 0) == 4
+    assert {sample.series.split(",")[0] for sample in results.of(Cold)} <= {"estimator", "encoder"}
+    assert "over HTTP" in cold_table(results, load_budgets())
 
 
 @pytest.mark.parametrize(("kind", "name"), PLANTS)

@@ -51,6 +51,18 @@ def test_cut_off_line_is_left_out(bundle: Path, tmp_path: Path) -> None:
     assert read_results(path).samples == [Fact("a", "b", 1.0)]
 
 
+def test_cut_off_compressed_file(bundle: Path, tmp_path: Path) -> None:
+    """So can one that is compressed, up to where it was cut."""
+    path = tmp_path / "run.jsonl.gz"
+    with RawFile(path, describe_run("cold", bundle, 0, {})) as raw:
+        for number in range(2000):
+            raw.write(Fact("a", "b", float(number)))
+    path.write_bytes(path.read_bytes()[:-20])
+    found = read_results(path).of(Fact)
+    assert found == [Fact("a", "b", float(number)) for number in range(len(found))]
+    assert len(found) > 100
+
+
 @pytest.mark.parametrize(
     "content", [b"", b"{}\n", b'{"type":"fact","name":"a","subject":"b"}\n', b"nonsense\n"]
 )

@@ -1,4 +1,4 @@
-"""BentoML: one service whose API is batchable, so that its dispatcher forms batches."""
+"""BentoML: one service, one worker, one text at a time."""
 
 import bentoml
 from pipeline import Pipeline
@@ -6,11 +6,11 @@ from pipeline import Pipeline
 
 @bentoml.service(traffic={"timeout": 30}, workers=1)
 class Topics:
-    """Texts in, labels out."""
+    """One text in, one label out."""
 
     def __init__(self) -> None:
         self.pipeline = Pipeline()
 
-    @bentoml.api(batchable=True, max_batch_size=8, max_latency_ms=1000)
-    def predict(self, texts: list[str]) -> list[dict[str, object]]:
-        return self.pipeline.predict(texts)
+    @bentoml.api
+    def predict(self, text: str) -> dict[str, object]:
+        return self.pipeline.predict([text])[0]

@@ -1,4 +1,4 @@
-"""LitServe: one worker per core, batches that form while it works."""
+"""LitServe: one worker, one text at a time."""
 
 import os
 
@@ -7,7 +7,7 @@ from pipeline import Pipeline
 
 
 class Topics(litserve.LitAPI):
-    """One text in, one label out; `predict` sees a batch."""
+    """One text in, one label out."""
 
     def setup(self, device: str) -> None:
         self.pipeline = Pipeline()
@@ -15,14 +15,13 @@ class Topics(litserve.LitAPI):
     def decode_request(self, request: dict[str, str]) -> str:
         return request["text"]
 
-    def predict(self, texts: list[str]) -> list[dict[str, object]]:
-        return self.pipeline.predict(list(texts))
+    def predict(self, text: str) -> dict[str, object]:
+        return self.pipeline.predict([text])[0]
 
     def encode_response(self, output: dict[str, object]) -> dict[str, object]:
         return output
 
 
 if __name__ == "__main__":
-    api = Topics(max_batch_size=8, batch_timeout=0.002)
-    server = litserve.LitServer(api, accelerator="cpu")
+    server = litserve.LitServer(Topics(), accelerator="cpu")
     server.run(host="127.0.0.1", port=int(os.environ["PEER_PORT"]), generate_client_file=False)

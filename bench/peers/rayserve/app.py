@@ -1,4 +1,4 @@
-"""Ray Serve: one replica, batches by `serve.batch`."""
+"""Ray Serve: one replica, one text at a time."""
 
 from pipeline import Pipeline
 from ray import serve
@@ -12,12 +12,8 @@ class Topics:
     def __init__(self) -> None:
         self.pipeline = Pipeline()
 
-    @serve.batch(max_batch_size=8, batch_wait_timeout_s=0.002)
-    async def predict(self, texts: list[str]) -> list[dict[str, object]]:
-        return self.pipeline.predict(texts)
-
     async def __call__(self, request: Request) -> dict[str, object]:
-        return await self.predict((await request.json())["text"])
+        return self.pipeline.predict([(await request.json())["text"]])[0]
 
 
 app = Topics.bind()
