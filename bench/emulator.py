@@ -35,7 +35,7 @@ from coldframe.concurrency import (
 _ENVIRONMENTS = 4
 _ROUNDS = 3
 _POOLS = (1, 50, 1000)
-_HERE = Path(__file__).resolve().parent
+_HERE = Path(__file__).resolve().parent / "trivial_function"
 _EMULATOR = f"""
 from pathlib import Path
 from local.emulator import EmulatorOptions, run
@@ -121,11 +121,12 @@ def _serving(*arguments: str) -> Iterator[int]:
     try:
         port = int(output.readline().rsplit(":", 1)[1])
         # Its log is read as a terminal would read it, by a process that does nothing else.
-        with subprocess.Popen(["cat"], stdin=output, stdout=subprocess.DEVNULL) as log:
-            yield port
-            process.terminate()
-            process.wait()
-            log.wait()
+        with subprocess.Popen(["cat"], stdin=output, stdout=subprocess.DEVNULL):
+            try:
+                yield port
+            finally:  # its output ends with it, and the reader with that
+                process.terminate()
+                process.wait()
     finally:
         process.kill()
         process.wait()
