@@ -156,6 +156,9 @@ def check(template: Path, parameters: tuple[str, ...], account_concurrency: int)
     "--cpu-from-memory", is_flag=True, help="CPU in proportion to memory, as on Lambda: 1769 MB are one vCPU."
 )
 @click.option(
+    "--freeze", is_flag=True, help="Nothing of a function runs between its invocations, as on Lambda."
+)
+@click.option(
     "--keep-alive-s",
     default=600.0,
     show_default=True,
@@ -190,6 +193,7 @@ def up(
     account_concurrency: int,
     memory_mb: int | None,
     cpu_from_memory: bool,
+    freeze: bool,
     keep_alive_s: float,
     timeout_s: float | None,
     reload: bool,
@@ -215,6 +219,7 @@ def up(
         memory_mb=memory_mb,
         timeout_s=timeout_s,
         cpu_from_memory=cpu_from_memory,
+        freeze=freeze,
     )
     for model_dir in loaded.values_of(_MODEL_DIR):
         # A missing bundle is better said here than by each environment.

@@ -81,7 +81,7 @@ class EmulatorOptions:
     template: what to run. None: one function behind an HTTP API, which the fields from `timeout_s` to
     `task_root` describe.
     max_environments: the reserved concurrency of functions that have none in the template, unless more
-    is provisioned; one more at a time is throttled. None for what the account has.
+    is provisioned; one more at a time is throttled. None, or in a small account: what the account has.
     provisioned_concurrency: of that one function's alias `live`; 0 for none.
     stores: where tables and buckets of the template are.
     reload: environments are replaced when the code of their function changes.
@@ -206,7 +206,10 @@ class Emulator:
             self.service.put_alias(settings.name, str(function.alias), "1")
         reserved = function.reserved_concurrency
         if reserved is None and self._options.max_environments is not None:
-            reserved = max(self._options.max_environments, function.provisioned_concurrency)
+            wanted = max(self._options.max_environments, function.provisioned_concurrency)
+            # A small account bounds its functions by itself, and has too little to reserve.
+            if wanted * len(self._template.functions) <= self._options.account_concurrency * 9 // 10:
+                reserved = wanted
         if reserved is not None:
             self.service.put_function_concurrency(settings.name, reserved)
 

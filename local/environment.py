@@ -29,7 +29,7 @@ import msgspec
 
 from coldframe.concurrency import EnvironmentState
 from local.cpu import CpuLimit, vcpus
-from local.process import FunctionSettings, Log, exit_reason, runtime_environ
+from local.process import FunctionSettings, Log, exit_reason, freeze_group, runtime_environ
 from local.report import InvocationStatus, LogTail, Outcome, Report, init_report, timestamp
 from local.runtime_api import Invocation
 from local.runtime_process import RuntimeProcess
@@ -207,6 +207,7 @@ class ExecutionEnvironment:
         self._report_init = not self.provisioned
         self._state = EnvironmentState.READY
         self._cancel_timers()
+        self._freeze(True)
         self._initialized(True)
 
     def _init_timed_out(self) -> None:
@@ -241,10 +242,16 @@ class ExecutionEnvironment:
     def _begin(self, running: _Running, process: RuntimeProcess) -> None:
         running.begun = True
         self._say_start(running)
+        self._freeze(False)
         if self.function.cpu_from_memory and process.pid is not None:
             # From here on: an init phase has two CPUs on Lambda, whatever the memory.
             self._cpu_limit = CpuLimit(process.pid, vcpus(self.function.memory_mb))
         process.offer(self._invocation(running))
+
+    def _freeze(self, frozen: bool) -> None:
+        """As Lambda does between invocations: what runs in the background waits for the next one."""
+        if self.function.freeze and self.pid is not None:
+            freeze_group(self.pid, frozen=frozen)
 
     def _invocation(self, running: _Running) -> Invocation:
         now = time.time()
@@ -304,6 +311,8 @@ class ExecutionEnvironment:
             running.timer.cancel()
         if self._cpu_limit is not None:
             self._cpu_limit.lift()
+        if state is EnvironmentState.READY:
+            self._freeze(True)
         self._drain()
         report = self._report(running, outcome)
         self._report_init = False

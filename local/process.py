@@ -38,6 +38,7 @@ class FunctionSettings:
     environ: the function's own variables.
     architecture: "x86_64" or "arm64", for its price.
     cpu_from_memory: the CPU is in proportion to memory during an invocation.
+    freeze: nothing of the function runs between invocations.
     init_limit_s: an on-demand init phase is stopped after this, and run again inside the invocation.
     provisioned_init_limit_s: the same for provisioned environments, unless the timeout is longer.
     Source: https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html, read 2026-11.
@@ -52,6 +53,7 @@ class FunctionSettings:
     version: str = "$LATEST"
     architecture: str = "x86_64"
     cpu_from_memory: bool = False
+    freeze: bool = False
     init_limit_s: float = 10.0
     provisioned_init_limit_s: float = 130.0
 
@@ -142,6 +144,12 @@ def kill_group(pid: int) -> None:
     """SIGKILL to a process and all that it started: Lambda gives a runtime no other goodbye."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
+
+
+def freeze_group(pid: int, *, frozen: bool) -> None:
+    """Stops a process and all that it started, or lets them go on."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGSTOP if frozen else signal.SIGCONT)
 
 
 def exit_reason(returncode: int) -> str:

@@ -28,7 +28,7 @@ from local.lambda_types import (
 from local.metrics import FunctionMetrics, Metrics
 from local.pool import EnvironmentPool, PoolClosed
 from local.pricing import PRICES, Bill
-from local.process import ACCOUNT_ID, FunctionSettings, Log
+from local.process import ACCOUNT_ID, FunctionSettings, Log, die_with_parent
 from local.report import InvocationStatus, Outcome
 from local.views import environment_view, function_view
 
@@ -444,6 +444,11 @@ def _check(function: FunctionSettings) -> None:
         raise InvalidParameterValueException(
             "CPU in proportion to memory needs Linux, which tells how much CPU a process has used. "
             "Leave --cpu-from-memory out here."
+        )
+    if function.freeze and not die_with_parent():
+        raise InvalidParameterValueException(
+            "Environments can only be frozen where they end with the emulator, even if that is killed; "
+            "util-linux's `setpriv --pdeathsig`, which does it, is not here. Leave --freeze out."
         )
     if function.architecture not in PRICES:
         raise InvalidParameterValueException(

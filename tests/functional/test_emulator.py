@@ -120,6 +120,20 @@ async def test_request_beyond_the_limit_is_throttled(lines: LogLines, tmp_path: 
     assert served.json()["start"] == "warm"
 
 
+async def test_small_account_throttles_with_its_own_reason(lines: LogLines, tmp_path: Path) -> None:
+    """An account of one has nothing to reserve: the second request at once is over the account's limit."""
+    async with (
+        serving(lines, environ={"GATE": str(tmp_path)}, account_concurrency=1) as client,
+        asyncio.TaskGroup() as group,
+    ):
+        request = group.create_task(client.get("/gate"))
+        await until(lambda: len(running_pids(tmp_path)) == 1)
+        refused = await client.get("/echo")
+        (tmp_path / "open").touch()
+    assert request.result().status_code == 200
+    assert (refused.status_code, refused.json()["Reason"]) == (429, "ConcurrentInvocationLimitExceeded")
+
+
 async def test_killed_environment_answers_502_and_is_replaced(lines: LogLines, tmp_path: Path) -> None:
     """kill -9 in the middle of an invocation costs its caller a 502, and nobody else anything."""
     async with serving(lines, environ={"GATE": str(tmp_path)}) as client, asyncio.TaskGroup() as group:

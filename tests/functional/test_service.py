@@ -24,6 +24,7 @@ from local.lambda_types import (
     ResourceConflictException,
     ResourceNotFoundException,
 )
+from local.process import die_with_parent
 from local.service import LambdaService
 from tests.functional.emulation import (
     PATIENCE_S,
@@ -323,6 +324,40 @@ async def test_cpu_is_in_proportion_to_memory(lines: list[str]) -> None:
         again = await invoke(service, {"cpu_s": 0.0001})
     assert 0 < share < 0.25 * 1.2
     assert not again.cold
+
+
+@pytest.mark.skipif(not die_with_parent(), reason="needs util-linux's setpriv")
+async def test_frozen_environment_runs_only_during_invocations(lines: list[str], tmp_path: Path) -> None:
+    """A thread that counts on its own stands still between two invocations; leaving ends it all the same."""
+    source = """
+import threading, time
+count = 0
+def work():
+    global count
+    while True:
+        count += 1
+        time.sleep(0.0001)
+threading.Thread(target=work, daemon=True).start()
+def handler(event, context):
+    before = count
+    while count == before:
+        time.sleep(0.0001)
+    return count
+"""
+    (tmp_path / "busy.py").write_text(source)
+    async with serving(lines, handler="busy.handler", task_root=tmp_path, freeze=True) as service:
+        await invoke(service)
+        (view,) = environments(service)
+        status = Path(f"/proc/{view.pid}/status")
+        await until(lambda: "State:\tT" in status.read_text())
+        again = await invoke(service)
+        await provision(service, 1)
+        provisioned = await invoke(service)
+        pids = [view.pid for view in environments(service)]
+    assert answer(again) > 0
+    assert (again.cold, provisioned.provisioned) == (False, True)
+    assert answer(provisioned) > 0
+    assert not any(is_alive(pid) for pid in pids if pid is not None)
 
 
 # Versions, aliases, and what is refused.
