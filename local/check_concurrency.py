@@ -1,6 +1,7 @@
 """Rules of `coldframe check` about concurrency, aliases and who may call them."""
 
 import re
+import sys
 from collections.abc import Iterator
 
 from local import quotas
@@ -10,6 +11,7 @@ from local.deployment import (
     SCALABLE_TARGET,
     Deployment,
     Finding,
+    number_of,
     references,
     text_of,
     variables_of,
@@ -22,7 +24,7 @@ def concurrency_over_quota(deployment: Deployment) -> Iterator[Finding]:
     """More environments set aside than the account has to give."""
     left = deployment.account_concurrency - quotas.UNRESERVED.value
     reserved = {
-        name: int(properties["ReservedConcurrentExecutions"])
+        name: number_of(properties["ReservedConcurrentExecutions"], 0)
         for name, properties in deployment.functions.items()
         if "ReservedConcurrentExecutions" in properties
     }
@@ -42,9 +44,7 @@ def concurrency_over_quota(deployment: Deployment) -> Iterator[Finding]:
 def provisioned_over_reserved(deployment: Deployment) -> Iterator[Finding]:
     """More environments provisioned, or kept warm, than the function may have."""
     for function, properties in deployment.functions.items():
-        if "ReservedConcurrentExecutions" not in properties:
-            continue
-        reserved = int(properties["ReservedConcurrentExecutions"])
+        reserved = number_of(properties.get("ReservedConcurrentExecutions"), sys.maxsize)
         for _, alias, most in (found for found in deployment.provisioned() if found[0] == function):
             if most > reserved:
                 yield Finding(
@@ -55,7 +55,7 @@ def provisioned_over_reserved(deployment: Deployment) -> Iterator[Finding]:
                 )
         for name, other in deployment.functions.items():
             pinged = variables_of(other)
-            warm = int(pinged.get("WARM_ENVIRONMENTS", 0))
+            warm = number_of(pinged.get("WARM_ENVIRONMENTS"), 0)
             if {"Ref": function} in pinged.values() and warm > reserved:
                 yield Finding(
                     "ProvisionedOverReserved",
@@ -72,7 +72,8 @@ def provisioned_out_of_order(deployment: Deployment) -> Iterator[Finding]:
             a["ScheduledActionName"]: a["ScalableTargetAction"] for a in target.get("ScheduledActions", [])
         }
         for what, capacity in {"itself": target, **actions}.items():
-            low, high = int(capacity["MinCapacity"]), int(capacity["MaxCapacity"])
+            low = number_of(capacity.get("MinCapacity"), 0)
+            high = number_of(capacity.get("MaxCapacity"), sys.maxsize)
             if low > high:
                 yield Finding(
                     "ProvisionedOutOfOrder",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from local import quotas
-from local.deployment import Deployment, Finding, over_quota, references, text_of, variables_of
+from local.deployment import Deployment, Finding, number_of, over_quota, references, text_of, variables_of
 
 _ITEM_OVERHEAD_BYTES = 256  # key, expiry, header and the names of the attributes, rounded up
 
@@ -12,7 +12,7 @@ _ITEM_OVERHEAD_BYTES = 256  # key, expiry, header and the names of the attribute
 def timeout_over_quota(deployment: Deployment) -> Iterator[Finding]:
     """A timeout longer than Lambda lets a function run."""
     for name, properties in deployment.functions.items():
-        timeout_s = int(properties.get("Timeout", 3))
+        timeout_s = number_of(properties.get("Timeout"), 3)
         if timeout_s > quotas.TIMEOUT.value:
             yield over_quota("TimeoutOverQuota", name, "Timeout", timeout_s, quotas.TIMEOUT, "Lower Timeout")
 
@@ -20,7 +20,7 @@ def timeout_over_quota(deployment: Deployment) -> Iterator[Finding]:
 def timeout_over_integration(deployment: Deployment) -> Iterator[Finding]:
     """An API that gives up while the function still works, and is paid for."""
     for call in deployment.integrations:
-        timeout_ms = int(deployment.functions[call.function].get("Timeout", 3)) * 1000
+        timeout_ms = number_of(deployment.functions[call.function].get("Timeout"), 3) * 1000
         if call.timeout_ms > quotas.INTEGRATION.value:
             yield over_quota(
                 "TimeoutOverIntegration", call.api, "timeoutInMillis", call.timeout_ms, quotas.INTEGRATION,
@@ -38,7 +38,7 @@ def timeout_over_integration(deployment: Deployment) -> Iterator[Finding]:
 def memory_over_quota(deployment: Deployment) -> Iterator[Finding]:
     """More memory than an environment can have."""
     for name, properties in deployment.functions.items():
-        memory_mb = int(properties.get("MemorySize", 128))
+        memory_mb = number_of(properties.get("MemorySize"), 128)
         if memory_mb > quotas.MEMORY.value:
             yield over_quota(
                 "MemoryOverQuota", name, "MemorySize", memory_mb, quotas.MEMORY, "Lower MemorySize"
@@ -48,7 +48,7 @@ def memory_over_quota(deployment: Deployment) -> Iterator[Finding]:
 def storage_over_quota(deployment: Deployment) -> Iterator[Finding]:
     """A larger /tmp than an environment, or a snapshot, can have."""
     for name, properties in deployment.functions.items():
-        storage_mb = int(properties.get("EphemeralStorage", {}).get("Size", 512))
+        storage_mb = number_of(properties.get("EphemeralStorage", {}).get("Size"), 512)
         quota = quotas.SNAPSTART_STORAGE if deployment.has_snapstart(name) else quotas.STORAGE
         if storage_mb > quota.value:
             fix = "Lower EphemeralStorage.Size" + (
@@ -79,10 +79,10 @@ def payload_over_quota(deployment: Deployment) -> Iterator[Finding]:
     names = ("COLDFRAME_MAX_BODY_BYTES", "COLDFRAME_MAX_ANSWER_BYTES")
     for function, properties in deployment.images.items():
         for name in names:
-            size = variables_of(properties).get(name, 0)
-            if str(size).isdecimal() and int(size) > quotas.PAYLOAD.value:
+            size = number_of(variables_of(properties).get(name), 0)
+            if size > quotas.PAYLOAD.value:
                 fix = f"Set {name} to {quotas.PAYLOAD.value} or less"
-                yield over_quota("PayloadOverQuota", function, name, int(size), quotas.PAYLOAD, fix)
+                yield over_quota("PayloadOverQuota", function, name, size, quotas.PAYLOAD, fix)
 
 
 def zip_over_quota(deployment: Deployment) -> Iterator[Finding]:
@@ -92,7 +92,9 @@ def zip_over_quota(deployment: Deployment) -> Iterator[Finding]:
         if name in folders:
             layers = [layer for item in properties.get("Layers", []) for layer in references(item)]
             # SAM adds ten hexadecimal digits to the name of a layer.
-            size = _size(folders[name]) + sum(_size(folders[layer[:-10]]) for layer in layers)
+            size = _size(folders[name]) + sum(
+                _size(folders[layer[:-10]]) for layer in layers if layer[:-10] in folders
+            )
             if size > quotas.ZIP.value:
                 fix = "Make it an image function, as PredictFunction is"
                 yield over_quota("ZipOverQuota", name, "Code and layers", size, quotas.ZIP, fix)
@@ -127,7 +129,7 @@ def init_over_quota(deployment: Deployment) -> Iterator[Finding]:
         initialization_type = deployment.initialization_type(name)
         on_demand = initialization_type == "on-demand"
         quota = quotas.INIT if on_demand else quotas.INIT_AHEAD
-        limit_s = quota.value if on_demand else max(quota.value, int(properties.get("Timeout", 3)))
+        limit_s = quota.value if on_demand else max(quota.value, number_of(properties.get("Timeout"), 3))
         init_s = deployment.measure_init_s(initialization_type)
         if init_s > limit_s:
             fix = "Load less in the init phase" + (", or use ColdStartMode SnapStart" if on_demand else "")

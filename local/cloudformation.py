@@ -77,7 +77,9 @@ def stack_of(
     for name, value in parameters.items():
         if value is None:
             raise TemplateError(f"Parameter {name} of {path} has no default. Add --parameter {name}=VALUE.")
-    resolver = Resolver(parameters, translated.get("Conditions", {}))
+    # Those of Systems Manager have their values in the account.
+    known = {n: v for n, v in parameters.items() if not declared[n].get("Type", "").startswith("AWS::SSM")}
+    resolver = Resolver(known, translated.get("Conditions", {}))
     resources = {
         name: resolver.resolve(resource)
         for name, resource in translated["Resources"].items()

@@ -106,10 +106,10 @@ class Deployment:
         for alias, properties in self.aliases.items():
             function = self.function_of(alias)
             config = properties.get("ProvisionedConcurrencyConfig", {})
-            most = int(config.get("ProvisionedConcurrentExecutions", 0))
+            most = number_of(config.get("ProvisionedConcurrentExecutions"), 0)
             for target in self.stack.of_type(SCALABLE_TARGET).values():
                 if function in references(target["ResourceId"]):
-                    most = max(most, int(target["MaxCapacity"]))
+                    most = max(most, number_of(target["MaxCapacity"], 0))
             if most:
                 yield function, alias, most
 
@@ -175,13 +175,19 @@ def variables_of(properties: Properties) -> dict[str, Any]:
     return dict(properties.get("Environment", {}).get("Variables", {}))
 
 
+def number_of(value: Any, default: int) -> int:
+    """A number of the template; `default` where there is none, or none before it is deployed."""
+    is_number = isinstance(value, int) or (isinstance(value, str) and value.isdecimal())
+    return int(value) if is_number else default
+
+
 def text_of(value: Any) -> str:
     """A string, or what is not decided yet as JSON."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
 def _timeout_ms(integration: Properties) -> int:
-    return int(integration.get("timeoutInMillis", quotas.INTEGRATION.value))
+    return number_of(integration.get("timeoutInMillis"), quotas.INTEGRATION.value)
 
 
 def _values(value: Any, key: str) -> Iterator[Any]:

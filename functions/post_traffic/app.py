@@ -5,6 +5,7 @@ CloudFormation keeps every version that was ever published; a snapshot of each i
 
 import json
 import os
+from collections.abc import Collection
 from functools import cache
 from typing import Any
 
@@ -29,12 +30,16 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
 
 def prune(client: Any, function: str, kept: int) -> dict[str, list[str]]:
     """Deletes all versions but the `kept` newest and those that an alias sends requests to."""
-    versions = sorted(_versions(client, function), key=int)
-    keep = {*versions[-kept:], *_in_use(client, function)}
-    old = [version for version in versions if version not in keep]
+    versions = _versions(client, function)
+    old = old_versions(versions, _in_use(client, function), kept)
     for version in old:
         client.delete_function(FunctionName=function, Qualifier=version)
-    return {"deleted": old, "kept": [version for version in versions if version in keep]}
+    return {"deleted": old, "kept": sorted({*versions} - {*old}, key=int)}
+
+
+def old_versions(versions: Collection[str], in_use: Collection[str], kept: int) -> list[str]:
+    """Versions that are neither in use nor among the `kept` newest, oldest first."""
+    return [version for version in sorted(versions, key=int)[:-kept] if version not in in_use]
 
 
 def _versions(client: Any, function: str) -> list[str]:

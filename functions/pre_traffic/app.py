@@ -54,7 +54,7 @@ def verify(invoke: Invoke, golden: dict[str, Any], environments: int) -> dict[st
     warmed = warm(invoke, environments)
     if not warmed.environments:
         raise NotVerified("No environment answered a warm-up ping. Is reserved concurrency used up?")
-    _get(invoke, "GET", "/healthz")
+    _ask(invoke, "GET", "/healthz")
     lowest, texts = _check_embeddings(invoke, golden)
     version = _check_predictions(invoke, golden)
     return {"model": version, "golden": texts, "lowest_cosine": round(lowest, 4), **asdict(warmed)}
@@ -63,7 +63,7 @@ def verify(invoke: Invoke, golden: dict[str, Any], environments: int) -> dict[st
 def _check_embeddings(invoke: Invoke, golden: dict[str, Any]) -> tuple[float, int]:
     """The lowest cosine between embeddings over HTTP and the golden ones, and how many there were."""
     vectors = [v for v in golden["vectors"] if len(v["text"]) <= _LONGEST_CHARACTERS]
-    answer = _get(invoke, "POST", "/v1/embeddings", {"input": [v["text"] for v in vectors]})
+    answer = _ask(invoke, "POST", "/v1/embeddings", {"input": [v["text"] for v in vectors]})
     rows = [entry["embedding"] for entry in answer["data"]]
     if len(rows) != len(vectors):
         raise NotVerified(f"{len(rows)} embeddings came back, expected {len(vectors)}.")
@@ -78,12 +78,12 @@ def _check_embeddings(invoke: Invoke, golden: dict[str, Any]) -> tuple[float, in
 
 def _check_predictions(invoke: Invoke, golden: dict[str, Any]) -> str:
     """Every head answers with a probability for one of the labels. Returns the model's version."""
-    listed = [entry for entry in _get(invoke, "GET", "/v1/models")["data"] if "default_head" in entry]
+    listed = [entry for entry in _ask(invoke, "GET", "/v1/models")["data"] if "default_head" in entry]
     if len(listed) != 1:
         raise NotVerified(f"/v1/models lists {len(listed)} classifiers, expected one.")
     heads, labels = ["auto", *listed[0]["heads"]], set(listed[0]["labels"])
     texts = [v["text"] for v in golden["vectors"][:4]]
-    answer = _get(invoke, "POST", "/v1/predict", {"texts": texts, "heads": heads, "cache": False})
+    answer = _ask(invoke, "POST", "/v1/predict", {"texts": texts, "heads": heads, "cache": False})
     predictions = list(_predictions(answer))
     if len(predictions) != len(texts) * len(heads):
         raise NotVerified(f"{len(predictions)} predictions came back, expected {len(texts) * len(heads)}.")
@@ -98,7 +98,7 @@ def _predictions(answer: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]
         yield from entry["heads"].items()
 
 
-def _get(invoke: Invoke, method: str, path: str, body: object = None) -> dict[str, Any]:
+def _ask(invoke: Invoke, method: str, path: str, body: object = None) -> dict[str, Any]:
     """The JSON that the version answers to a request, sent as API Gateway would send it."""
     response = invoke(http_event(method, path, body))
     if response.get("statusCode") != 200:

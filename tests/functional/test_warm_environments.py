@@ -19,7 +19,8 @@ from tests.conftest import ROOT
 from tests.functional.lambda_door import VERSION, LambdaDoor, lambda_door
 from tests.functional.test_predict_function import HTTP
 
-GOLDEN: dict[str, Any] = json.loads((ROOT / "layers" / "golden" / "golden.json").read_text())
+GOLDEN_FILE = ROOT / "layers" / "golden" / "golden.json"
+GOLDEN: dict[str, Any] = json.loads(GOLDEN_FILE.read_text())
 DEPLOYMENT = {"DeploymentId": "d-1", "LifecycleEventHookExecutionId": "hook-1"}
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -152,7 +153,12 @@ def test_warmer_as_lambda_calls_it(
 # The pre-traffic hook.
 
 
-def hook(door: LambdaDoor, monkeypatch: pytest.MonkeyPatch, golden: Path) -> dict[str, Any]:
+def hook(
+    door: LambdaDoor,
+    monkeypatch: pytest.MonkeyPatch,
+    golden: Path = GOLDEN_FILE,
+    event: dict[str, str] = DEPLOYMENT,
+) -> dict[str, Any]:
     """The hook as CodeDeploy calls it."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", door.url)
     monkeypatch.setenv("AWS_ENDPOINT_URL_CODEDEPLOY", door.url)
@@ -161,7 +167,7 @@ def hook(door: LambdaDoor, monkeypatch: pytest.MonkeyPatch, golden: Path) -> dic
     monkeypatch.setattr(pre_traffic, "GOLDEN", golden)
     pre_traffic._clients.cache_clear()
     try:
-        return pre_traffic.handler(DEPLOYMENT, None)
+        return pre_traffic.handler(event, None)
     finally:
         for client in pre_traffic._clients():
             client.close()
@@ -169,7 +175,7 @@ def hook(door: LambdaDoor, monkeypatch: pytest.MonkeyPatch, golden: Path) -> dic
 
 def test_hook_lets_a_good_version_through(door: LambdaDoor, monkeypatch: pytest.MonkeyPatch) -> None:
     """A version whose embeddings are the golden ones gets its traffic, with warm environments."""
-    report = hook(door, monkeypatch, ROOT / "layers" / "golden" / "golden.json")
+    report = hook(door, monkeypatch)
     assert report["status"] == "Succeeded", report
     assert report["golden"] == 34
     assert GOLDEN["min_cosine"] <= report["lowest_cosine"] <= 1
@@ -196,15 +202,14 @@ def test_hook_stops_a_version_that_does_not_start(
 ) -> None:
     """A version that fails its init phase is refused; no exception of the hook keeps CodeDeploy waiting."""
     with lambda_door(tmp_path) as door:  # no bundle there
-        report = hook(door, monkeypatch, ROOT / "layers" / "golden" / "golden.json")
+        report = hook(door, monkeypatch)
     assert (report["status"], report["error"]) == ("Failed", "FunctionFailed")
     assert [status["status"] for status in door.statuses] == ["Failed"]
 
 
 def test_hook_by_hand(door: LambdaDoor, monkeypatch: pytest.MonkeyPatch) -> None:
     """Invoked without a deployment, the hook reports and tells nobody."""
-    monkeypatch.setitem(globals(), "DEPLOYMENT", {})
-    report = hook(door, monkeypatch, ROOT / "layers" / "golden" / "golden.json")
+    report = hook(door, monkeypatch, event={})
     assert report["status"] == "Succeeded"
     assert door.statuses == []
 

@@ -11,7 +11,7 @@ import pytest
 from coldframe.bundle import FileEntry, Manifest
 from local import quotas
 from local.check import RULES, check
-from local.cloudformation import Stack, stack_of
+from local.cloudformation import Stack, load_stack, stack_of
 from local.deployment import Deployment, InitFailed, load_deployment, measure_init_s
 from tests import stacks
 from tests.conftest import tiny_manifest
@@ -309,3 +309,45 @@ def test_findings_are_one_line_each() -> None:
         "MissingPermission: HttpApi: no AWS::Lambda::Permission lets it invoke PredictFunctionAliaslive. "
         "Give the function an HttpApi event with this ApiId, or a permission on the alias."
     )
+
+
+OTHER = """
+Transform: AWS::Serverless-2016-10-31
+Parameters:
+  Memory: {Type: AWS::SSM::Parameter::Value<String>, Default: /memory}
+Globals:
+  Function: {Runtime: python3.13, Handler: app.handler, Timeout: 901}
+Resources:
+  Plain:
+    Type: AWS::Serverless::Function
+    Properties:
+      CodeUri: .
+      MemorySize: !Ref Memory
+      Events:
+        Http: {Type: HttpApi, Properties: {Path: /x, Method: get}}
+        Rest: {Type: Api, Properties: {Path: /x, Method: get}}
+  Both:
+    Type: AWS::Serverless::Function
+    Properties:
+      InlineCode: "def handler(event, context): pass"
+      Timeout: !ImportValue timeout
+      AutoPublishAlias: live
+      ProvisionedConcurrencyConfig: {ProvisionedConcurrentExecutions: 3}
+      SnapStart: {ApplyOn: PublishedVersions}
+      Layers: ["arn:aws:lambda:us-east-1:123456789012:layer:other:1"]
+      DeploymentPreference: {Type: Canary10Percent5Minutes}
+"""
+
+
+def test_other_templates(tmp_path: Path) -> None:
+    """Any SAM template is checked; what is known only once it is deployed is not judged."""
+    file = tmp_path / "template.yaml"
+    file.write_text(OTHER)
+    found = [(finding.rule, finding.where) for finding in check(deployment_of(load_stack(file)))]
+    assert found == [
+        ("TimeoutOverQuota", "Plain"),
+        ("TimeoutOverIntegration", "Plain"),
+        ("ApiBypassesAlias", "ServerlessHttpApi"),
+        ("ProvisionedWithSnapStart", "BothAliaslive"),
+        ("ProvisionedWithWeights", "BothAliaslive"),
+    ]

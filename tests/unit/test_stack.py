@@ -414,6 +414,7 @@ def test_alarm(name: str) -> None:
     found = (alarm["Namespace"], alarm["MetricName"], statistic, alarm["Threshold"], dimensions)
     assert found == ALARMS[name]
     assert alarm["ComparisonOperator"] == "GreaterThanThreshold"
+    assert ("EvaluateLowSampleCountPercentile" in alarm) == (statistic == "p99")
     assert alarm["TreatMissingData"] == "notBreaching"
     assert alarm["AlarmActions"] == alarm["OKActions"] == [{"Ref": "AlarmTopic"}]
     assert "AlarmActions" not in properties(stack(**PROVISIONED), name)
