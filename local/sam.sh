@@ -26,7 +26,7 @@ validate)
     exec "$sam" validate --lint ;;
 build)
     base=$(local/base-image.sh)
-    exec "$sam" build PredictFunction --parameter-overrides "${parameters[@]}" "LambdaBase=$base" "$@" ;;
+    exec "$sam" build --parameter-overrides "${parameters[@]}" "LambdaBase=$base" "$@" ;;
 invoke)
     exec "$sam" local invoke PredictFunction --skip-pull-image --parameter-overrides "${parameters[@]}" "$@" ;;
 start-api)
