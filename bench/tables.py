@@ -353,8 +353,8 @@ def _peer_goals(results: Results, budgets: Budgets) -> Iterable[Row]:
     label = f"full load, texts/s ≥ {goal:g} × the best peer ({strongest})"
     times = [_facts(results, title, "processor_ms") for title in rates]
     least = min((found for found in times if found), key=lambda found: median(found).value, default=[])
-    own = median_ratio(_facts(results, OURS_AUTO, "processor_ms"), least, seed) if least else None
-    share = f"; processor time per text {own.text(2)} × the least" if own else ""
+    taken = median_ratio(_facts(results, OURS_AUTO, "processor_ms"), least, seed) if least else None
+    share = f"; processor time per text {taken.text(2)} × the least" if taken else ""
     yield (label, more.text(2) + share, verdict(ratio, 1 / goal).replace(f"≤ {1 / goal:g}", f"≥ {goal:g}"))
 
 
