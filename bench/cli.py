@@ -1,5 +1,6 @@
 """`coldframe bench …`: nothing is imported before it is needed."""
 
+import signal
 import sys
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -21,6 +22,8 @@ RESULTS = ROOT / "bench" / "results"
 @click.group()
 def bench() -> None:
     """Measure, against a floor taken in the same run."""
+    # Like Ctrl-C: what was started to be measured is ended first.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 
 
 def _out(name: str) -> Callable[[Command], Command]:

@@ -27,7 +27,7 @@ from bench.machine import describe_run
 from bench.open_loop import Load, send_closed
 from bench.records import Fact, RawFile, Timing
 from bench.samples import Program, SampleFailed, take
-from bench.serving import Server, ServerFailed, free_port, memory_mb, serve
+from bench.serving import Server, ServerFailed, free_port, memory_mb, processor_s, serve
 from bench.texts import load_texts, sentences
 from local.paths import ROOT
 
@@ -134,11 +134,13 @@ class _Comparison:
                     send_closed(_load(contender, texts[:_WARM_UP]), self._options.concurrency)
                     for record in send_closed(_load(contender, texts), 1).records:
                         self._time(contender, "warm", record.latency_ms, number, record.status)
-                    begun = time.perf_counter()
+                    used_s, begun = processor_s(started.pid), time.perf_counter()
                     answered = send_closed(_load(contender, texts), self._options.concurrency)
                     spent_s = time.perf_counter() - begun
+                    used_s = processor_s(started.pid) - used_s
                 right = sum(record.status == 200 for record in answered.records)
                 self._raw.write(Fact("texts_per_s", contender.title, right / spent_s))
+                self._raw.write(Fact("processor_ms", contender.title, used_s / len(texts) * 1e3))
                 self._raw.write(Fact("memory_mb", contender.title, memory_mb(started.pid)))
         except (ServerFailed, SampleFailed) as exc:
             self._failed.add(contender.title)

@@ -149,18 +149,19 @@ def compare_table(results: Results) -> str:
         "one caller: p50, ms",
         "p99, ms",
         "full load, texts/s",
+        "processor, ms per text",
         "memory, MB",
         "installed, MB",
     )
     rows = []
     for name in names:
-        rate, memory, installed = (
+        rate, processor, memory, installed = (
             [
                 fact.value
                 for fact in facts
                 if (fact.name, fact.subject) == (kind, name) and fact.value is not None
             ]
-            for kind in ("texts_per_s", "memory_mb", "installed_mb")
+            for kind in ("texts_per_s", "processor_ms", "memory_mb", "installed_mb")
         )
         warm = timings(results, name, "warm")
         tail = [quantile(warm, p).text(1) for p in (0.5, 0.99)] if warm else ["", ""]
@@ -173,6 +174,7 @@ def compare_table(results: Results) -> str:
                 ),
                 *tail,
                 median(rate).text(1) if rate else "",
+                median(processor).text(1) if processor else "",
                 f"{max(memory):.0f}" if memory else "",
                 f"{installed[0]:.0f}" if installed else "",
             )
@@ -336,7 +338,7 @@ def _peer_goals(results: Results, budgets: Budgets) -> Iterable[Row]:
                 label = f"cold start through the {series} ≤ {goals[name]:g} × {titles[peer]}"
                 yield (label, ratio.text(3), verdict(ratio, goals[name]))
     warm = {title: found for title in titles.values() if (found := timings(results, title, "warm"))}
-    rates = {title: found for title in titles.values() if (found := _rates(results, title))}
+    rates = {title: found for title in titles.values() if (found := _facts(results, title, "texts_per_s"))}
     if not warm or not rates:
         return
     quickest = min(warm, key=lambda title: median(warm[title]).value)
@@ -345,13 +347,20 @@ def _peer_goals(results: Results, budgets: Budgets) -> Iterable[Row]:
     yield (f"one caller, p50 ≤ {goal:g} × the best peer ({quickest})", ratio.text(2), verdict(ratio, goal))
     strongest = max(rates, key=lambda title: median(rates[title]).value)
     # Turned round, so that less is better here, too.
-    ratio = median_ratio(rates[strongest], _rates(results, OURS_AUTO), seed)
+    ratio = median_ratio(rates[strongest], _facts(results, OURS_AUTO, "texts_per_s"), seed)
     goal = goals["throughput_to_best_peer"]
     more = Interval(1 / ratio.value, 1 / ratio.high, 1 / ratio.low)
     label = f"full load, texts/s ≥ {goal:g} × the best peer ({strongest})"
-    yield (label, more.text(2), verdict(ratio, 1 / goal).replace(f"≤ {1 / goal:g}", f"≥ {goal:g}"))
+    times = [_facts(results, title, "processor_ms") for title in rates]
+    least = min((found for found in times if found), key=lambda found: median(found).value, default=[])
+    taken = median_ratio(_facts(results, OURS_AUTO, "processor_ms"), least, seed) if least else None
+    share = f"; processor time per text {taken.text(2)} × the least" if taken else ""
+    # A machine that is busy with other things gives our several processes more of it than a peer's one:
+    # the verdict is by whichever of the two ratios is worse.
+    worse = max((found for found in (ratio, taken) if found), key=lambda found: found.value)
+    yield (label, more.text(2) + share, verdict(worse, 1 / goal).replace(f"≤ {1 / goal:g}", f"≥ {goal:g}"))
 
 
-def _rates(results: Results, name: str) -> list[float]:
-    facts = (fact for fact in results.of(Fact) if (fact.name, fact.subject) == ("texts_per_s", name))
+def _facts(results: Results, subject: str, name: str) -> list[float]:
+    facts = (fact for fact in results.of(Fact) if (fact.name, fact.subject) == (name, subject))
     return [fact.value for fact in facts if fact.value is not None]

@@ -19,7 +19,7 @@ import openvino
 from onnx import TensorProto, helper
 
 SHAPES = ((1, 16), (1, 64), (1, 128), (1, 256), (8, 32), (8, 128), (32, 32))
-_TOKENS = 2000  # of a shape are passed, in at least ten passes
+_TOKENS = 1000  # of a shape are passed, in at least ten passes
 _SIDE = 1024  # of the matrices whose product is the machine's peak
 _REST_S = 0.005  # until the threads of the one before spin no longer
 _SEED = 0
