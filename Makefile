@@ -114,7 +114,7 @@ $(MINISTACK)/stamp: tests/ministack-requirements.txt
 BUNDLE_SOURCES := $(wildcard layers/model/*.py layers/model/*.json layers/model/heads/*) \
 	$(addprefix layers/shared/python/coldframe/,bundle.py encoder.py heads.py model.py tokenizer.py wordpiece.py)
 
-$(BUNDLE)/manifest.json: $(BUNDLE_SOURCES) $(VENV)/local.stamp
+$(BUNDLE)/manifest.json: $(BUNDLE_SOURCES) | $(VENV)/local.stamp
 	@$(MAKE) --no-print-directory $(BUILD)/stamp
 	@$(VENV)/bin/coldframe build
 	@touch $@

@@ -45,11 +45,26 @@ def routes_of_sam(
             assert target is not None
             timeout_ms = integration.get("timeoutInMillis")
             found[path.removeprefix("/") if path == "/$default" else path, _method(method)] = (
-                target[1],
+                _substituted(integration["uri"], target[1]),
                 integration.get("payloadFormatVersion", "1.0"),
                 None if timeout_ms is None else timeout_ms / 1000,
             )
     return found
+
+
+def _substituted(uri: dict[str, Any], name: str) -> str:
+    """What a name in `Fn::Sub` refers to: itself, or what stands beside the text."""
+    written = uri["Fn::Sub"]
+    named: dict[str, dict[str, str]] = written[1] if isinstance(written, list) else {}
+    return named.get(name, {"Ref": name})["Ref"]
+
+
+def _function_of(resources: dict[str, Any], target: str) -> tuple[str, str | None]:
+    """The function that a target is, or that the target, an alias, belongs to; and the alias's name."""
+    if resources[target]["Type"] != "AWS::Lambda::Alias":
+        return target, None
+    alias = resources[target]["Properties"]
+    return alias["FunctionName"]["Ref"], alias["Name"]
 
 
 def _method(key: str) -> str:
@@ -69,8 +84,8 @@ def test_emulator_reads_the_routes_that_sam_makes(path: Path) -> None:
         assert {(route.path, route.method) for route in api.routes} == set(expected)
         for route in api.routes:
             target, payload, timeout_s = expected[route.path, route.method]
-            alias = f"Alias{route.qualifier}" if route.qualifier else ""
-            assert (f"{logical[route.function]}{alias}", route.payload) == (target, payload)
+            assert (logical[route.function], route.qualifier) == _function_of(resources, target)
+            assert route.payload == payload
             if timeout_s is not None:
                 assert route.timeout_s == timeout_s
 
