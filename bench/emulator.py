@@ -20,7 +20,7 @@ from pathlib import Path
 import click
 import uvloop
 
-from bench.http_client import repeat
+from bench.closed_loop import repeat
 from coldframe.concurrency import (
     Arrival,
     Finished,
@@ -35,7 +35,7 @@ from coldframe.concurrency import (
 _ENVIRONMENTS = 4
 _ROUNDS = 3
 _POOLS = (1, 50, 1000)
-_HERE = Path(__file__).resolve().parent
+_HERE = Path(__file__).resolve().parent / "trivial_function"
 _EMULATOR = f"""
 from pathlib import Path
 from local.emulator import EmulatorOptions, run
@@ -59,7 +59,7 @@ class Side:
 
 def run(requests: int) -> None:
     """Prints latency and throughput of both. requests: of each measurement."""
-    with _serving("-c", _EMULATOR) as emulator, _serving("-m", "bench.null_target") as null:
+    with _serving("-c", _EMULATOR) as emulator, _serving("-m", "bench.bare_uvicorn") as null:
         sides = uvloop.run(_measure((emulator, null), requests))
     names = "emulator, trivial handler", "bare uvicorn"
     click.echo(f"{'':28}{'p50':>10}{'p99':>10}{f'{_ENVIRONMENTS} connections':>18}")
@@ -121,11 +121,12 @@ def _serving(*arguments: str) -> Iterator[int]:
     try:
         port = int(output.readline().rsplit(":", 1)[1])
         # Its log is read as a terminal would read it, by a process that does nothing else.
-        with subprocess.Popen(["cat"], stdin=output, stdout=subprocess.DEVNULL) as log:
-            yield port
-            process.terminate()
-            process.wait()
-            log.wait()
+        with subprocess.Popen(["cat"], stdin=output, stdout=subprocess.DEVNULL):
+            try:
+                yield port
+            finally:  # its output ends with it, and the reader with that
+                process.terminate()
+                process.wait()
     finally:
         process.kill()
         process.wait()

@@ -1,35 +1,50 @@
-"""An HTTP server that does nothing: what a measurement costs without what is measured."""
+"""A target that does nothing: what a loader measures against it is the loader itself."""
 
-from __future__ import annotations
+import asyncio
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import cast
 
-import socket
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+import httptools
 
-import uvicorn
-import uvloop
-
-Message = MutableMapping[str, Any]
+_ANSWER = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}"
 
 
-async def app(
-    scope: Message, receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]
-) -> None:
-    """Reads the request and answers `{}`."""
-    while (await receive()).get("more_body", False):
-        pass
-    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
-    await send({"type": "http.response.body", "body": b"{}"})
+class _Connection(asyncio.Protocol):
+    """Answers each complete request at once."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.WriteTransport, transport)
+        self._parser = httptools.HttpRequestParser(self)
+
+    def data_received(self, data: bytes) -> None:
+        self._parser.feed_data(data)
+
+    def on_message_complete(self) -> None:
+        self._transport.write(_ANSWER)
+
+
+@contextlib.contextmanager
+def null_target() -> Iterator[str]:
+    """Its URL, for as long as the `with` block; it runs in a process of its own."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bench.null_target"], stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    with process:
+        yield process.stdout.readline().strip() if process.stdout else ""
+        process.kill()
 
 
 async def _serve() -> None:
-    listener = socket.create_server(("127.0.0.1", 0))
-    print(f"listening on http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
-    config = uvicorn.Config(
-        app, http="httptools", ws="none", lifespan="off", log_config=None, access_log=False
-    )
-    await uvicorn.Server(config).serve(sockets=[listener])
+    server = await asyncio.get_running_loop().create_server(_Connection, "127.0.0.1", 0)
+    host, port = server.sockets[0].getsockname()
+    print(f"http://{host}:{port}/", flush=True)
+    await server.serve_forever()
 
 
 if __name__ == "__main__":
+    import uvloop
+
     uvloop.run(_serve())

@@ -9,10 +9,12 @@ from pathlib import Path
 import click
 from msgspec.structs import replace
 
+from bench.cli import bench
 from coldframe import __version__
 from coldframe.errors import ColdframeError
+from local.paths import ROOT
+from local.paths import model_dir as _model_dir
 
-ROOT = Path(__file__).resolve().parent.parent
 BUILD_PYTHON = ROOT / ".venv-build" / "bin" / "python"
 _AWS_ACCESS = (
     "AWS_ACCESS_KEY_ID",
@@ -25,7 +27,6 @@ _AWS_ACCESS = (
     "AWS_CA_BUNDLE",
 )
 _MODEL_DIR = "COLDFRAME_MODEL_DIR"
-BUNDLE = ROOT / "layers" / "model" / "bundle"
 
 
 class Cli(click.Group):
@@ -79,6 +80,40 @@ def verify(model_dir: Path | None) -> None:
 
 
 @main.command()
+@click.option(
+    "--template",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    default=ROOT / "template.yaml",
+    help="A SAM template; default: the project's own.",
+)
+@click.option("--parameter", "parameters", multiple=True, metavar="NAME=VALUE", help="May be repeated.")
+@click.option(
+    "--account-concurrency",
+    default=1000,
+    show_default=True,
+    type=click.IntRange(1),
+    help="The account's limit; a new account may have less.",
+)
+def check(template: Path, parameters: tuple[str, ...], account_concurrency: int) -> None:
+    """Refuse what AWS would refuse during a deployment, or after it."""
+    from local.check import RULES
+    from local.check import check as findings_of
+    from local.cloudformation import load_stack
+    from local.deployment import load_deployment
+
+    pairs = [pair.partition("=") for pair in parameters]
+    if wrong := next((name for name, sign, _ in pairs if not sign), None):
+        raise click.BadParameter(f"{wrong!r} is not NAME=VALUE.", param_hint="--parameter")
+    stack = load_stack(template, {name: value for name, _, value in pairs})
+    findings = findings_of(load_deployment(stack, _model_dir(), account_concurrency))
+    for finding in findings:
+        click.echo(finding)
+    if findings:
+        sys.exit(1)
+    click.echo(f"{template.name}: {len(stack.resources)} resources pass {len(RULES)} rules")
+
+
+@main.command()
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option("--port", default=3000, show_default=True, type=click.IntRange(0, 65535), help="0: a free one.")
 @click.option(
@@ -103,7 +138,7 @@ def verify(model_dir: Path | None) -> None:
 @click.option(
     "--provisioned-concurrency",
     type=click.IntRange(0, 1000),
-    help="Environments initialised ahead of requests.  [default: the template's]",
+    help="Environments of each function initialised ahead of requests.  [default: the template's]",
 )
 @click.option(
     "--account-concurrency",
@@ -250,53 +285,12 @@ def warm_cache(file: Path, heads: tuple[str, ...]) -> None:
     click.echo(str(warm(file, _model_dir(), heads)))
 
 
-@main.group()
-def bench() -> None:
-    """Measure, against a floor taken in the same run."""
-
-
-@bench.command()
-@click.option(
-    "--samples",
-    default=15,
-    show_default=True,
-    type=click.IntRange(3, 1000),
-    help="Fresh processes of each kind.",
-)
-def cold(samples: int) -> None:
-    """Cold starts: fresh processes to their first answer, beside an import floor."""
-    from bench.cold_start import run
-
-    run(_model_dir(), samples)
-
-
-@bench.command("emulator")
-@click.option(
-    "--requests",
-    default=12_000,
-    show_default=True,
-    type=click.IntRange(120),
-    help="Of each measurement.",
-)
-def bench_emulator(requests: int) -> None:
-    """The emulator's own latency and throughput, beside a bare uvicorn."""
-    from bench.emulator import run
-
-    run(requests)
-
-
-@bench.command()
-@click.option("--seconds", default=3.0, show_default=True, type=click.FloatRange(0.1), help="Of each size.")
-def cpu(seconds: float) -> None:
-    """How well `up --cpu-from-memory` keeps its promise."""
-    from bench.cpu_share import run
-
-    run(seconds)
-
-
-def _model_dir() -> Path:
-    return Path(os.environ.get(_MODEL_DIR) or BUNDLE)
+main.add_command(bench)
 
 
 def _build_environ() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'layers' / 'shared' / 'python'}"}
+
+
+if __name__ == "__main__":
+    main()

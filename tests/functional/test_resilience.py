@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.http_client import Connection
+from bench.closed_loop import Connection
 from local.emulator import Emulator, EmulatorOptions
 from local.process import MemoryMeter
 from tests.functional.emulation import HERE, PATIENCE_S, is_alive, until
