@@ -1,4 +1,4 @@
-"""What predictions cost: durations and memory measured here, prices from bench/prices.toml."""
+"""What predictions cost: durations and memory measured here, prices of Lambda and of bench/prices.toml."""
 
 import json
 import math
@@ -17,30 +17,13 @@ from bench.records import Fact, RawFile, Timing
 from bench.samples import SampleFailed
 from bench.texts import load_texts
 from local.paths import ROOT
+from local.pricing import PRICES as LAMBDA
 
 PRICES = Path(__file__).with_name("prices.toml")
 MEMORY_MB = (512, 1024, 1769, 3008)
 ARCHITECTURES = ("x86_64", "arm64")
 WHOLE_VCPU_MB = 1769  # https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html, read 2026-11
 _COLD_SAMPLES = 5
-
-
-class LambdaPrices(Struct, frozen=True):
-    """Per GB-second of one architecture."""
-
-    gb_s: float
-    provisioned_gb_s: float
-    provisioned_duration_gb_s: float
-
-
-class Lambda(Struct, frozen=True):
-    """Lambda's prices."""
-
-    per_request: float
-    snapstart_cache_gb_s: float
-    snapstart_restore_gb: float
-    x86_64: LambdaPrices
-    arm64: LambdaPrices
 
 
 class Container(Struct, frozen=True):
@@ -69,10 +52,9 @@ class Assumed(Struct, frozen=True):
 
 
 class Prices(Struct, frozen=True):
-    """The file."""
+    """The file: what is priced beside Lambda itself."""
 
     source: dict[str, str]
-    lambda_: Lambda = msgspec.field(name="lambda")
     container: dict[str, Container]
     table: Table
     assumed: Assumed
@@ -143,27 +125,28 @@ def costs(measured: Measured, prices: Prices) -> list[Cost]:
 
 
 def _cost(measured: Measured, prices: Prices, architecture: str, memory_mb: int) -> Cost:
-    rates: LambdaPrices = getattr(prices.lambda_, architecture)
+    rates = LAMBDA[architecture]
     container, table, assumed = prices.container[architecture], prices.table, prices.assumed
     gb, slower = memory_mb / 1024, max(1.0, WHOLE_VCPU_MB / memory_mb)
     computed_s, hit_s = (_billed_s(times, slower) for times in (measured.invocations_ms, measured.hits_ms))
-    on_demand = computed_s * gb * rates.gb_s + prices.lambda_.per_request
-    warm = rates.provisioned_gb_s / assumed.provisioned_use + rates.provisioned_duration_gb_s
-    lookup = table.read_units * table.per_read_unit + assumed.table_lookup_ms / 1e3 * gb * rates.gb_s
-    write = table.write_units * table.per_write_unit + assumed.table_write_ms / 1e3 * gb * rates.gb_s
-    compute = computed_s * gb * rates.gb_s
+    usd_per_s = gb * rates.on_demand_gb_s_usd
+    on_demand = computed_s * usd_per_s + rates.request_usd
+    warm = rates.provisioned_gb_s_usd / assumed.provisioned_use + rates.provisioned_duration_gb_s_usd
+    lookup = table.read_units * table.per_read_unit + assumed.table_lookup_ms / 1e3 * usd_per_s
+    write = table.write_units * table.per_write_unit + assumed.table_write_ms / 1e3 * usd_per_s
+    compute = computed_s * usd_per_s
     hour = container.vcpu_h + assumed.container_gb * container.gb_h
     return Cost(
         architecture=architecture,
         memory_mb=memory_mb,
         mean_ms=computed_s * 1e3,
         on_demand=on_demand * 1e6,
-        all_hits=(hit_s * gb * rates.gb_s + prices.lambda_.per_request) * 1e6,
-        provisioned=(computed_s * gb * warm + prices.lambda_.per_request) * 1e6,
+        all_hits=(hit_s * usd_per_s + rates.request_usd) * 1e6,
+        provisioned=(computed_s * gb * warm + rates.request_usd) * 1e6,
         # The init phase has about a whole vCPU whatever the memory size, and is billed.
-        cold_starts=measured.cold_ms / 1e3 * gb * rates.gb_s * 1e6,
-        snapstart_cold_starts=prices.lambda_.snapstart_restore_gb * gb * 1e6,
-        snapstart_month_usd=prices.lambda_.snapstart_cache_gb_s * gb * 30 * 86_400,
+        cold_starts=measured.cold_ms / 1e3 * usd_per_s * 1e6,
+        snapstart_cold_starts=rates.snapstart_restore_gb_usd * gb * 1e6,
+        snapstart_month_usd=rates.snapstart_cache_gb_s_usd * gb * 30 * 86_400,
         table_break_even=(lookup + write) / (compute + write),
         container_wins_rps=hour / 3600 / on_demand,
     )

@@ -12,12 +12,14 @@ _MB_PER_GB = 1024
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """In US dollars: per request, and per GB-second of each kind."""
+    """In US dollars: per request, per GB-second of each kind, and per GB of a restored snapshot."""
 
     request_usd: float
     on_demand_gb_s_usd: float
     provisioned_gb_s_usd: float
     provisioned_duration_gb_s_usd: float
+    snapstart_cache_gb_s_usd: float = 0.0000015046
+    snapstart_restore_gb_usd: float = 0.0001397998
 
 
 PRICES = {

@@ -53,5 +53,5 @@ def test_table_never_pays_for_what_is_cheap() -> None:
 
 def test_prices_have_sources() -> None:
     """Every kind of price names the page that it is from."""
-    assert set(PRICES.source) == {"lambda", "fargate", "dynamodb"}
+    assert set(PRICES.source) == {"fargate", "dynamodb"}
     assert all(url.startswith("https://aws.amazon.com/") for url in PRICES.source.values())
