@@ -178,6 +178,19 @@ def cold(samples: int) -> None:
     run(_model_dir(), samples)
 
 
+@bench.command()
+@click.option(
+    "--requests", default=20, show_default=True, type=click.IntRange(4, 10_000), help="Of each mix of texts."
+)
+@click.option("--budget", type=click.IntRange(1), help="Tokens of a pass; default: measured here.")
+@click.option("--seed", default=0, show_default=True, help="Of all that is drawn by chance.")
+def batching(requests: int, budget: int | None, seed: int) -> None:
+    """Batching inside a request: one text at a time, fixed sizes and the budgeted plan, in one run."""
+    from bench.batching import run
+
+    run(_model_dir(), requests, budget, seed)
+
+
 def _model_dir() -> Path:
     return Path(os.environ.get("COLDFRAME_MODEL_DIR") or BUNDLE)
 
