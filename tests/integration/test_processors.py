@@ -25,13 +25,15 @@ import hashlib, sys
 from pathlib import Path
 from coldframe.bundle import load_golden, load_manifest
 from coldframe.encoder import Encoder, check_golden
+from coldframe.tokenizer import TextWindows
 
 folder = Path(sys.argv[1])
-encoder, golden = Encoder(folder, load_manifest(folder).encoder, threads=1), load_golden(folder)
+facts, golden = load_manifest(folder).encoder, load_golden(folder)
+encoder, windows = Encoder(folder, facts, threads=1), TextWindows(folder, facts)
 digest = hashlib.sha256()
 for vector in golden.vectors:
-    digest.update(encoder.encode(encoder.tokenize([vector.text])[0][:1]).tobytes())
-check_golden(encoder, golden)
+    digest.update(encoder.encode(windows.cut([vector.text])[0][:1]).tobytes())
+check_golden(encoder, windows, golden)
 print(digest.hexdigest())
 """
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["Api", "Reply", "Request"]
 
 _ENVELOPE_BYTES = 2048  # status and headers around the body in a function's result, rounded up
+_DECODER = msgspec.json.Decoder(PredictRequest)
 _INSTEAD = "Ask without `scores`, for fewer `heads` or a smaller `top_k`, or send fewer texts."
 
 
@@ -119,7 +120,7 @@ class Api:
 
     def _predict(self, request: Request) -> Reply:
         body = read_body(request, self._settings)
-        asked = decode_json(body, PredictRequest, '{"text": "…"}')
+        asked = decode_json(body, _DECODER, '{"text": "…"}')
         texts = self._texts(asked)
         heads = list(dict.fromkeys(asked.heads or [self._predictor.manifest.default_head]))
         self._check_heads(heads)

@@ -40,6 +40,7 @@ from coldframe.tensors import (
 )
 from coldframe.timing import Deadline, StageTimes
 
+_DECODER = msgspec.json.Decoder(InferRequest)
 _HEADER_LENGTH = "inference-header-content-length"
 _EXAMPLE = '{"inputs": [{"name": "text", "shape": [1], "datatype": "BYTES", "data": ["…"]}]}'
 _INSTEAD = "Ask for binary outputs, or for fewer of them (not `scores`), or send fewer texts."
@@ -102,7 +103,7 @@ class InferenceProtocol:
         head = self._head(request)
         body = read_body(request, self._settings, also=frozenset({BINARY}))
         content, binary = split_body(body, request.headers.get(_HEADER_LENGTH))
-        asked = decode_json(content, InferRequest, _EXAMPLE)
+        asked = decode_json(content, _DECODER, _EXAMPLE)
         _check_supported(asked)
         known = ("embedding",) if head is None else ("label", "probability", "scores")
         wanted = _outputs(asked, known)

@@ -98,15 +98,17 @@ def read_body(request: Request, settings: Settings, also: frozenset[str] = froze
     return request.body
 
 
-def decode_json(body: bytes, kind: type[T], example: str) -> T:
-    """JSON as `kind`. Raises the request error that says what is wrong with it.
+def decode_json(body: bytes, decoder: msgspec.json.Decoder[T], example: str) -> T:
+    """JSON as what `decoder` makes of it. Raises the request error that says what is wrong with it.
 
+    decoder: made once, when its module is imported. Two threads that each have msgspec see a type for the
+    first time may crash the process.
     example: what a body looks like, for someone who sent none.
     """
     if not body.strip():
         raise Malformed(f"The body is empty. Expected JSON, for instance {example}.")
     try:
-        return msgspec.json.decode(body, type=kind)
+        return decoder.decode(body)
     except msgspec.ValidationError as exc:
         raise Invalid(f"{exc}. The contract is at /docs.") from exc
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:

@@ -23,6 +23,10 @@ class _TokenRequest(msgspec.Struct):
     input: list[int | list[int]]
 
 
+_DECODER = msgspec.json.Decoder(EmbeddingsRequest)
+_TOKEN_DECODER = msgspec.json.Decoder(_TokenRequest)
+
+
 def answer_embeddings(predictor: Predictor, settings: Settings, request: Request) -> Reply:
     """The embedding of each text, in input order."""
     asked = _read(request, settings)
@@ -54,7 +58,7 @@ def answer_embeddings(predictor: Predictor, settings: Settings, request: Request
 def _read(request: Request, settings: Settings) -> EmbeddingsRequest:
     body = read_body(request, settings)
     try:
-        return decode_json(body, EmbeddingsRequest, _EXAMPLE)
+        return decode_json(body, _DECODER, _EXAMPLE)
     except Invalid:
         if _has_tokens(body):
             raise Invalid(
@@ -66,7 +70,7 @@ def _read(request: Request, settings: Settings) -> EmbeddingsRequest:
 
 def _has_tokens(body: bytes) -> bool:
     try:
-        return bool(msgspec.json.decode(body, type=_TokenRequest).input)
+        return bool(_TOKEN_DECODER.decode(body).input)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
 
