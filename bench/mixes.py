@@ -65,7 +65,7 @@ def _own_text(sentences: list[str], words: tuple[int, int], source: random.Rando
 
 def _newsgroups() -> tuple[list[str], list[str]]:
     environ = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'layers' / 'shared' / 'python'}"}
-    command = [_BUILD_PYTHON, "-c", _READ_NEWSGROUPS]
+    command = [str(_BUILD_PYTHON), "-c", _READ_NEWSGROUPS]
     done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True)
     if done.returncode:
         raise TextsMissing(f"20 Newsgroups cannot be read: {done.stderr.strip().splitlines()[-1]}")

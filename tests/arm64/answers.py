@@ -1,6 +1,6 @@
 """Embeddings and answers of one bundle on this processor, as JSON on standard output.
 
-    python -m tests.arm64.answers BUNDLE
+python -m tests.arm64.answers BUNDLE
 """
 
 import sys

@@ -46,8 +46,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     max_batch_tokens: Annotated[
         int,
         _about(
-            "tokens of one forward pass of several rows; 0: measured where an environment is initialised ahead"
-            f" of traffic, {DEFAULT_BATCH_TOKENS} elsewhere",
+            "tokens of one forward pass of several rows; 0: measured where an environment is initialised"
+            f" ahead of traffic, {DEFAULT_BATCH_TOKENS} elsewhere",
             0,
             65_536,
         ),
