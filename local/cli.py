@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -189,6 +190,33 @@ def batching(requests: int, budget: int | None, seed: int) -> None:
     from bench.batching import run
 
     run(_model_dir(), requests, budget, seed)
+
+
+@bench.command()
+@click.option(
+    "--samples", default=15, show_default=True, type=click.IntRange(3, 1000), help="Fresh processes."
+)
+def memory(samples: int) -> None:
+    """A served environment: milliseconds of its session, peak memory after requests of every size."""
+    from bench.memory import run
+
+    run(_model_dir(), samples)
+
+
+@bench.command("cache-faults")
+@click.option(
+    "--requests", default=40, show_default=True, type=click.IntRange(10, 10_000), help="For each fault."
+)
+@click.option("--seed", default=0, show_default=True, help="Of all that is drawn by chance.")
+def cache_faults(requests: int, seed: int) -> None:
+    """The shared table down, slow, throttling, wrong or stale, beside no table at all, in one run."""
+    if find_spec("moto") is None:
+        raise click.ClickException(
+            "moto is not installed. Run `make test`, or install tests/requirements.txt."
+        )
+    from bench.cache_faults import run
+
+    run(_model_dir(), requests, seed)
 
 
 def _model_dir() -> Path:
