@@ -6,7 +6,7 @@ variant would flatter that one.
 
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ from layers.model.paths import CACHE, HEADS
 
 _TRAINING_DOCUMENTS = 1_500
 _TEST_DOCUMENTS = 4_000
+_PROBED = 8
 _SEED = 0
 
 Session = Callable[[NDArray[np.int64]], NDArray[np.float32]]
@@ -72,16 +73,19 @@ def documents(tokenizer_folder: Path) -> Documents:
     return Documents(first_windows(texts), np.concatenate(classes), _TRAINING_DOCUMENTS)
 
 
-def embed(name: str, path: Path, run: Session, rows: Sequence[Window]) -> NDArray[np.float32]:
-    """Embeddings of each row on its own, kept under `.cache` by graph and rows."""
-    digest = hashlib.sha256(path.read_bytes())
-    digest.update(msgspec.json.encode(rows))
+def embed(name: str, run: Session, rows: Sequence[Window]) -> NDArray[np.float32]:
+    """Embeddings of each row on its own, kept under `.cache` by the rows and what becomes of the first."""
+    digest = hashlib.sha256(msgspec.json.encode(rows))
+    digest.update(_run(run, rows[:_PROBED]).tobytes())
     kept = CACHE / "embeddings" / f"variant-{digest.hexdigest()[:16]}.npy"
     if not kept.exists():
         kept.parent.mkdir(parents=True, exist_ok=True)
-        bar = tqdm(rows, desc=name[:24], unit="row", mininterval=5)
-        np.save(kept, np.concatenate([run(np.array([row], dtype=np.int64)) for row in bar]))
+        np.save(kept, _run(run, tqdm(rows, desc=name[:24], unit="row", mininterval=5)))
     return np.load(kept)  # type: ignore[no-any-return]
+
+
+def _run(run: Session, rows: Iterable[Window]) -> NDArray[np.float32]:
+    return np.concatenate([run(np.array([row], dtype=np.int64)) for row in rows])
 
 
 def judge(found: NDArray[np.float32], fp32: NDArray[np.float32], given: Documents) -> Fidelity:

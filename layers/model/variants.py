@@ -53,9 +53,7 @@ def main() -> None:
     paths = build_variants(weights, folder, given.rows[:_CALIBRATION_ROWS])
     sessions = {name: open_session(path) for name, path in tqdm(paths.items(), desc="load", unit="variant")}
     times_ms = measure_latency(sessions)
-    found = {
-        name: embed(name, paths[name], sessions[name], given.rows) for name in paths if name not in _SAME
-    }
+    found = {name: embed(name, sessions[name], given.rows) for name in paths if name not in _SAME}
     fidelities = {name: judge(rows, found[FP32], given) for name, rows in found.items()}
     print_table(paths, times_ms, fidelities, given)
 
