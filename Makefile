@@ -34,7 +34,7 @@ train: $(BUILD)/stamp $(VENV)/local.stamp ## Train heads and estimator on 20 New
 bench: $(BUNDLE)/manifest.json ## Measure cold starts against the floor of this machine
 	$(VENV)/bin/coldframe bench cold
 
-bench-encoder: $(BUILD)/stamp ## Build and compare variants of the encoder (three minutes)
+bench-encoder: $(BUILD)/stamp ## Build and compare variants of the encoder (four minutes; half an hour with the data set)
 	PYTHONPATH=.:layers/shared/python $(BUILD)/bin/python -m layers.model.variants
 
 sam-validate: $(SAM)/stamp ## Validate template.yaml with the SAM CLI

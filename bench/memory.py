@@ -85,8 +85,8 @@ def run(model_dir: Path, samples: int) -> None:
     for label, times_ms in zip(("elapsed", "of the processor"), zip(*taken, strict=True), strict=True):
         print(f"| {label} | {min(times_ms):.0f} ms | {statistics.median(times_ms):.0f} ms |")
     print("\n| peak resident memory after | MB |\n|---|---|")
-    for name, peak_mb in peaks_mb.items():
-        print(f"| {name} | {peak_mb:.0f} |")
+    for name, most_mb in peaks_mb.items():
+        print(f"| {name} | {most_mb:.0f} |")
     print(f"\n{samples} processes for the session, load average {os.getloadavg()[0]:.1f}.")
 
 
