@@ -6,11 +6,12 @@ TORCH := torch==2.13.0
 VENV := .venv
 BUILD := .venv-build
 SAM := .venv-sam
+MINISTACK := .venv-ministack
 BUNDLE := layers/model/bundle
 PIP := -m pip install --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint build train bench bench-encoder sam-validate lock clean
+.PHONY: help run test lint build image image-report sam sam-validate check train bench bench-setup bench-check bench-encoder lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -18,7 +19,7 @@ help: ## Show this list
 run: $(BUNDLE)/manifest.json ## Start the local API on http://127.0.0.1:3000
 	@exec $(VENV)/bin/coldframe up --port $(PORT)
 
-test: $(VENV)/tests.stamp $(BUNDLE)/manifest.json $(SAM)/stamp ## Run all tests
+test: $(VENV)/tests.stamp $(BUNDLE)/manifest.json $(SAM)/stamp $(MINISTACK)/stamp ## Run all tests
 	$(VENV)/bin/python -m pytest
 
 lint: $(VENV)/tests.stamp ## Check style and types
@@ -28,23 +29,41 @@ lint: $(VENV)/tests.stamp ## Check style and types
 
 build: $(BUNDLE)/manifest.json ## Build the model bundle (encoder, heads, manifest)
 
+image: $(BUNDLE)/manifest.json $(SAM)/stamp ## Build the container image `coldframe` (needs Docker)
+	@base=$$(local/base-image.sh) && docker build --file functions/Dockerfile --build-arg LAMBDA_BASE=$$base --tag coldframe .
+
+image-report: image ## Weigh the image and measure its cold start
+	@$(VENV)/bin/coldframe bench image
+
+sam: $(BUNDLE)/manifest.json $(SAM)/stamp ## Build with the SAM CLI and serve with `sam local start-api` (needs Docker)
+	@local/sam.sh build
+	@exec local/sam.sh start-api --port $(PORT)
+
 train: $(BUILD)/stamp $(VENV)/local.stamp ## Train heads and estimator on 20 Newsgroups, then build
 	$(VENV)/bin/coldframe build --train
 
-bench: $(BUNDLE)/manifest.json ## Measure cold starts against the floor of this machine
+bench: $(VENV)/bench.stamp $(BUNDLE)/manifest.json ## Measure cold starts against the floor of this machine
 	$(VENV)/bin/coldframe bench cold
+
+bench-setup: $(VENV)/bench.stamp
+
+bench-check: $(VENV)/bench.stamp $(BUNDLE)/manifest.json ## Fail when a cold start is over its budget
+	$(VENV)/bin/coldframe bench cold --check
 
 bench-encoder: $(BUILD)/stamp ## Build and compare variants of the encoder (four minutes; half an hour with the data set)
 	PYTHONPATH=.:layers/shared/python $(BUILD)/bin/python -m layers.model.variants
 
+check: $(BUNDLE)/manifest.json $(SAM)/stamp ## Check template and bundle against AWS's limits (PARAMETERS="Name=Value …")
+	@$(VENV)/bin/coldframe check $(addprefix --parameter ,$(PARAMETERS))
+
 sam-validate: $(SAM)/stamp ## Validate template.yaml with the SAM CLI
-	SAM_CLI_TELEMETRY=0 AWS_DEFAULT_REGION=us-east-1 $(SAM)/bin/sam validate --lint
+	@local/sam.sh validate
 
 lock: ## Write the lock files anew (needs uv)
 	local/lock.sh
 
 clean: ## Remove everything the other targets made
-	rm -rf $(VENV) $(BUILD) $(SAM) $(BUNDLE) .pytest_cache .mypy_cache .ruff_cache .hypothesis .aws-sam
+	rm -rf $(VENV) $(BUILD) $(SAM) $(MINISTACK) $(BUNDLE) .pytest_cache .mypy_cache .ruff_cache .hypothesis .aws-sam
 
 # --- environments -----------------------------------------------------------------
 # The runtime never shares one with torch, nor with the SAM CLI.
@@ -60,6 +79,11 @@ $(VENV)/local.stamp: local/requirements.txt pyproject.toml
 	$(call create_venv,$(VENV),what serving and the local API need)
 	@$(VENV)/bin/python $(PIP) --no-deps --require-hashes -r $<
 	@$(VENV)/bin/python $(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/bench.stamp: bench/requirements.txt $(VENV)/local.stamp
+	@echo "==> $(VENV): what benchmarks need"
+	@$(VENV)/bin/python $(PIP) --no-deps --require-hashes -r $<
 	@touch $@
 
 $(VENV)/tests.stamp: tests/requirements.txt $(VENV)/local.stamp
@@ -79,12 +103,18 @@ $(SAM)/stamp: local/sam-requirements.txt
 	@$(SAM)/bin/python $(PIP) --no-deps --require-hashes -r $<
 	@touch $@
 
+# It pins botocore.
+$(MINISTACK)/stamp: tests/ministack-requirements.txt
+	$(call create_venv,$(MINISTACK),an emulator of CloudFormation that tests deploy to)
+	@$(MINISTACK)/bin/python $(PIP) --no-deps --require-hashes -r $<
+	@touch $@
+
 # --- the bundle -------------------------------------------------------------------
 
 BUNDLE_SOURCES := $(wildcard layers/model/*.py layers/model/*.json layers/model/heads/*) \
 	$(addprefix layers/shared/python/coldframe/,bundle.py encoder.py heads.py model.py tokenizer.py wordpiece.py)
 
-$(BUNDLE)/manifest.json: $(BUNDLE_SOURCES) $(VENV)/local.stamp
+$(BUNDLE)/manifest.json: $(BUNDLE_SOURCES) | $(VENV)/local.stamp
 	@$(MAKE) --no-print-directory $(BUILD)/stamp
 	@$(VENV)/bin/coldframe build
 	@touch $@

@@ -15,7 +15,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-ROOT = Path(__file__).resolve().parent.parent
+from local.paths import ROOT
 
 _SESSION = """
 import time

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from coldframe.errors import ColdframeError
+from local.paths import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 _BUILD_PYTHON = ROOT / ".venv-build" / "bin" / "python"
 _SENTENCES = Path(__file__).with_name("sentences.txt")
 _HEADLINE_WORDS = (2, 14)

@@ -4,16 +4,17 @@ import json
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import click
 from msgspec.structs import replace
 
+from bench.cli import bench
 from coldframe import __version__
 from coldframe.errors import ColdframeError
+from local.paths import ROOT
+from local.paths import model_dir as _model_dir
 
-ROOT = Path(__file__).resolve().parent.parent
 BUILD_PYTHON = ROOT / ".venv-build" / "bin" / "python"
 _AWS_ACCESS = (
     "AWS_ACCESS_KEY_ID",
@@ -25,7 +26,7 @@ _AWS_ACCESS = (
     "AWS_ENDPOINT_URL_S3",
     "AWS_CA_BUNDLE",
 )
-BUNDLE = ROOT / "layers" / "model" / "bundle"
+_MODEL_DIR = "COLDFRAME_MODEL_DIR"
 
 
 class Cli(click.Group):
@@ -79,14 +80,83 @@ def verify(model_dir: Path | None) -> None:
 
 
 @main.command()
-@click.option("--host", default="127.0.0.1", show_default=True)
-@click.option("--port", default=3000, show_default=True, type=click.IntRange(0, 65535))
 @click.option(
-    "--max-environments",
-    default=10,
+    "--template",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    default=ROOT / "template.yaml",
+    help="A SAM template; default: the project's own.",
+)
+@click.option("--parameter", "parameters", multiple=True, metavar="NAME=VALUE", help="May be repeated.")
+@click.option(
+    "--account-concurrency",
+    default=1000,
     show_default=True,
+    type=click.IntRange(1),
+    help="The account's limit; a new account may have less.",
+)
+def check(template: Path, parameters: tuple[str, ...], account_concurrency: int) -> None:
+    """Refuse what AWS would refuse during a deployment, or after it."""
+    from local.check import RULES
+    from local.check import check as findings_of
+    from local.cloudformation import load_stack
+    from local.deployment import load_deployment
+
+    pairs = [pair.partition("=") for pair in parameters]
+    if wrong := next((name for name, sign, _ in pairs if not sign), None):
+        raise click.BadParameter(f"{wrong!r} is not NAME=VALUE.", param_hint="--parameter")
+    stack = load_stack(template, {name: value for name, _, value in pairs})
+    findings = findings_of(load_deployment(stack, _model_dir(), account_concurrency))
+    for finding in findings:
+        click.echo(finding)
+    if findings:
+        sys.exit(1)
+    click.echo(f"{template.name}: {len(stack.resources)} resources pass {len(RULES)} rules")
+
+
+@main.command()
+@click.option("--host", default="127.0.0.1", show_default=True)
+@click.option("--port", default=3000, show_default=True, type=click.IntRange(0, 65535), help="0: a free one.")
+@click.option(
+    "--template",
+    default=ROOT / "template.yaml",
+    type=click.Path(path_type=Path),
+    help="The SAM template to run.  [default: the project's]",
+)
+@click.option(
+    "--parameter",
+    "parameters",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A parameter of the template; may be repeated.",
+)
+@click.option(
+    "--reserved-concurrency",
+    "--max-environments",
     type=click.IntRange(1, 1000),
-    help="More requests at once get 429.",
+    help="More requests at once get 429.  [default: the template's, or 10]",
+)
+@click.option(
+    "--provisioned-concurrency",
+    type=click.IntRange(0, 1000),
+    help="Environments of each function initialised ahead of requests.  [default: the template's]",
+)
+@click.option(
+    "--account-concurrency",
+    default=1000,
+    show_default=True,
+    type=click.IntRange(1, 100_000),
+    help="The same limit for all functions together.",
+)
+@click.option(
+    "--memory-mb",
+    type=click.IntRange(128, 10_240),
+    help="An environment that holds more is killed.  [default: the template's]",
+)
+@click.option(
+    "--cpu-from-memory", is_flag=True, help="CPU in proportion to memory, as on Lambda: 1769 MB are one vCPU."
+)
+@click.option(
+    "--freeze", is_flag=True, help="Nothing of a function runs between its invocations, as on Lambda."
 )
 @click.option(
     "--keep-alive-s",
@@ -97,31 +167,87 @@ def verify(model_dir: Path | None) -> None:
 )
 @click.option(
     "--timeout-s",
-    default=29.0,
-    show_default=True,
     type=click.FloatRange(0.1, 900),
-    help="An invocation is stopped after this.",
+    help="An invocation is stopped after this.  [default: the template's]",
 )
-def up(host: str, port: int, max_environments: int, keep_alive_s: float, timeout_s: float) -> None:
-    """Serve the function on this machine, as Lambda would: one request per environment."""
+@click.option("--reload", is_flag=True, help="Load changed code: environments are replaced.")
+@click.option(
+    "--stores/--no-stores",
+    default=True,
+    help="DynamoDB and S3 for the template's tables and buckets.  [default: stores, in memory]",
+)
+@click.option(
+    "--dynamodb-endpoint",
+    envvar="AWS_ENDPOINT_URL_DYNAMODB",
+    metavar="URL",
+    help="Another DynamoDB, such as DynamoDB Local.",
+)
+@click.option("--s3-endpoint", envvar="AWS_ENDPOINT_URL_S3", metavar="URL", help="Another S3, such as MinIO.")
+def up(
+    host: str,
+    port: int,
+    template: Path,
+    parameters: tuple[str, ...],
+    reserved_concurrency: int | None,
+    provisioned_concurrency: int | None,
+    account_concurrency: int,
+    memory_mb: int | None,
+    cpu_from_memory: bool,
+    freeze: bool,
+    keep_alive_s: float,
+    timeout_s: float | None,
+    reload: bool,
+    stores: bool,
+    dynamodb_endpoint: str | None,
+    s3_endpoint: str | None,
+) -> None:
+    """Serve the functions of template.yaml on this machine, as API Gateway and Lambda would.
+
+    One request per environment, each a process that starts cold. The Lambda API is on the same port: boto3
+    and the AWS CLI reach it with --endpoint-url.
+    """
     from coldframe.bundle import load_manifest
     from local.emulator import EmulatorOptions, run
+    from local.stores import StoreOptions, without_stores
+    from local.template import load_template
 
-    load_manifest(_model_dir())  # a missing bundle is better said here than by each environment
-    environ = {name: value for name, value in os.environ.items() if name.startswith("COLDFRAME_")}
-    if environ.get("COLDFRAME_CACHE_TABLE"):  # as Lambda gives its functions those of their role
+    url = f"http://{host}:{port}"
+    loaded = load_template(template, dict(_pair(each) for each in parameters), url=url)
+    loaded = loaded.with_settings(
+        reserved_concurrency=reserved_concurrency,
+        provisioned_concurrency=provisioned_concurrency,
+        memory_mb=memory_mb,
+        timeout_s=timeout_s,
+        cpu_from_memory=cpu_from_memory,
+        freeze=freeze,
+    )
+    for model_dir in loaded.values_of(_MODEL_DIR):
+        # A missing bundle is better said here than by each environment.
+        load_manifest(Path(os.environ.get(_MODEL_DIR) or model_dir))
+    environ: dict[str, str] = {}
+    if os.environ.get("COLDFRAME_CACHE_TABLE"):
+        # A table of one's own: its AWS settings pass, as Lambda gives its functions those of their role.
         environ |= {name: os.environ[name] for name in _AWS_ACCESS if name in os.environ}
+        stores = False
     run(
         EmulatorOptions(
             host=host,
             port=port,
-            max_environments=max_environments,
+            template=loaded if stores else without_stores(loaded),
+            account_concurrency=account_concurrency,
             keep_alive_s=keep_alive_s,
-            timeout_s=timeout_s,
-            task_root=ROOT,
-            environ={**environ, "COLDFRAME_MODEL_DIR": str(_model_dir())},
+            environ=environ,
+            stores=StoreOptions(dynamodb_endpoint, s3_endpoint),
+            reload=reload,
         )
     )
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise click.BadParameter(f"found {text!r}, expected NAME=VALUE", param_hint="--parameter")
+    return name, value
 
 
 @main.command()
@@ -159,69 +285,12 @@ def warm_cache(file: Path, heads: tuple[str, ...]) -> None:
     click.echo(str(warm(file, _model_dir(), heads)))
 
 
-@main.group()
-def bench() -> None:
-    """Measure, against a floor taken in the same run."""
-
-
-@bench.command()
-@click.option(
-    "--samples",
-    default=15,
-    show_default=True,
-    type=click.IntRange(3, 1000),
-    help="Fresh processes of each kind.",
-)
-def cold(samples: int) -> None:
-    """Cold starts: fresh processes to their first answer, beside an import floor."""
-    from bench.cold_start import run
-
-    run(_model_dir(), samples)
-
-
-@bench.command()
-@click.option(
-    "--requests", default=20, show_default=True, type=click.IntRange(4, 10_000), help="Of each mix of texts."
-)
-@click.option("--budget", type=click.IntRange(1), help="Tokens of a pass; default: measured here.")
-@click.option("--seed", default=0, show_default=True, help="Of all that is drawn by chance.")
-def batching(requests: int, budget: int | None, seed: int) -> None:
-    """Batching inside a request: one text at a time, fixed sizes and the budgeted plan, in one run."""
-    from bench.batching import run
-
-    run(_model_dir(), requests, budget, seed)
-
-
-@bench.command()
-@click.option(
-    "--samples", default=15, show_default=True, type=click.IntRange(3, 1000), help="Fresh processes."
-)
-def memory(samples: int) -> None:
-    """A served environment: milliseconds of its session, peak memory after requests of every size."""
-    from bench.memory import run
-
-    run(_model_dir(), samples)
-
-
-@bench.command("cache-faults")
-@click.option(
-    "--requests", default=40, show_default=True, type=click.IntRange(10, 10_000), help="For each fault."
-)
-@click.option("--seed", default=0, show_default=True, help="Of all that is drawn by chance.")
-def cache_faults(requests: int, seed: int) -> None:
-    """The shared table down, slow, throttling, wrong or stale, beside no table at all, in one run."""
-    if find_spec("moto") is None:
-        raise click.ClickException(
-            "moto is not installed. Run `make test`, or install tests/requirements.txt."
-        )
-    from bench.cache_faults import run
-
-    run(_model_dir(), requests, seed)
-
-
-def _model_dir() -> Path:
-    return Path(os.environ.get("COLDFRAME_MODEL_DIR") or BUNDLE)
+main.add_command(bench)
 
 
 def _build_environ() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'layers' / 'shared' / 'python'}"}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,6 @@
-"""The HTTP front door of the emulator: request -> event -> environment -> response.
+"""The emulator: one port, behind it the APIs and functions of a template, and the Lambda API.
 
-It stands where API Gateway's HTTP API and the Lambda service stand in the cloud.
+It stands where API Gateway and the Lambda service stand in the cloud.
 """
 
 from __future__ import annotations
@@ -12,58 +12,34 @@ import os
 import signal
 import socket
 import time
-import uuid
 from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
-from dataclasses import dataclass, field
-from http import HTTPStatus
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
-import msgspec
 import uvicorn
 import uvloop
 
-from coldframe.concurrency import Limits, Throttle
 from coldframe.errors import ColdframeError
-from local.environment import InvocationStatus, Outcome
-from local.events import (
-    HttpRequest,
-    HttpResponse,
-    MalformedResponse,
-    event_from_request,
-    gateway_problem,
-    response_from_result,
-)
-from local.pool import Clock, EnvironmentPool
-from local.process import FunctionSettings, Log, function_environ
+from local.async_invocations import AsyncInvocations
+from local.events import HttpRequest, HttpResponse
+from local.gateway import Gateways
+from local.gateway_types import ANY, DEFAULT_ROUTE, DEFAULT_STAGE, Api, ApiKind, PayloadFormat, Route
+from local.lambda_api import LambdaApi, is_lambda_api
+from local.lambda_types import LIVE, LambdaException
+from local.metrics_door import PATH as METRICS_PATH
+from local.metrics_door import MetricsDoor
+from local.process import FunctionSettings, Log, function_environ, raise_file_limit
+from local.service import Clock, LambdaService
+from local.stores import StoreOptions, Stores
+from local.summary import summary
+from local.template import Function, Template
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-
-# Lambda's synchronous payload, which is the event and not the body alone.
-# Source: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html, read 2026-11.
-MAX_EVENT_BYTES = 6 * 1024 * 1024
-
-# A function's failure. API Gateway's HTTP API says 500 here; 502 tells it from a 500
-# that the function itself answered.
-_FAILED = gateway_problem(
-    HTTPStatus.BAD_GATEWAY,
-    {"message": "Internal Server Error"},
-    "The function failed or its environment died. The log of `coldframe up` says why.",
-)
-_TIMED_OUT = gateway_problem(
-    HTTPStatus.SERVICE_UNAVAILABLE,
-    {"message": "Service Unavailable"},
-    "The function took longer than its timeout. Send fewer texts at once, or raise --timeout-s.",
-)
-_TOO_LONG = gateway_problem(
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    {"message": "Request Too Long"},
-    f"The event with this body is over Lambda's {MAX_EVENT_BYTES} bytes. Send it in parts.",
-)
 
 _REPOSITORY_ROOT = Path(__file__).resolve().parent.parent
 _LAST_PORT = 65535
@@ -83,24 +59,53 @@ class CannotListen(ColdframeError):
     """The emulator's address cannot be listened on; the text says what to do."""
 
 
+class Door(Protocol):
+    """What answers the requests of some paths."""
+
+    @property
+    def max_body_bytes(self) -> int:
+        """More is not read."""
+
+    def too_large(self) -> HttpResponse:
+        """The answer to a larger body."""
+
+    async def respond(self, request: HttpRequest) -> HttpResponse:
+        """The answer to a request."""
+
+
 @dataclass(frozen=True)
 class EmulatorOptions:
     """What the emulator is told. Units end the names.
 
     port: 0 takes a free one; `Emulator.url` says which.
-    max_environments: the function's reserved concurrency; one more at a time is throttled.
-    environ: variables of the function, over the COLDFRAME_* ones of this process.
+    template: what to run. None: one function behind an HTTP API, which the fields from `timeout_s` to
+    `task_root` describe.
+    max_environments: the reserved concurrency of functions that have none in the template, unless more
+    is provisioned; one more at a time is throttled. None, or in a small account: what the account has.
+    provisioned_concurrency: of that one function's alias `live`; 0 for none.
+    stores: where tables and buckets of the template are.
+    reload: environments are replaced when the code of their function changes.
+    environ: variables of every function, over the template's and the COLDFRAME_* ones of this process.
+    init_limit_s: an init phase that takes longer is run again inside the invocation.
     """
 
     host: str = "127.0.0.1"
     port: int = 3000
-    max_environments: int = 10
+    template: Template | None = None
+    max_environments: int | None = 10
+    provisioned_concurrency: int = 0
+    account_concurrency: int = 1000
     keep_alive_s: float = 600.0
     timeout_s: float = 29.0
+    init_limit_s: float = 10.0
     memory_mb: int = 1769
+    architecture: str = "x86_64"
+    cpu_from_memory: bool = False
     handler: str = "functions.predict.app.handler"
     task_root: Path = _REPOSITORY_ROOT
     environ: Mapping[str, str] = field(default_factory=dict)
+    stores: StoreOptions = field(default_factory=StoreOptions)
+    reload: bool = False
     log: Log = _print
 
 
@@ -109,6 +114,7 @@ def run(options: EmulatorOptions) -> None:
 
     Raises CannotListen when the address is taken or not allowed.
     """
+    raise_file_limit()
     uvloop.run(_serve_until_signal(options))
 
 
@@ -120,8 +126,20 @@ class Emulator:
 
     def __init__(self, options: EmulatorOptions, clock: Clock = time.monotonic) -> None:
         self._options = options
-        limits = Limits(keep_alive_s=options.keep_alive_s, reserved_concurrency=options.max_environments)
-        self.pool = EnvironmentPool(_function(options), limits, options.log, clock)
+        self._template = options.template or _one_function(options)
+        self.service = LambdaService(
+            options.log,
+            account_concurrency=options.account_concurrency,
+            keep_alive_s=options.keep_alive_s,
+            clock=clock,
+        )
+        self.asynchronous = AsyncInvocations(self.service.invoke, options.log)
+        images = [function.settings.name for function in self._template.functions if function.is_image]
+        self._lambda_api = LambdaApi(self.service, self.asynchronous, images)
+        self._gateways = Gateways(self._template.apis, self.service.invoke, options.log, clock)
+        self._own_pages: Mapping[str, Door] = {METRICS_PATH: MetricsDoor(self.service)}
+        self.stores = Stores(self._template, options.stores, options.log)
+        self._reloading: asyncio.Task[None] | None = None
         self._server = _Server(_server_config(self._app))
         self._serving: asyncio.Task[None] | None = None
         self._port = options.port
@@ -132,19 +150,81 @@ class Emulator:
         host = self._options.host
         return f"http://{f'[{host}]' if ':' in host else host}:{self._port}"
 
+    def notes(self) -> Iterator[str]:
+        """What a reader of the log should know from the start."""
+        first, *others = self._template.apis or (None,)
+        if first is not None and first.stage != DEFAULT_STAGE:
+            yield f"{first.name}: {self.url}/{first.stage}"
+        for api in others:
+            stage = "" if api.stage == DEFAULT_STAGE else f"/{api.stage}"
+            yield f"{api.name}: http://{api.name.lower()}.localhost:{self._port}{stage}"
+        for function in self._template.functions:
+            if function.other_events:
+                events = ", ".join(function.other_events)
+                yield f"{function.settings.name} is called by {events} on AWS; here by the Lambda API only."
+
     async def __aenter__(self) -> Emulator:
+        for function in self._template.functions:
+            self._create(function)
         listener = _listen(self._options.host, self._options.port)
         self._port = listener.getsockname()[1]
         self._serving = asyncio.create_task(self._server.serve(sockets=[listener]))
+        await self.stores.__aenter__()
+        try:
+            self._provision()
+        except LambdaException:
+            await self.__aexit__(None, None, None)
+            raise
+        if self._options.reload:
+            self._reloading = asyncio.create_task(self._recycle_on_change())
         return self
+
+    def _provision(self) -> None:
+        for function in self._template.functions:
+            if function.provisioned_concurrency:
+                self.service.put_provisioned_concurrency(
+                    function.settings.name, function.alias or LIVE, function.provisioned_concurrency
+                )
+
+    async def _recycle_on_change(self) -> None:
+        from local.reload import recycle_on_change  # only who asks for it waits for the import
+
+        code = {function.settings.name: function.code for function in self._template.functions}
+        await recycle_on_change(code, self.service.recycle, self._options.log)
+
+    def _create(self, function: Function) -> None:
+        settings = function.settings
+        # A developer's COLDFRAME_* variables win over the template's, and what `up` was told over both.
+        environ = {
+            **settings.environ,
+            **function_environ({}, os.environ),
+            **self.stores.environ,
+            **self._options.environ,
+        }
+        self.service.create_function(replace(settings, environ=environ))
+        if function.alias not in (None, LIVE):
+            self.service.put_alias(settings.name, str(function.alias), "1")
+        reserved = function.reserved_concurrency
+        if reserved is None and self._options.max_environments is not None:
+            wanted = max(self._options.max_environments, function.provisioned_concurrency)
+            # A small account bounds its functions by itself, and has too little to reserve.
+            if wanted * len(self._template.functions) <= self._options.account_concurrency * 9 // 10:
+                reserved = wanted
+        if reserved is not None:
+            self.service.put_function_concurrency(settings.name, reserved)
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._server.should_exit = True
+        if self._reloading is not None:
+            self._reloading.cancel()
+            await asyncio.wait({self._reloading})
+        await self.asynchronous.close()
         # First the environments, so that callers in flight get their answer and the
         # server has nothing left to wait for.
-        await self.pool.close()
+        await self.service.close()
+        await self.stores.__aexit__(exc_type, exc, traceback)
         if self._serving is not None:
             await self._serving
 
@@ -158,27 +238,20 @@ class Emulator:
         await send({"type": "http.response.body", "body": response.body})
 
     async def _respond(self, scope: Scope, receive: Receive) -> HttpResponse:
-        body = await _read_body(receive)
+        """Each door has its own paths; what is nobody else's is the APIs'."""
+        path = scope["raw_path"].decode("latin-1")
+        door = self._door(path, scope)
+        body = await _read_body(receive, door.max_body_bytes)
         if body is None:
-            return _TOO_LONG
-        event = event_from_request(_request(scope, body), str(uuid.uuid4()), time.time())
-        payload = msgspec.json.encode(event)
-        if len(payload) > MAX_EVENT_BYTES:
-            return _TOO_LONG
-        return self._response(await self.pool.invoke(payload))
+            return door.too_large()
+        response = await door.respond(_request(scope, body))
+        self.stores.start()  # not before the first answer, which it would slow down
+        return response
 
-    def _response(self, outcome: Outcome | Throttle) -> HttpResponse:
-        if isinstance(outcome, Throttle):
-            return _throttled(outcome)
-        if outcome.status is InvocationStatus.TIMEOUT:
-            return _TIMED_OUT
-        if outcome.status is not InvocationStatus.SUCCESS:
-            return _FAILED
-        try:
-            return response_from_result(outcome.payload)
-        except MalformedResponse as exc:
-            self._options.log(f"Malformed Lambda proxy response: {exc}. Return a payload 2.0 response.")
-            return _FAILED
+    def _door(self, path: str, scope: Scope) -> Door:
+        if path in self._own_pages:
+            return self._own_pages[path]
+        return self._lambda_api if is_lambda_api(path) else self._gateways.of(_host(scope))
 
 
 class _Server(uvicorn.Server):
@@ -196,17 +269,32 @@ async def _serve_until_signal(options: EmulatorOptions) -> None:
         loop.add_signal_handler(number, stopped.set)
     async with Emulator(options) as emulator:
         options.log(f"Coldframe is listening on {emulator.url}")
+        for line in emulator.notes():
+            options.log(line)
         await stopped.wait()
+    for line in summary(emulator.service.snapshot()):
+        options.log(line)
 
 
-def _function(options: EmulatorOptions) -> FunctionSettings:
-    return FunctionSettings(
+def _one_function(options: EmulatorOptions) -> Template:
+    """The template of one function that answers every path of one HTTP API."""
+    settings = FunctionSettings(
         handler=options.handler,
         task_root=options.task_root.resolve(),
         memory_mb=options.memory_mb,
         timeout_s=options.timeout_s,
-        environ=function_environ(options.environ, os.environ),
+        init_limit_s=options.init_limit_s,
+        architecture=options.architecture,
+        cpu_from_memory=options.cpu_from_memory,
     )
+    route = Route(ANY, DEFAULT_ROUTE, settings.name, LIVE, PayloadFormat.V2, timeout_s=30.0)
+    function = Function(
+        settings,
+        logical_id=settings.name,
+        alias=LIVE,
+        provisioned_concurrency=options.provisioned_concurrency,
+    )
+    return Template(functions=(function,), apis=(Api("local", ApiKind.HTTP, (route,)),))
 
 
 def _server_config(app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> uvicorn.Config:
@@ -253,8 +341,8 @@ def _cannot_listen(host: str, port: int, error: OSError) -> str:
     )
 
 
-async def _read_body(receive: Receive) -> bytes | None:
-    """The whole body, or None as soon as it cannot fit into an event.
+async def _read_body(receive: Receive, max_bytes: int) -> bytes | None:
+    """The whole body, or None as soon as it is too large.
 
     Raises ClientLeft rather than let half a body pass for a whole one.
     """
@@ -266,11 +354,15 @@ async def _read_body(receive: Receive) -> bytes | None:
             raise ClientLeft
         chunk = message.get("body", b"")
         size += len(chunk)
-        if size > MAX_EVENT_BYTES:
+        if size > max_bytes:
             return None
         chunks.append(chunk)
         if not message.get("more_body", False):
             return b"".join(chunks)
+
+
+def _host(scope: Scope) -> str:
+    return next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")
 
 
 def _request(scope: Scope, body: bytes) -> HttpRequest:
@@ -282,14 +374,4 @@ def _request(scope: Scope, body: bytes) -> HttpRequest:
         body=body,
         source_ip=scope["client"][0] if scope.get("client") else "",
         protocol=f"HTTP/{scope['http_version']}",
-    )
-
-
-def _throttled(throttle: Throttle) -> HttpResponse:
-    """Lambda's own answer, from its admission; API Gateway would turn it into a 503."""
-    return gateway_problem(
-        HTTPStatus.TOO_MANY_REQUESTS,
-        {"Reason": throttle.reason, "Type": "User", "message": "Rate Exceeded."},
-        "All environments are busy. Try again, or raise --max-environments.",
-        (b"x-amzn-errortype", b"TooManyRequestsException"),
     )

@@ -1,6 +1,6 @@
-"""HTTP request to API Gateway HTTP API event (payload 2.0), and function result to HTTP response.
+"""HTTP request to API Gateway event (payload 2.0), and function result to HTTP response.
 
-Pure functions. The shapes are those of
+Pure functions; payload 1.0 is in `local.rest_events`. The shapes are those of
 https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
 (read 2026-11).
 """
@@ -11,20 +11,22 @@ import base64
 import binascii
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
+from local.gateway_types import DEFAULT_ROUTE, DEFAULT_STAGE
+from local.process import ACCOUNT_ID
+
 Headers = list[tuple[bytes, bytes]]
 
-ACCOUNT_ID = "123456789012"
 API_ID = "local"
 
 # The gateway sets these itself, or they belong to one connection only.
-_NOT_FORWARDED = frozenset({"connection", "content-length", "keep-alive", "transfer-encoding", "upgrade"})
+NOT_FORWARDED = frozenset({"connection", "content-length", "keep-alive", "transfer-encoding", "upgrade"})
 
 
 class MalformedResponse(Exception):
@@ -53,30 +55,46 @@ class HttpResponse:
     body: bytes
 
 
-def event_from_request(request: HttpRequest, request_id: str, now: float) -> dict[str, Any]:
-    """The payload 2.0 event of a request.
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """Where and when a request came in.
 
-    request_id: the gateway's, which is not the invocation's.
-    now: seconds since the epoch.
+    request_id: the gateway's, which is not the invocation's. now: seconds since the epoch.
+    route_key: `$default`, or `GET /pets/{id}`. resource: the route's path.
     """
+
+    request_id: str
+    now: float
+    api_id: str = API_ID
+    stage: str = DEFAULT_STAGE
+    route_key: str = DEFAULT_ROUTE
+    resource: str = DEFAULT_ROUTE
+    path_parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+def event_from_request(request: HttpRequest, arrived: Arrived) -> dict[str, Any]:
+    """The payload 2.0 event of a request."""
     headers = _joined(request.headers)
     cookies = headers.pop("cookie", None)
-    headers |= _forwarded(request, headers.get("host", ""))
-    body, is_base64 = _event_body(request.body, headers.get("content-type", ""))
+    headers |= forwarded_headers(request, headers.get("host", ""))
+    body, is_base64 = event_body(request.body, headers.get("content-type", ""))
     event: dict[str, Any] = {
         "version": "2.0",
-        "routeKey": "$default",
-        "rawPath": request.path,
+        "routeKey": arrived.route_key,
+        # Decoded, unlike a REST API's: https://github.com/middleapi/standard-server/pull/93
+        "rawPath": unquote(request.path),
         "rawQueryString": request.query,
         "headers": headers,
-        "requestContext": _request_context(request, headers, request_id, now),
+        "requestContext": _request_context(request, headers, arrived),
         "isBase64Encoded": is_base64,
     }
-    # The gateway leaves these three out when there is nothing to say.
+    # The gateway leaves these four out when there is nothing to say.
     if cookies is not None:
         event["cookies"] = cookies.split("; ")
     if request.query:
         event["queryStringParameters"] = _joined_query(request.query)
+    if arrived.path_parameters:
+        event["pathParameters"] = dict(arrived.path_parameters)
     if request.body:
         event["body"] = body
     return event
@@ -97,6 +115,14 @@ def response_from_result(payload: bytes) -> HttpResponse:
         return _full_response(result)
     body = result.encode() if isinstance(result, str) else payload
     return HttpResponse(HTTPStatus.OK, [(b"content-type", b"application/json")], body)
+
+
+def gateway_answer(status: int, message: str, error_type: str = "") -> HttpResponse:
+    """One of the gateway's own answers, as AWS sends it. error_type: of a REST API."""
+    headers = [(b"content-type", b"application/json")]
+    if error_type:
+        headers.append((b"x-amzn-errortype", error_type.encode("ascii")))
+    return HttpResponse(status, headers, msgspec.json.encode({"message": message}))
 
 
 def gateway_problem(
@@ -126,7 +152,7 @@ def _joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     return joined
 
 
-def _forwarded(request: HttpRequest, host: str) -> dict[str, str]:
+def forwarded_headers(request: HttpRequest, host: str) -> dict[str, str]:
     """What the gateway says about the client's side of the connection."""
     port = host.rpartition(":")[2]
     return {
@@ -143,7 +169,7 @@ def _joined_query(query: str) -> dict[str, str]:
     return joined
 
 
-def _event_body(body: bytes, content_type: str) -> tuple[str, bool]:
+def event_body(body: bytes, content_type: str) -> tuple[str, bool]:
     """The body as text, or in base64, and which of the two.
 
     The gateway goes by the content type, not by the bytes: JSON posted as
@@ -165,37 +191,40 @@ def _is_text(content_type: str) -> bool:
     )
 
 
-def _request_context(
-    request: HttpRequest, headers: Mapping[str, str], request_id: str, now: float
-) -> dict[str, Any]:
+def _request_context(request: HttpRequest, headers: Mapping[str, str], arrived: Arrived) -> dict[str, Any]:
     domain_name = headers.get("host", "localhost")
     return {
         "accountId": ACCOUNT_ID,
-        "apiId": API_ID,
+        "apiId": arrived.api_id,
         "domainName": domain_name,
         "domainPrefix": domain_name.partition(".")[0],
         "http": {
             "method": request.method,
-            "path": request.path,
+            "path": unquote(request.path),
             "protocol": request.protocol,
             "sourceIp": request.source_ip,
             "userAgent": headers.get("user-agent", ""),
         },
-        "requestId": request_id,
-        "routeKey": "$default",
-        "stage": "$default",
-        "time": time.strftime("%d/%b/%Y:%H:%M:%S +0000", time.gmtime(now)),
-        "timeEpoch": int(now * 1000),
+        "requestId": arrived.request_id,
+        "routeKey": arrived.route_key,
+        "stage": arrived.stage,
+        "time": clf_time(arrived.now),
+        "timeEpoch": int(arrived.now * 1000),
     }
+
+
+def clf_time(now: float) -> str:
+    """A time as the gateways write it: `12/Mar/2024:19:03:58 +0000`."""
+    return time.strftime("%d/%b/%Y:%H:%M:%S +0000", time.gmtime(now))
 
 
 def _full_response(result: Mapping[str, Any]) -> HttpResponse:
     headers = _response_headers(result.get("headers") or {}, result.get("cookies") or [])
-    return HttpResponse(_status(result["statusCode"]), headers, _response_body(result))
+    return HttpResponse(response_status(result["statusCode"]), headers, response_body(result))
 
 
-def _status(value: Any) -> int:
-    """API Gateway also takes the number as a string."""
+def response_status(value: Any) -> int:
+    """The status of a result; API Gateway also takes the number as a string."""
     try:
         status = int(value)
     except (TypeError, ValueError):
@@ -211,17 +240,17 @@ def _response_headers(headers: Any, cookies: Any) -> Headers:
     if not isinstance(cookies, list):
         raise MalformedResponse("`cookies` is not a list")
     lines = [
-        (_header_bytes(name.lower()), _header_bytes(value))
+        (header_bytes(name.lower()), header_bytes(value))
         for name, value in headers.items()
-        if name.lower() not in _NOT_FORWARDED
+        if name.lower() not in NOT_FORWARDED
     ]
-    lines += [(b"set-cookie", _header_bytes(cookie)) for cookie in cookies]
+    lines += [(b"set-cookie", header_bytes(cookie)) for cookie in cookies]
     if all(name != b"content-type" for name, _ in lines):
         lines.append((b"content-type", b"text/plain;charset=UTF-8"))
     return lines
 
 
-def _header_bytes(value: Any) -> bytes:
+def header_bytes(value: Any) -> bytes:
     """A header's name or value; numbers and booleans as JSON writes them."""
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     if any(control in text for control in "\r\n\0"):
@@ -232,7 +261,8 @@ def _header_bytes(value: Any) -> bytes:
         raise MalformedResponse("a header contains characters outside Latin-1") from exc
 
 
-def _response_body(result: Mapping[str, Any]) -> bytes:
+def response_body(result: Mapping[str, Any]) -> bytes:
+    """The body of a result, decoded when it says that it is base64."""
     body = result.get("body")
     if body is None:
         return b""

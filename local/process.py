@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import functools
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -17,19 +18,30 @@ from pathlib import Path
 
 Log = Callable[[str], None]
 
+ACCOUNT_ID = "123456789012"
+
 # Without these an interpreter may not find its programs, native libraries or a writable folder.
 _PASSED_THROUGH = ("PATH", "LD_LIBRARY_PATH", "TMPDIR")
 _PROJECT_PREFIX = "COLDFRAME_"
 _PIPE_BYTES = 65536  # as much as a pipe holds
 _PROBE_TIMEOUT_S = 10
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_MB = 1024 * 1024
+_MAX_FILES = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionSettings:
-    """The function as the Lambda service knows it.
+    """A version of a function as the Lambda service knows it.
 
     task_root: what is /var/task on Lambda; `python` folders of the layers beside it are /opt/python.
     environ: the function's own variables.
+    architecture: "x86_64" or "arm64", for its price.
+    cpu_from_memory: the CPU is in proportion to memory during an invocation.
+    freeze: nothing of the function runs between invocations.
+    init_limit_s: an on-demand init phase is stopped after this, and run again inside the invocation.
+    provisioned_init_limit_s: the same for provisioned environments, unless the timeout is longer.
+    Source: https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html, read 2026-11.
     """
 
     handler: str
@@ -39,6 +51,11 @@ class FunctionSettings:
     environ: Mapping[str, str] = field(default_factory=dict)
     name: str = "coldframe-predict"
     version: str = "$LATEST"
+    architecture: str = "x86_64"
+    cpu_from_memory: bool = False
+    freeze: bool = False
+    init_limit_s: float = 10.0
+    provisioned_init_limit_s: float = 130.0
 
     @property
     def region(self) -> str:
@@ -56,20 +73,21 @@ def function_environ(own: Mapping[str, str], inherited: Mapping[str, str]) -> di
     return passed | dict(own)
 
 
-def runtime_environ(function: FunctionSettings, runtime_api: str, log_stream: str) -> dict[str, str]:
-    """All variables of an environment's process; Lambda's reserved ones win over the function's.
+def runtime_environ(function: FunctionSettings, log_stream: str, initialization_type: str) -> dict[str, str]:
+    """Variables of an environment's process; Lambda's reserved ones win over the function's.
 
+    AWS_LAMBDA_RUNTIME_API is not among them: each process has its own.
+    initialization_type: "on-demand" or "provisioned-concurrency".
     Source: https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html, read 2026-11.
     """
     layers = sorted(str(folder) for folder in function.task_root.glob("layers/*/python"))
     defaults = {"LANG": "C.UTF-8", "PYTHONPATH": os.pathsep.join(layers)}
     reserved = {
-        "AWS_LAMBDA_RUNTIME_API": runtime_api,
         "_HANDLER": function.handler,
         "AWS_LAMBDA_FUNCTION_NAME": function.name,
         "AWS_LAMBDA_FUNCTION_VERSION": function.version,
         "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(function.memory_mb),
-        "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
+        "AWS_LAMBDA_INITIALIZATION_TYPE": initialization_type,
         "AWS_LAMBDA_LOG_GROUP_NAME": f"/aws/lambda/{function.name}",
         "AWS_LAMBDA_LOG_STREAM_NAME": log_stream,
         "AWS_EXECUTION_ENV": f"AWS_Lambda_python{sys.version_info.major}.{sys.version_info.minor}",
@@ -103,10 +121,35 @@ async def spawn_runtime(function: FunctionSettings, environ: Mapping[str, str], 
     )
 
 
+def raise_file_limit() -> None:
+    """As many open files as this process may have: an environment takes seven of the emulator's."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        # macOS calls its hard limit infinite and then refuses it.
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def limit_files(pid: int) -> None:
+    """Lambda's 1,024 open files for an environment's process, where the system lets us (Linux).
+
+    Source: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html, read 2026-11.
+    """
+    if sys.platform == "linux":
+        with contextlib.suppress(ProcessLookupError, PermissionError, ValueError):
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (_MAX_FILES, _MAX_FILES))
+
+
 def kill_group(pid: int) -> None:
     """SIGKILL to a process and all that it started: Lambda gives a runtime no other goodbye."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
+
+
+def freeze_group(pid: int, *, frozen: bool) -> None:
+    """Stops a process and all that it started, or lets them go on."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGSTOP if frozen else signal.SIGCONT)
 
 
 def exit_reason(returncode: int) -> str:
@@ -116,18 +159,54 @@ def exit_reason(returncode: int) -> str:
     return f"signal: {signal.strsignal(-returncode) or -returncode}".lower()
 
 
-def peak_memory_mb(pid: int) -> int | None:
-    """The most memory that a process has held so far, in whole MB; None once it is gone."""
+class MemoryMeter:
+    """The memory of one process, read from files that stay open: it is asked on every request."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._status = _open_proc(pid, "status")
+        self._statm = _open_proc(pid, "statm")
+
+    def peak_mb(self) -> int | None:
+        """The most that the process has held so far, in whole MB; None once it is gone."""
+        if self._status is None:
+            return _ps_memory_mb(self._pid)
+        _, found, rest = _read_proc(self._status).partition(b"VmHWM:")
+        return _whole_mb(rest.split(None, 1)[0]) if found else None
+
+    def resident_mb(self) -> int | None:
+        """What it holds now, in whole MB; None once it is gone, or without /proc."""
+        if self._statm is None:
+            return None
+        fields = _read_proc(self._statm).split()
+        return -(-int(fields[1]) * _PAGE_BYTES // _MB) if fields else None
+
+    def close(self) -> None:
+        """Frees the files."""
+        for file in (self._status, self._statm):
+            if file is not None:
+                os.close(file)
+        self._status = self._statm = None
+
+
+def _open_proc(pid: int, name: str) -> int | None:
     try:
-        content = Path(f"/proc/{pid}/status").read_bytes()
-    except (FileNotFoundError, ProcessLookupError):
-        return None if Path("/proc/self").exists() else _resident_memory_mb(pid)
-    _, found, rest = content.partition(b"VmHWM:")
-    return _whole_mb(rest.split(None, 1)[0]) if found else None
+        return os.open(f"/proc/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
 
 
-def _resident_memory_mb(pid: int) -> int | None:
+def _read_proc(file: int) -> bytes:
+    try:
+        return os.pread(file, 4096, 0)
+    except ProcessLookupError:
+        return b""
+
+
+def _ps_memory_mb(pid: int) -> int | None:
     """Where there is no /proc (macOS): what the process holds now, a lower bound of its peak."""
+    if Path("/proc/self").exists():
+        return None
     answer = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, check=False)
     return _whole_mb(answer.stdout.strip()) if answer.stdout.strip() else None
 

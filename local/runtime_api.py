@@ -54,7 +54,7 @@ class RuntimeListener(Protocol):
     def failed(self, request_id: str, error_type: str, payload: bytes) -> bool:
         """The function raised. False when that is not the invocation it works on."""
 
-    def init_failed(self, error_type: str) -> None:
+    def init_failed(self, error_type: str, payload: bytes) -> None:
         """The function's module could not be loaded; the process exits next."""
 
 
@@ -106,7 +106,7 @@ class RuntimeApi:
             self._listener.polled()
         elif method == "POST" and path == _INIT_ERROR:
             connection.reply(*_ACCEPTED)  # first, because the listener ends the environment
-            self._listener.init_failed(request.error_type)
+            self._listener.init_failed(request.error_type, bytes(request.body))
         elif method == "POST" and path.startswith(_INVOCATION):
             connection.reply(*self._result(request))
         else:

@@ -1,6 +1,8 @@
 """Shared fixtures: the real bundle, and a small engine where the model does not matter."""
 
 import os
+import shutil
+import subprocess
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -40,6 +42,16 @@ def bundle() -> Path:
     if not (BUNDLE / "manifest.json").exists():
         pytest.fail(f"{BUNDLE} is not built. Run `make test`, or `make build` first.")
     return BUNDLE
+
+
+@pytest.fixture(scope="session")
+def containers() -> None:
+    """A Docker engine that answers, and a base image to build on; without, a test is skipped."""
+    if shutil.which("docker") is None or subprocess.run(["docker", "info"], capture_output=True).returncode:
+        pytest.skip("no Docker engine answers: nothing was built or run in a container")
+    base = subprocess.run([ROOT / "local" / "base-image.sh"], capture_output=True, text=True)
+    if base.returncode:
+        pytest.skip(f"no base image, so nothing was run in a container: {base.stderr.splitlines()[-1]}")
 
 
 @pytest.fixture(scope="session")

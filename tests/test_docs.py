@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import get_type_hints
 
@@ -16,12 +17,15 @@ from msgspec import Meta
 from coldframe.bundle import load_manifest
 from coldframe.config import ENVIRONMENT_NAMES, Settings
 from coldframe.errors import REQUEST_ERRORS
+from local.check import RULES, Rule
 from local.cli import main
 from tests.conftest import ROOT
 
 README = (ROOT / "README.md").read_text()
-BLOCKS = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
-SERVER = "make run"
+FENCES = re.findall(r"```sh( docker)?\n(.*?)```", README, re.DOTALL)
+BLOCKS = [block for _, block in FENCES]
+IN_CONTAINERS = {block for docker, block in FENCES if docker}
+SERVER, SAM = "make run", "make sam PORT=3001"
 STARTS_TESTS = "make test"  # what is running now
 
 
@@ -31,15 +35,15 @@ def command_environ() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
 
 
-@pytest.fixture(scope="module")
-def server(bundle: Path) -> Iterator[None]:
-    """`make run`, as the README says; ended by Ctrl-C, after which no process is left."""
+@contextmanager
+def running(command: str, address: str) -> Iterator[None]:
+    """A server, as the README says; ended by Ctrl-C, after which no process is left."""
     process = subprocess.Popen(
-        ["bash", "-c", SERVER], cwd=ROOT, env=command_environ(), text=True, start_new_session=True,
+        ["bash", "-c", command], cwd=ROOT, env=command_environ(), text=True, start_new_session=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     try:
-        wait_until_listening(process)
+        wait_until_listening(process, address)
         yield
     finally:  # also when the tests themselves are interrupted
         os.killpg(process.pid, signal.SIGINT)
@@ -48,27 +52,48 @@ def server(bundle: Path) -> Iterator[None]:
         os.killpg(process.pid, 0)
 
 
-def wait_until_listening(process: "subprocess.Popen[str]") -> None:
+@pytest.fixture(scope="module")
+def server(bundle: Path) -> Iterator[None]:
+    """`make run`."""
+    with running(SERVER, "listening on http://127.0.0.1:3000"):
+        yield
+
+
+@pytest.fixture(scope="module")
+def sam(containers: None, bundle: Path) -> Iterator[None]:
+    """`make sam`."""
+    with running(SAM, "Running on http://127.0.0.1:3001"):
+        yield
+
+
+def wait_until_listening(process: "subprocess.Popen[str]", address: str) -> None:
     """Reads the server's output until it says that it listens."""
     assert process.stdout is not None
     lines = []
     for line in process.stdout:
         lines.append(line)
-        if "listening on http://127.0.0.1:3000" in line:
+        if address in line:
             return
-    pytest.fail("`make run` ended:\n" + "".join(lines))
+    pytest.fail("The server ended:\n" + "".join(lines))
 
 
 def test_blocks_are_found() -> None:
     """The README has the two commands of a newcomer."""
     assert [block.strip().splitlines()[0].split("  ")[0] for block in BLOCKS[:1]] == [SERVER]
     assert any(STARTS_TESTS in block for block in BLOCKS)
+    assert f"{SAM}\n" in IN_CONTAINERS
 
 
-@pytest.mark.parametrize("block", [block for block in BLOCKS if block.split("#")[0].strip() != SERVER])
-@pytest.mark.usefixtures("server")
-def test_block_runs(block: str) -> None:
+@pytest.mark.parametrize(
+    "block", [block for block in BLOCKS if block.split("#")[0].strip() not in (SERVER, SAM)]
+)
+def test_block_runs(block: str, request: pytest.FixtureRequest) -> None:
     """Every command block runs as it stands, and prints what the README says beside it."""
+    if block in IN_CONTAINERS:
+        request.getfixturevalue("containers")
+    for address, fixture in (("localhost:3000", "server"), ("localhost:3001", "sam")):
+        if address in block:
+            request.getfixturevalue(fixture)
     commands = block.replace(STARTS_TESTS, f"{STARTS_TESTS} --dry-run >/dev/null")
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", commands],
@@ -140,3 +165,38 @@ def test_settings_table_is_the_code() -> None:
         variable, why = f"COLDFRAME_{field.name.upper()}", re.escape(str(about.description))
         row = rf"^\| `{variable}` \| `{default}` \| .* \| {why} \|$"
         assert re.search(row, README, re.MULTILINE), field.name
+
+
+# docs/deploy.md
+
+DEPLOY = (ROOT / "docs" / "deploy.md").read_text()
+TEMPLATE = (ROOT / "template.yaml").read_text()
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_rules_of_check_are_documented(rule: Rule) -> None:
+    """Every rule of `coldframe check` is in the table of what it refuses, by the name that it prints."""
+    name = "".join(word.title() for word in rule.__name__.split("_")).replace("Snapstart", "SnapStart")
+    assert f"`{name}`" in DEPLOY
+
+
+@pytest.mark.parametrize("alarm", re.findall(r"^  (?!NewVersion)(\w+Alarm):$", TEMPLATE, re.MULTILINE))
+def test_alarms_are_documented(alarm: str) -> None:
+    """Every alarm that may write to somebody is in the table of what to do."""
+    assert f"`{alarm}`" in DEPLOY
+
+
+def test_prices_are_what_the_formulas_give() -> None:
+    """The sums in the comparison of modes follow from the prices beside them."""
+    gb, month_s, rounds = 1769 / 1024, 730 * 3600, 730 * 12
+    duration, request = 0.0000133334, 0.20 / 1e6
+    for price, told in (
+        (gb * month_s * 0.0000033334, "15.13"),
+        (gb * month_s * 0.0000041667, "18.92"),
+        (gb * month_s * 0.0000015046, "6.83"),
+        (gb * 0.0001397998 * 1e6, "241.51"),
+        (rounds * (0.3 * gb * duration + request), "0.06"),
+        (rounds * (0.8 * 0.5 * duration + request), "0.05"),
+    ):
+        assert f"{price:.2f}" == told
+        assert f"{told} USD" in DEPLOY or f"x86-64: {told}" in DEPLOY

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from functools import partial
+from inspect import cleandoc
 from typing import Any
 
 import msgspec
@@ -92,6 +93,9 @@ def openapi() -> dict[str, Any]:
     types = {kind for operation in _OPERATIONS.values() for kind in (operation.request, operation.reply)}
     named = sorted(filter(None, types | {schemas.Problem}), key=lambda kind: kind.__name__)
     _, components = msgspec.json.schema_components(named, ref_template=_REF)
+    for component in components.values():
+        # Of a docstring, with the indentation that it has in the source before Python 3.13.
+        component["description"] = cleandoc(component["description"])
     paths: dict[str, Any] = {}
     for (method, path), operation in _OPERATIONS.items():
         paths.setdefault(path, {})[method.lower()] = _describe(operation, path)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
+import resource
 import time
 from pathlib import Path
 from typing import Any
@@ -66,6 +69,33 @@ def shaped(event: Event, context: Any) -> Event:
     }
 
 
+def allocate(event: Event, context: Any) -> int:
+    """Touches as many MB as the event says, for as long as it waits or until it answers."""
+    held = bytearray(event["mb"] * 1024 * 1024)
+    held[::4096] = b"x" * len(held[::4096])
+    if event.get("wait"):
+        time.sleep(3600)
+    return len(held)
+
+
+def burn(event: Event, context: Any) -> float:
+    """Uses CPU for so many seconds; the share of the elapsed time that it got."""
+    started_s, used_s = time.monotonic(), time.process_time()
+    while time.process_time() - used_s < event["cpu_s"]:
+        pass
+    return (time.process_time() - used_s) / (time.monotonic() - started_s)
+
+
+def files(event: Event, context: Any) -> tuple[int, int]:
+    """How many files may be open."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)
+
+
+def nothing(event: Event, context: Any) -> Event:
+    """As little as a function can do."""
+    return {}
+
+
 def size(event: Event, context: Any) -> int:
     """How much body arrived."""
     return len(event["body"])
@@ -82,6 +112,50 @@ def speak(event: Event, context: Any) -> Event:
     print("second line", end="")
     return {}
 
+
+def say(event: Event, context: Any) -> Any:
+    """Answers with what the request's body asks for."""
+    body = base64.b64decode(event["body"]) if event["isBase64Encoded"] else event["body"]
+    return json.loads(body)
+
+
+def echo_as_body(event: Event, context: Any) -> Event:
+    """`echo`, in a response that both payload formats know."""
+    return {"statusCode": 200, "body": json.dumps(echo(event, context))}
+
+
+def told(event: Event, context: Any) -> Any:
+    """Does what the event says, for events that are no HTTP requests."""
+    kind = event.get("do", "echo")
+    if kind != "echo":
+        return _TOLD[kind](event, context)
+    return {"event": event, "arn": context.invoked_function_arn, "request_id": context.aws_request_id}
+
+
+def one_line(event: Event, context: Any) -> Event:
+    """Writes a line."""
+    print("first line")
+    return {}
+
+
+def unserializable(event: Event, context: Any) -> Any:
+    """Returns what JSON cannot hold."""
+    return {1, 2}
+
+
+def overrun(event: Event, context: Any) -> Any:
+    """Takes longer than any timeout."""
+    time.sleep(600)
+
+
+_TOLD = {
+    "fail": fail,
+    "leave": leave,
+    "speak": one_line,
+    "gate": gate,
+    "unserializable": unserializable,
+    "overrun": overrun,
+}
 
 _ROUTES = {
     "/echo": echo,

@@ -23,7 +23,7 @@ from cryptography.x509.oid import NameOID
 from coldframe.api import Api
 from coldframe.aws_clients import AwsClients
 from coldframe.cache import PredictionCache, cache_key
-from coldframe.cache_policy import Costs, Policy
+from coldframe.cache_policy import BreakerState, Costs, Policy
 from coldframe.cache_values import Kind, encode
 from coldframe.config import Settings
 from coldframe.dynamodb_store import GET_KEYS, DynamoDbStore, Item, to_row
@@ -248,6 +248,22 @@ def test_connection_closed_meanwhile(store: FaultyServer, environments: Environm
     usages = [predictor.predict(TEXTS, ["first"]).usage.cache for _ in range(3)]
     assert [usage.errors for usage in usages] == [0, 0, 0]
     assert store.connections == 3
+
+
+def test_restored_from_a_snapshot(store: FaultyServer, environments: Environments) -> None:
+    """Restored from a snapshot, an environment asks a table that failed before, over a new connection."""
+    fill(environments)
+    predictor = environments.start()
+    store.fault = error("AccessDeniedException")
+    predictor.predict(TEXTS, ["first"])
+    store.fault = works
+    assert predictor.predict(TEXTS, ["first"]).usage.cache.breaker == BreakerState.OPEN
+    connections = store.connections
+    predictor.cache.before_snapshot()
+    predictor.cache.after_restore()
+    usage = predictor.predict(TEXTS, ["first"]).usage.cache
+    assert (usage.l2, usage.breaker) == (len(TEXTS), BreakerState.CLOSED)
+    assert store.connections == connections + 1
 
 
 def test_policy_off_asks_nobody(store: FaultyServer, environments: Environments) -> None:

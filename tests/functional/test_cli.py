@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from local.cloudformation import SAM_PYTHON
+
 COLDFRAME = Path(sys.executable).parent / "coldframe"
 
 
@@ -99,3 +101,51 @@ def test_bad_setting_stops_init(bundle: Path) -> None:
     done = coldframe("predict", "text", COLDFRAME_THREADS="none")
     assert done.returncode == 1
     assert "COLDFRAME_THREADS='none' cannot be used. Expected `int`" in done.stderr
+
+
+@pytest.mark.skipif(not SAM_PYTHON.exists(), reason="no .venv-sam: run `make .venv-sam/stamp`")
+def test_check(bundle: Path) -> None:
+    """`check` passes the template as it is, and refuses a parameter that cannot work, with exit status 1."""
+    good = coldframe("check")
+    assert (good.returncode, good.stdout.split(":")[0]) == (0, "template.yaml"), good.stdout + good.stderr
+    bad = coldframe(
+        "check", "--parameter", "ColdStartMode=Provisioned", "--parameter", "ReservedConcurrency=3"
+    )
+    assert (bad.returncode, bad.stdout.split(":")[0]) == (1, "ProvisionedOverReserved")
+    assert coldframe("check", "--parameter", "Colour").returncode == 2
+    unknown = coldframe("check", "--parameter", "Colour=red")
+    assert unknown.returncode == 1
+    assert "Colour is no parameter" in unknown.stderr
+    assert "Traceback" not in unknown.stderr
+
+
+def test_check_costs_the_emulator_nothing() -> None:
+    """What `up` imports holds nothing of `check`, nor of AWS's tools."""
+    code = "import sys, local.cli, local.emulator; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    modules = set(done.stdout.split())
+    assert "local.emulator" in modules
+    assert not {"local.check", "local.cloudformation", "samtranslator", "boto3"} & modules
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--template", "nowhere.yaml"], "nowhere.yaml cannot be read: No such file or directory."),
+        (["--parameter", "Nope=1"], "The template has no parameter Nope; its parameters: "),
+        (["--parameter", "MemorySize=1"], "The parameter MemorySize is 1, expected at least 512"),
+    ],
+)
+def test_template_that_cannot_be_run(arguments: list[str], said: str) -> None:
+    """What is wrong with the template is one line, before anything is started."""
+    done = coldframe("up", "--port", "0", *arguments)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"Error: {said}")
+    assert "Traceback" not in done.stderr
+
+
+def test_parameter_without_a_value() -> None:
+    """`--parameter` asks for NAME=VALUE."""
+    done = coldframe("up", "--parameter", "MemorySize")
+    assert done.returncode == 2
+    assert "found 'MemorySize', expected NAME=VALUE" in done.stderr

@@ -11,21 +11,29 @@ import signal
 import socket
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from local.emulator import CannotListen, Emulator, EmulatorOptions
+from tests.functional.emulation import (
+    HERE,
+    PATIENCE_S,
+    FakeClock,
+    is_alive,
+    reports,
+    running_pids,
+    until,
+)
 
 pytestmark = pytest.mark.anyio
 
-HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-PATIENCE_S = 60.0  # for a busy machine; a condition that holds ends the wait at once
 
 LogLines = list[str]
 
@@ -40,16 +48,6 @@ def anyio_backend() -> tuple[str, dict[str, bool]]:
 def lines() -> LogLines:
     """What the emulator logged."""
     return []
-
-
-class FakeClock:
-    """Seconds that pass only when a test says so."""
-
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def __call__(self) -> float:
-        return self.now_s
 
 
 def options(lines: LogLines, **changes: Any) -> EmulatorOptions:
@@ -75,34 +73,6 @@ async def serving(lines: LogLines, clock: Any = None, **changes: Any) -> AsyncIt
         client_of(emulator.url) as client,
     ):
         yield client
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Returns once the condition holds; fails when it never does."""
-    async with asyncio.timeout(PATIENCE_S):
-        while not condition():
-            await asyncio.sleep(0.005)
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process still runs. One that only waits to be reaped by somebody does not."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    try:
-        return not re.search(r"^State:\s+[ZX]", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
-    except FileNotFoundError:
-        return not Path("/proc/self").exists()
-
-
-def running_pids(gate: Path) -> list[int]:
-    """Environments that have entered the gate handler."""
-    return [int(path.name.removeprefix("running-")) for path in gate.glob("running-*")]
-
-
-def reports(lines: LogLines) -> list[str]:
-    return [line for line in lines if line.startswith("REPORT ")]
 
 
 async def test_two_requests_in_a_row_share_one_environment(lines: LogLines) -> None:
@@ -150,6 +120,20 @@ async def test_request_beyond_the_limit_is_throttled(lines: LogLines, tmp_path: 
     assert served.json()["start"] == "warm"
 
 
+async def test_small_account_throttles_with_its_own_reason(lines: LogLines, tmp_path: Path) -> None:
+    """An account of one has nothing to reserve: the second request at once is over the account's limit."""
+    async with (
+        serving(lines, environ={"GATE": str(tmp_path)}, account_concurrency=1) as client,
+        asyncio.TaskGroup() as group,
+    ):
+        request = group.create_task(client.get("/gate"))
+        await until(lambda: len(running_pids(tmp_path)) == 1)
+        refused = await client.get("/echo")
+        (tmp_path / "open").touch()
+    assert request.result().status_code == 200
+    assert (refused.status_code, refused.json()["Reason"]) == (429, "ConcurrentInvocationLimitExceeded")
+
+
 async def test_killed_environment_answers_502_and_is_replaced(lines: LogLines, tmp_path: Path) -> None:
     """kill -9 in the middle of an invocation costs its caller a 502, and nobody else anything."""
     async with serving(lines, environ={"GATE": str(tmp_path)}) as client, asyncio.TaskGroup() as group:
@@ -172,7 +156,7 @@ async def test_environment_killed_while_idle_costs_nothing(lines: LogLines) -> N
     async with Emulator(options(lines)) as emulator, client_of(emulator.url) as client:
         killed = (await client.get("/echo")).json()["pid"]
         os.kill(killed, signal.SIGKILL)
-        await until(lambda: not emulator.pool.environments)
+        await until(lambda: not emulator.service.snapshot().environments)
         following = await client.get("/echo")
     assert following.status_code == 200
     assert following.json()["start"] == "cold"
@@ -211,14 +195,19 @@ async def test_function_that_raises_answers_502_and_stays_warm(lines: LogLines) 
 async def test_init_error_answers_502_and_is_logged(
     lines: LogLines, tmp_path: Path, source: str, error_type: str
 ) -> None:
-    """A module that does not load is a failed init phase, named in the log, again on each request."""
+    """A module that does not load fails its init phase, and again inside each invocation."""
     (tmp_path / "broken.py").write_text(source)
     async with serving(lines, handler="broken.handler", task_root=tmp_path) as client:
         responses = [await client.get("/") for _ in range(2)]
     assert [response.status_code for response in responses] == [502, 502]
-    failures = [line for line in lines if line.startswith("INIT_REPORT ")]
-    assert len(failures) == 2
-    assert all(line.endswith(f"\tStatus: error\tError Type: {error_type}") for line in failures)
+    told = [line for line in lines if re.match(r"(INIT_REPORT|START|END|REPORT) ", line)]
+    status = f"\tStatus: error\tError Type: {error_type}"
+    for first, again, start, end, report in (told[:5], told[5:]):
+        assert re.fullmatch(r"INIT_REPORT Init Duration: [\d.]+ ms\tPhase: init" + status, first)
+        assert re.fullmatch(r"INIT_REPORT Init Duration: [\d.]+ ms\tPhase: invoke" + status, again)
+        assert (start[:5], end[:3]) == ("START", "END")
+        assert report.endswith(status)
+        assert "Init Duration" not in report
 
 
 async def test_missing_task_root_is_named(lines: LogLines, tmp_path: Path) -> None:
@@ -319,7 +308,7 @@ async def test_environment_has_the_variables_of_lambda(
     expected = {
         "_HANDLER": "handlers.route",
         "AWS_LAMBDA_FUNCTION_NAME": "coldframe-predict",
-        "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",
+        "AWS_LAMBDA_FUNCTION_VERSION": "1",
         "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "512",
         "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
         "AWS_LAMBDA_LOG_GROUP_NAME": "/aws/lambda/coldframe-predict",
@@ -333,9 +322,9 @@ async def test_environment_has_the_variables_of_lambda(
     assert expected.items() <= environ.items()
     assert environ["AWS_LAMBDA_RUNTIME_API"].startswith("127.0.0.1:")
     assert environ["AWS_EXECUTION_ENV"].startswith("AWS_Lambda_python3.")
-    assert re.fullmatch(r"\d{4}/\d\d/\d\d/\[\$LATEST\][0-9a-f]{32}", environ["AWS_LAMBDA_LOG_STREAM_NAME"])
+    assert re.fullmatch(r"\d{4}/\d\d/\d\d/\[1\][0-9a-f]{32}", environ["AWS_LAMBDA_LOG_STREAM_NAME"])
     assert environ.keys().isdisjoint({"AWS_SECRET_ACCESS_KEY", "DEVELOPERS_OWN", "HOME"})
-    assert answer["arn"] == "arn:aws:lambda:us-east-1:123456789012:function:coldframe-predict"
+    assert answer["arn"] == "arn:aws:lambda:us-east-1:123456789012:function:coldframe-predict:live"
     assert 0 < answer["remaining_ms"] <= 29_000
 
 
@@ -353,7 +342,7 @@ async def test_log_has_start_end_and_report_lines(lines: LogLines) -> None:
     )
     assert re.fullmatch(common + r"\tInit Duration: [\d.]+ ms", cold)
     assert re.fullmatch(common, warm)
-    assert re.fullmatch(rf"START RequestId: {request_id} Version: \$LATEST", lines[0])
+    assert re.fullmatch(rf"START RequestId: {request_id} Version: 1", lines[0])
 
 
 async def test_init_is_billed_with_the_cold_invocation(lines: LogLines) -> None:
@@ -535,11 +524,56 @@ async def test_idle_environments_leave_when_the_runtime_api_is_gone(tmp_path: Pa
         await until(lambda: not is_alive(pid))
 
 
-async def test_emulator_says_only_once_that_it_listens(tmp_path: Path) -> None:
-    """Standard output starts with the address, and goes on with the log lines."""
+async def test_emulator_says_that_it_listens_and_at_the_end_what_happened(tmp_path: Path) -> None:
+    """Standard output is the address, the log lines, and a summary with counts, times and cost."""
     async with emulator_process(tmp_path) as (process, client):
         response = await client.get("/echo")
         process.send_signal(signal.SIGTERM)
         output, _ = await process.communicate()
     assert json.loads(response.content)["start"] == "cold"
-    assert [line.split()[0] for line in output.decode().splitlines()] == ["START", "END", "REPORT"]
+    logged, summary = output.decode().splitlines()[:3], "\n".join(output.decode().splitlines()[3:])
+    assert [line.split()[0] for line in logged] == ["START", "END", "REPORT"]
+    assert re.match(r"coldframe-predict, 1769 MB, in \d+ s:", summary)
+    assert "1 invocations: 1 cold, 0 warm, 0 errors; 0 throttled; at most 1 at once" in summary
+    assert re.search(r"cost on AWS: 0\.0000\d{4} USD", summary)
+
+
+async def test_metrics_are_those_of_cloudwatch(lines: LogLines) -> None:
+    """`/_metrics` counts invocations, errors and throttles, as Prometheus' own parser reads it."""
+    async with serving(lines, provisioned_concurrency=1) as client:
+        await until(lambda: any(line.startswith("INIT_REPORT") for line in lines))
+        for path in ("/echo", "/fail"):
+            await client.get(path)
+        response = await client.get("/_metrics")
+    samples = {
+        (sample.name, sample.labels.get("state"), sample.labels.get("le")): sample.value
+        for family in text_string_to_metric_families(response.text)
+        for sample in family.samples
+    }
+    assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
+    for name, value in {
+        "invocations_total": 2,
+        "errors_total": 1,
+        "throttles_total": 0,
+        "provisioned_concurrency_invocations_total": 2,
+        "provisioned_concurrency_spillover_invocations_total": 0,
+        "concurrent_executions": 0,
+        "concurrent_executions_max": 1,
+        "provisioned_concurrency_utilization": 0,
+        "duration_seconds_count": 2,
+        "init_duration_seconds_count": 1,
+    }.items():
+        assert samples[f"lambda_{name}", None, None] == value, name
+    assert samples["lambda_environments", "READY", None] == 1
+    assert samples["lambda_duration_seconds_bucket", None, "+Inf"] == 2
+    assert samples["lambda_cost_usd_total", None, None] > 0
+
+
+async def test_metrics_can_only_be_read(lines: LogLines) -> None:
+    """Another method and a body are refused, and no function is asked."""
+    async with serving(lines) as client:
+        statuses = [
+            (await client.delete("/_metrics")).status_code,
+            (await client.post("/_metrics", content="x")).status_code,
+        ]
+    assert (statuses, lines) == ([405, 413], [])

@@ -41,8 +41,8 @@ class Recorder:
         self.told.append(("failed", request_id, error_type, payload))
         return request_id == "id-1"
 
-    def init_failed(self, error_type: str) -> None:
-        self.told.append(("init_failed", error_type))
+    def init_failed(self, error_type: str, payload: bytes) -> None:
+        self.told.append(("init_failed", error_type, payload))
 
 
 class Client:
@@ -121,7 +121,7 @@ async def test_response_and_error_reach_the_listener() -> None:
     assert listener.told == [
         ("responded", "id-1", b"[1]"),
         ("failed", "id-1", "Runtime.Odd", b"{}"),
-        ("init_failed", "Runtime.Odd"),
+        ("init_failed", "Runtime.Odd", b"{}"),
     ]
 
 

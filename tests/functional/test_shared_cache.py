@@ -118,11 +118,14 @@ def test_no_thread_is_left(bundle: Path, aws_environ: dict[str, str], store: Fau
 def test_provisioned_environments_are_ready(
     bundle: Path, aws_environ: dict[str, str], store: FaultyServer
 ) -> None:
-    """Ahead of traffic boto3 is imported in the init phase, without a call to the table."""
-    environ = environ_of(bundle, aws_environ, COLDFRAME_CACHE_POLICY="adaptive")
-    process = handle({**environ, "AWS_LAMBDA_INITIALIZATION_TYPE": "provisioned-concurrency"}, 0)
+    """Ahead of traffic the init phase connects to the table; requests find the connection open."""
+    environ = environ_of(bundle, aws_environ, AWS_LAMBDA_INITIALIZATION_TYPE="provisioned-concurrency")
+    process = handle(environ, 0)
     assert "boto3" in process["modules"]
-    assert store.calls == []
+    assert (store.calls[0], store.connections) == ("BatchGetItem", 1)
+    calls = len(store.calls)
+    handle(environ, 1)
+    assert (len(store.calls) > 2 * calls, store.connections) == (True, 2)
 
 
 def test_warm_cache(bundle: Path, aws_environ: dict[str, str], store: FaultyServer, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local.events import (
+    Arrived,
     Headers,
     HttpRequest,
     MalformedResponse,
@@ -32,7 +33,7 @@ def event_of(
     method: str = "POST",
 ) -> dict[str, Any]:
     request = HttpRequest(method, path, query, headers or [], body, source_ip="192.0.2.1")
-    return event_from_request(request, request_id="id-1", now=NOON)
+    return event_from_request(request, Arrived("id-1", NOON))
 
 
 def response_of(result: Any) -> Any:
@@ -108,10 +109,11 @@ def test_cookies_leave_the_headers() -> None:
     assert "cookie" not in event["headers"]
 
 
-def test_path_stays_percent_encoded() -> None:
-    """rawPath and requestContext.http.path are as the client wrote them."""
-    event = event_of(path="/a%20b/%C3%A9")
-    assert event["rawPath"] == event["requestContext"]["http"]["path"] == "/a%20b/%C3%A9"
+def test_path_is_decoded() -> None:
+    """rawPath and requestContext.http.path are decoded, the query string is not."""
+    event = event_of(path="/a%20b/%C3%A9", query="q=a%20b")
+    assert event["rawPath"] == event["requestContext"]["http"]["path"] == "/a b/é"
+    assert (event["rawQueryString"], event["queryStringParameters"]) == ("q=a%20b", {"q": "a b"})
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
-from local.process import FunctionSettings, exit_reason, function_environ, peak_memory_mb, runtime_environ
+from local.process import FunctionSettings, MemoryMeter, exit_reason, function_environ, runtime_environ
 
 
 def settings(task_root: Path, **environ: str) -> FunctionSettings:
@@ -25,10 +27,9 @@ def test_own_variables_win_over_the_shell() -> None:
 
 def test_reserved_variables_win_over_the_functions_own(tmp_path: Path) -> None:
     """Lambda's reserved variables cannot be changed, except for the region to be in."""
-    own = settings(tmp_path, _HANDLER="other", AWS_LAMBDA_RUNTIME_API="other", AWS_REGION="eu-central-1")
-    environ = runtime_environ(own, "127.0.0.1:9001", "stream")
+    own = settings(tmp_path, _HANDLER="other", AWS_REGION="eu-central-1")
+    environ = runtime_environ(own, "stream", "on-demand")
     assert environ["_HANDLER"] == "app.handler"
-    assert environ["AWS_LAMBDA_RUNTIME_API"] == "127.0.0.1:9001"
     assert environ["AWS_REGION"] == environ["AWS_DEFAULT_REGION"] == "eu-central-1"
 
 
@@ -37,7 +38,7 @@ def test_layers_are_on_the_path(tmp_path: Path) -> None:
     for layer in ("b", "a"):
         (tmp_path / "layers" / layer / "python").mkdir(parents=True)
     (tmp_path / "layers" / "model").mkdir()
-    environ = runtime_environ(settings(tmp_path), "127.0.0.1:9001", "stream")
+    environ = runtime_environ(settings(tmp_path), "stream", "on-demand")
     folders = [str(tmp_path / "layers" / layer / "python") for layer in ("a", "b")]
     assert environ["PYTHONPATH"] == os.pathsep.join(folders)
 
@@ -48,9 +49,20 @@ def test_end_of_a_process_is_told_in_lambdas_words() -> None:
     assert exit_reason(-9).startswith("signal: killed")
 
 
-def test_peak_memory_is_measured() -> None:
-    """This process holds some memory, and a process that is not there holds none."""
-    measured = peak_memory_mb(os.getpid())
-    assert measured is not None
-    assert measured > 0
-    assert peak_memory_mb(2**22 + 1) is None
+def test_memory_is_measured() -> None:
+    """This process holds some memory and held as much at its peak; one that has ended holds none."""
+    meter = MemoryMeter(os.getpid())
+    peak_mb, resident_mb = meter.peak_mb(), meter.resident_mb()
+    meter.close()
+    assert peak_mb is not None
+    assert peak_mb > 0
+    assert resident_mb is None or 0 < resident_mb <= peak_mb
+
+
+def test_memory_of_a_process_that_has_ended_is_unknown() -> None:
+    """What was open when it ended tells nothing any more, and does not fail."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        meter = MemoryMeter(process.pid)
+        process.communicate(b"\n")
+    assert (meter.peak_mb(), meter.resident_mb()) == (None, None)
+    meter.close()

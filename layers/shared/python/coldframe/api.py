@@ -100,6 +100,15 @@ class Api:
             self._log(self._line(request, reply, start))
         return reply
 
+    def before_snapshot(self) -> None:
+        """Lets go of what does not survive a snapshot: connections, credentials."""
+        self._predictor.cache.before_snapshot()
+
+    def after_restore(self) -> None:
+        """Begins anew what depends on time and place."""
+        self._created_s = int(time.time())
+        self._predictor.cache.after_restore()
+
     def _save(self, request: Request) -> dict[str, object]:
         """Writes to the shared cache, now that the answer is built; what of it goes into the log."""
         times = StageTimes()

@@ -138,6 +138,16 @@ class PredictionCache:
         if self._second is not None:
             self._second.set_up()
 
+    def before_snapshot(self) -> None:
+        """Closes the connections of level 2 and forgets its credentials."""
+        if self._second is not None:
+            self._second.before_snapshot()
+
+    def after_restore(self) -> None:
+        """Begins level 2 anew, in an environment restored from a snapshot."""
+        if self._second is not None:
+            self._second.after_restore()
+
     def _ask(self, second: "SecondLevel", known: Known, heads: Sequence[str], texts: Sequence[str]) -> None:
         """Asks level 2 for what these texts lack, all in one lookup."""
         lacking = {

@@ -121,6 +121,10 @@ class Costs:
         self._max_text_tokens = max_text_tokens
         self._keys_per_call = keys_per_call
         self._set_up_ms = set_up_ms
+        self.forget()
+
+    def forget(self) -> None:
+        """Starts anew: what was measured was measured elsewhere."""
         self._tokens_per_character = MovingAverage(_PRIOR_TOKENS_PER_CHARACTER)
         self._ms_per_token = MovingAverage(_PRIOR_MS_PER_TOKEN)
         self._call_ms = MovingAverage(_PRIOR_LOOKUP_MS)

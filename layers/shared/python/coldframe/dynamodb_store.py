@@ -90,6 +90,10 @@ class DynamoDbStore:
             return failure_of(exc)
         return None
 
+    def close(self) -> None:
+        """Closes connections and forgets credentials, those of the bucket too; `set_up` makes new ones."""
+        self._clients.close()
+
     def get_many(self, keys: Iterable[bytes], deadline: Deadline) -> Read:
         """The items of `keys`, in batches of 100; what is not answered by the deadline is left out."""
         read = Read()

@@ -12,6 +12,9 @@ from coldframe.dynamodb_store import GET_KEYS, ITEM_LIMIT_BYTES, DynamoDbStore, 
 from coldframe.s3_store import S3Store
 from coldframe.timing import Clock, Deadline
 
+_NO_KEY = bytes(16)
+_CONNECT_S = 2.0
+
 
 @dataclass
 class Found:
@@ -61,8 +64,7 @@ class SecondLevel:
         self._item_limit_bytes = item_limit_bytes
         self._clock = clock
         self._now = now
-        self._breaker = Breaker(clock)
-        self._bucket_breaker = Breaker(clock)
+        self._forget_faults()
 
     @property
     def breaker(self) -> BreakerState:
@@ -70,7 +72,19 @@ class SecondLevel:
         return self._breaker.state
 
     def set_up(self) -> None:
-        """Imports boto3 and makes the client ahead of traffic, where nobody waits for it."""
+        """Imports boto3, makes the client and connects, ahead of traffic, where nobody waits for it."""
+        if self._policy is not Policy.OFF and self._set_up() is None:
+            # A key that nothing has. What goes wrong now says nothing about later.
+            self._table.get_many([_NO_KEY], Deadline(_CONNECT_S, self._clock))
+
+    def before_snapshot(self) -> None:
+        """Closes connections and forgets credentials."""
+        self._table.close()
+
+    def after_restore(self) -> None:
+        """Believes nothing that was measured before the snapshot; makes a client with new credentials."""
+        self.costs.forget()
+        self._forget_faults()
         if self._policy is not Policy.OFF:
             self._set_up()
 
@@ -116,6 +130,10 @@ class SecondLevel:
         written = self._table.put_many(items, deadline)
         self._report(self._breaker, written.failure if not written.keys else None)
         return Saved(len(written.keys), len(values), written.failure.name if written.failure else None)
+
+    def _forget_faults(self) -> None:
+        self._breaker = Breaker(self._clock)
+        self._bucket_breaker = Breaker(self._clock)
 
     def _may_ask(self, wanted: Mapping[bytes, Kind], characters: Sequence[int]) -> bool:
         if self._policy is Policy.OFF:

@@ -1,0 +1,189 @@
+"""Load: the highest offered rate that holds the objective, and latency at every rate tried on the way."""
+
+import json
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from tqdm import tqdm
+
+from bench.cores import loader_core, target_cores
+from bench.machine import describe_run
+from bench.null_target import null_target
+from bench.open_loop import Load, send
+from bench.records import Fact, RawFile
+from bench.schedule import Arrivals, poisson
+from bench.texts import load_texts, with_duplicates
+from bench.verdict import Point, Slo, judge, search_peak
+from coldframe.errors import ColdframeError
+from local.paths import ROOT
+
+NULL = "null target"
+CACHE_OFF = "cache off"
+CACHE_ON = "cache on"
+_NULL_RPS = 1000.0
+_PATH = "/v1/predict"
+_BURST, _BURSTS = 10, 10
+_COLD = b'"start":"cold"'
+_LISTENS = "listening on "
+
+
+class TargetGone(ColdframeError):
+    """What is to be measured did not start."""
+
+
+@dataclass(frozen=True)
+class LoadOptions:
+    """url: of a running target; empty: our own local API is started, and stopped after.
+
+    requests: counted at each rate; warm_up_s: those due before are sent, too, but not counted.
+    duplicates: share of texts that came before, with the cache on; exponent: of their popularity.
+    """
+
+    model_dir: Path
+    out: Path
+    seed: int
+    slo: Slo = field(default_factory=Slo)
+    url: str = ""
+    start_rps: float = 20.0
+    requests: int = 600
+    warm_up_s: float = 2.0
+    duplicates: float = 0.5
+    exponent: float = 0.8
+    precision: float = 0.1
+    limit_rps: float = 10_000.0
+    texts: Path | None = None
+    arrivals: Arrivals = poisson
+    arrivals_name: str = "poisson"
+
+
+def run(options: LoadOptions) -> Path:
+    """Measures the loader, then the target without and with its cache; returns the raw file."""
+    described = describe_run("load", options.model_dir, options.seed, _facts(options))
+    with RawFile(options.out, described) as raw:
+        with target_cores(), null_target() as url, loader_core():
+            loader = _Loader(options, raw, url, 0.0)
+            overhead = loader.point(NULL, _NULL_RPS, cache=False, duplicates=0.0)
+        with _target(options) as url:
+            loader = _Loader(options, raw, url + _PATH, overhead.p99_ms.value)
+            for target, cache, duplicates in ((CACHE_OFF, False, 0.0), (CACHE_ON, True, options.duplicates)):
+                loader.find_peak(target, cache, duplicates)
+    return options.out
+
+
+class _Loader:
+    """Sends to one target, one rate after another, always texts that were not sent before."""
+
+    def __init__(self, options: LoadOptions, raw: RawFile, url: str, overhead_ms: float) -> None:
+        self._options = options
+        self._raw = raw
+        self._url = url
+        self._overhead_ms = overhead_ms
+        self._points = 0
+
+    def find_peak(self, target: str, cache: bool, duplicates: float) -> float:
+        """The highest rate that holds the objective; writes what was sent on the way."""
+        self._warm_up()
+        with tqdm(desc=target, unit="rate") as progress:
+
+            def holds(rate_rps: float) -> bool:
+                point = self.point(target, rate_rps, cache, duplicates)
+                progress.set_postfix_str(f"{rate_rps:.0f} rps, p99 {point.p99_ms.value:.0f} ms")
+                progress.update()
+                return point.held
+
+            peak = search_peak(
+                holds, self._options.start_rps, self._options.precision, self._options.limit_rps
+            )
+        self._raw.write(Fact("peak_rps", target, peak))
+        return peak
+
+    def _warm_up(self) -> None:
+        """Has as many requests answered at once as a burst may bring: cold starts are measured elsewhere."""
+        for _ in range(_BURSTS):
+            bodies = [_body(text, False) for text in load_texts(_BURST, self._options.seed).texts]
+            answered = send(Load("warm-up", self._url, 0.0, [0.0] * _BURST, bodies, timeout_s=60.0))
+            cold = any(_COLD in body for body in answered.bodies)
+            if not cold and all(record.status == 200 for record in answered.records):
+                return
+
+    def point(self, target: str, rate_rps: float, cache: bool, duplicates: float) -> Point:
+        """One rate: warm-up, then the requests that count."""
+        options = self._options
+        count = options.requests + round(options.warm_up_s * rate_rps)
+        self._points += 1
+        seed = options.seed + self._points
+        fresh = load_texts(count, seed, options.texts)
+        texts = with_duplicates(fresh.texts, count, duplicates, options.exponent, seed)
+        due_s = options.arrivals(rate_rps, count, seed)
+        answered = send(Load(target, self._url, rate_rps, due_s, [_body(text, cache) for text in texts]))
+        for record in answered.records:
+            self._raw.write(record)
+        if target != NULL:
+            self._raw.write(Fact("hit_share", f"{target} at {rate_rps:g} rps", _hit_share(answered.bodies)))
+        return judge(answered.records, options.slo, options.warm_up_s, self._overhead_ms)
+
+
+def _facts(options: LoadOptions) -> dict[str, object]:
+    """What of the options a reader of the raw file has to know."""
+    return {
+        "slo": asdict(options.slo),
+        "warm_up_s": options.warm_up_s,
+        "arrivals": options.arrivals_name,
+        "texts": load_texts(1, options.seed, options.texts).source,
+        "duplicates": options.duplicates,
+        "exponent": options.exponent,
+        "url": options.url or "coldframe up",
+    }
+
+
+def _body(text: str, cache: bool) -> bytes:
+    return json.dumps({"text": text, "cache": cache}).encode()
+
+
+def _hit_share(bodies: Sequence[bytes]) -> float:
+    """Share of the answered texts that came from the prediction cache."""
+    usages = [json.loads(body)["usage"] for body in bodies if body.startswith(b'{"model"')]
+    found: int = sum(usage["cache"]["l1"] + usage["cache"]["l2"] for usage in usages)
+    return found / max(1, len(usages))  # one text each
+
+
+@contextmanager
+def _target(options: LoadOptions) -> Iterator[str]:
+    """Address of the target. Raises TargetGone where ours does not start."""
+    if options.url:
+        yield options.url.rstrip("/")
+        return
+    command = [str(Path(sys.executable).parent / "coldframe"), "up", "--port", "0"]
+    with target_cores():
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+    with process:
+        try:
+            address = _address(process)
+            # It logs every request: a pipe that nobody reads would stop it.
+            threading.Thread(target=deque(maxlen=0).extend, args=(process.stdout,), daemon=True).start()
+            with loader_core():
+                yield address
+        finally:
+            process.terminate()
+
+
+def _address(process: "subprocess.Popen[str]") -> str:
+    written = []
+    for line in process.stdout or ():
+        written.append(line)
+        if _LISTENS in line:
+            return line.partition(_LISTENS)[2].strip()
+    raise TargetGone("`coldframe up` ended:\n" + "".join(written))

@@ -1,0 +1,16 @@
+"""BentoML: one service, one worker, one text at a time."""
+
+import bentoml
+from pipeline import Pipeline
+
+
+@bentoml.service(traffic={"timeout": 30}, workers=1)
+class Topics:
+    """One text in, one label out."""
+
+    def __init__(self) -> None:
+        self.pipeline = Pipeline()
+
+    @bentoml.api
+    def predict(self, text: str) -> dict[str, object]:
+        return self.pipeline.predict([text])[0]

@@ -1,0 +1,27 @@
+"""LitServe: one worker, one text at a time."""
+
+import os
+
+import litserve
+from pipeline import Pipeline
+
+
+class Topics(litserve.LitAPI):
+    """One text in, one label out."""
+
+    def setup(self, device: str) -> None:
+        self.pipeline = Pipeline()
+
+    def decode_request(self, request: dict[str, str]) -> str:
+        return request["text"]
+
+    def predict(self, text: str) -> dict[str, object]:
+        return self.pipeline.predict([text])[0]
+
+    def encode_response(self, output: dict[str, object]) -> dict[str, object]:
+        return output
+
+
+if __name__ == "__main__":
+    server = litserve.LitServer(Topics(), accelerator="cpu")
+    server.run(host="127.0.0.1", port=int(os.environ["PEER_PORT"]), generate_client_file=False)

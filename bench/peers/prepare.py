@@ -1,0 +1,49 @@
+"""Makes what all peers serve: the same weights and the same head, in the forms that they read.
+
+    PYTHONPATH=.:layers/shared/python .venv-build/bin/python -m bench.peers.prepare FOLDER
+
+The ONNX encoder is Optimum's documented recipe for a CPU: dynamic int8, per channel.
+"""
+
+import shutil
+import sys
+from pathlib import Path
+
+import joblib
+import msgspec
+import numpy as np
+from optimum.exporters.onnx import main_export
+from optimum.onnxruntime import ORTQuantizer
+from optimum.onnxruntime.configuration import AutoQuantizationConfig
+from sklearn.linear_model import LogisticRegression
+
+from coldframe.bundle import load_manifest
+from layers.model.paths import BUNDLE, CACHE
+from layers.model.weights import find_weights
+
+
+def main(folder: Path) -> None:
+    """Writes `model/` (weights, tokenizer, `onnx/`), `head.npz`, `head.joblib` and `labels.json`."""
+    weights = find_weights(None, CACHE / "weights")
+    model = folder / "model"
+    shutil.rmtree(model, ignore_errors=True)
+    main_export(str(weights), model / "onnx", task="feature-extraction")
+    recipe = AutoQuantizationConfig.avx512_vnni(is_static=False, per_channel=True)
+    ORTQuantizer.from_pretrained(model / "onnx").quantize(recipe, model / "onnx")
+    for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt"):
+        shutil.move(model / "onnx" / name, model / name)
+    for name in ("config.json", "model.safetensors"):
+        shutil.copy(weights / name, model / name)
+    labels = load_manifest(BUNDLE).labels
+    (folder / "labels.json").write_bytes(msgspec.json.encode(labels))
+    with np.load(BUNDLE / "heads" / "logreg.npz", allow_pickle=False) as arrays:
+        weight, bias = arrays["weight"], arrays["bias"]
+    np.savez(folder / "head.npz", weight=weight, bias=bias)
+    head = LogisticRegression()
+    head.coef_, head.intercept_ = weight.T.astype(np.float64), bias.astype(np.float64)
+    head.classes_, head.n_features_in_ = np.array(labels), len(weight)
+    joblib.dump(head, folder / "head.joblib")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

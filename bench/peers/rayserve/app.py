@@ -1,0 +1,19 @@
+"""Ray Serve: one replica, one text at a time."""
+
+from pipeline import Pipeline
+from ray import serve
+from starlette.requests import Request
+
+
+@serve.deployment(num_replicas=1, max_ongoing_requests=64, ray_actor_options={"num_cpus": 1})
+class Topics:
+    """One text in, one label out."""
+
+    def __init__(self) -> None:
+        self.pipeline = Pipeline()
+
+    async def __call__(self, request: Request) -> dict[str, object]:
+        return self.pipeline.predict([(await request.json())["text"]])[0]
+
+
+app = Topics.bind()

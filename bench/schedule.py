@@ -1,0 +1,70 @@
+"""When requests are due: seeded, decided before the first is sent, whatever the target does (pure)."""
+
+import csv
+import random
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
+from pathlib import Path
+
+from coldframe.errors import ColdframeError
+
+Arrivals = Callable[[float, int, int], list[float]]
+"""Offered rate per second, number of requests, seed -> seconds from the start, rising."""
+
+
+class TraceUnreadable(ColdframeError):
+    """A file of arrivals is not in a form that is known."""
+
+
+def poisson(rate_rps: float, count: int, seed: int) -> list[float]:
+    """Independent callers: exponential gaps."""
+    source = random.Random(seed)
+    return list(accumulate(source.expovariate(rate_rps) for _ in range(count)))
+
+
+def constant(rate_rps: float, count: int, seed: int) -> list[float]:
+    """One request every 1 / rate seconds."""
+    return [number / rate_rps for number in range(count)]
+
+
+def replay(times_s: Sequence[float]) -> Arrivals:
+    """The gaps of a trace, over and over, stretched to the rate: its bursts at any load."""
+    gaps = [after - before for before, after in pairwise(times_s)]
+    mean_s = sum(gaps) / len(gaps)
+
+    def arrivals(rate_rps: float, count: int, seed: int) -> list[float]:
+        start = random.Random(seed).randrange(len(gaps))
+        return list(accumulate(gaps[(start + n) % len(gaps)] / mean_s / rate_rps for n in range(count)))
+
+    return arrivals
+
+
+def arrivals_by_name(name: str) -> Arrivals:
+    """`poisson`, `constant`, or the path of a trace to replay. Raises TraceUnreadable."""
+    known: dict[str, Arrivals] = {"poisson": poisson, "constant": constant}
+    return known.get(name) or replay(read_trace(Path(name)))
+
+
+def read_trace(path: Path) -> list[float]:
+    """Seconds of each arrival, rising, from a CSV file.
+
+    Knows `invoke_time_ms`, and `end_timestamp` with `duration` in seconds (Azure Functions Invocation
+    Trace 2021). Raises TraceUnreadable for any other file, and for one with fewer than two times apart.
+    """
+    try:
+        with path.open(newline="") as file:
+            times = sorted(_arrival_s(row) for row in csv.DictReader(file))
+    except (OSError, KeyError, ValueError, TypeError) as exc:
+        raise TraceUnreadable(
+            f"{path} is no trace: {exc!r}. Expected a CSV file with `invoke_time_ms`, or with"
+            " `end_timestamp` and `duration`."
+        ) from exc
+    if len(times) < 2 or times[0] == times[-1]:
+        raise TraceUnreadable(f"{path} has no two arrivals at different times.")
+    return times
+
+
+def _arrival_s(row: dict[str, str]) -> float:
+    if "invoke_time_ms" in row:
+        return float(row["invoke_time_ms"]) / 1e3
+    return float(row["end_timestamp"]) - float(row["duration"])

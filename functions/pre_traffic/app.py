@@ -1,0 +1,152 @@
+"""The pre-traffic hook: warms a new version and verifies its answers, before it gets any request.
+
+The first start of a new image takes far longer than those that follow, while Lambda fetches and caches it.
+Here nobody waits for it.
+"""
+
+import json
+import math
+import operator
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from coldframe.warm_up import Invoke, invoker, warm
+
+GOLDEN = Path("/opt/golden.json")
+# A token is at least one character and two more mark the ends: such a text is one window, and its
+# embedding is that of the reference, not a mean.
+_LONGEST_CHARACTERS = 254
+
+
+class NotVerified(Exception):
+    """The new version must not get traffic; the text says why."""
+
+
+def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    """Verifies NEW_VERSION and tells CodeDeploy. Without a deployment, only the report is returned."""
+    lambda_client, codedeploy = _clients()
+    environments = int(os.environ["WARM_ENVIRONMENTS"])
+    try:
+        report = verify(invoker(lambda_client, os.environ["NEW_VERSION"]), _read(GOLDEN), environments)
+        status = "Succeeded"
+    except Exception as exc:  # whatever it was: without an answer CodeDeploy waits for an hour
+        report = {"error": type(exc).__name__, "detail": str(exc)}
+        status = "Failed"
+    print(json.dumps({"status": status, **report}))
+    if "DeploymentId" in event:
+        codedeploy.put_lifecycle_event_hook_execution_status(
+            deploymentId=event["DeploymentId"],
+            lifecycleEventHookExecutionId=event["LifecycleEventHookExecutionId"],
+            status=status,
+        )
+    return {"status": status, **report}
+
+
+def verify(invoke: Invoke, golden: dict[str, Any], environments: int) -> dict[str, Any]:
+    """Warms `environments` of the version behind `invoke` and checks what it answers.
+
+    Raises NotVerified, or what `invoke` raises.
+    """
+    warmed = warm(invoke, environments)
+    if not warmed.environments:
+        raise NotVerified("No environment answered a warm-up ping. Is reserved concurrency used up?")
+    _ask(invoke, "GET", "/healthz")
+    lowest, texts = _check_embeddings(invoke, golden)
+    version = _check_predictions(invoke, golden)
+    return {"model": version, "golden": texts, "lowest_cosine": round(lowest, 4), **asdict(warmed)}
+
+
+def _check_embeddings(invoke: Invoke, golden: dict[str, Any]) -> tuple[float, int]:
+    """The lowest cosine between embeddings over HTTP and the golden ones, and how many there were."""
+    vectors = [v for v in golden["vectors"] if len(v["text"]) <= _LONGEST_CHARACTERS]
+    answer = _ask(invoke, "POST", "/v1/embeddings", {"input": [v["text"] for v in vectors]})
+    rows = [entry["embedding"] for entry in answer["data"]]
+    if len(rows) != len(vectors):
+        raise NotVerified(f"{len(rows)} embeddings came back, expected {len(vectors)}.")
+    lowest = min(_cosine(row, v["embedding"]) for row, v in zip(rows, vectors, strict=True))
+    if not lowest >= golden["min_cosine"]:  # written so that NaN fails too
+        raise NotVerified(
+            f"An embedding has cosine {lowest:.4f} to the reference, expected {golden['min_cosine']} or more."
+            " The image was built for another processor, or with another encoder: run `coldframe verify`."
+        )
+    return lowest, len(rows)
+
+
+def _check_predictions(invoke: Invoke, golden: dict[str, Any]) -> str:
+    """Every head answers with a probability for one of the labels. Returns the model's version."""
+    listed = [entry for entry in _ask(invoke, "GET", "/v1/models")["data"] if "default_head" in entry]
+    if len(listed) != 1:
+        raise NotVerified(f"/v1/models lists {len(listed)} classifiers, expected one.")
+    heads, labels = ["auto", *listed[0]["heads"]], set(listed[0]["labels"])
+    texts = [v["text"] for v in golden["vectors"][:4]]
+    answer = _ask(invoke, "POST", "/v1/predict", {"texts": texts, "heads": heads, "cache": False})
+    predictions = list(_predictions(answer))
+    if len(predictions) != len(texts) * len(heads):
+        raise NotVerified(f"{len(predictions)} predictions came back, expected {len(texts) * len(heads)}.")
+    for head, prediction in predictions:
+        if prediction["label"] not in labels or not 0 < prediction["probability"] <= 1:
+            raise NotVerified(f'Head "{head}" answered with no probability of a known label.')
+    return str(answer["version"])
+
+
+def _predictions(answer: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for entry in answer["predictions"]:
+        yield from entry["heads"].items()
+
+
+def _ask(invoke: Invoke, method: str, path: str, body: object = None) -> dict[str, Any]:
+    """The JSON that the version answers to a request, sent as API Gateway would send it."""
+    response = invoke(http_event(method, path, body))
+    if response.get("statusCode") != 200:
+        raise NotVerified(f"{method} {path} was answered with {response.get('statusCode')}, expected 200.")
+    answer: dict[str, Any] = json.loads(response["body"])
+    return answer
+
+
+def http_event(method: str, path: str, body: object = None) -> dict[str, Any]:
+    """What an HTTP API (payload 2.0) sends for a request; `body` leaves as JSON.
+
+    https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html,
+    read 2026-11-21.
+    """
+    return {
+        "version": "2.0",
+        "routeKey": "$default",
+        "rawPath": path,
+        "rawQueryString": "",
+        "headers": {"content-type": "application/json"},
+        "requestContext": {
+            "http": {"method": method, "path": path, "protocol": "HTTP/1.1"},
+            "routeKey": "$default",
+            "stage": "$default",
+        },
+        "body": None if body is None else json.dumps(body),
+        "isBase64Encoded": False,
+    }
+
+
+def _cosine(one: Sequence[float], other: Sequence[float]) -> float:
+    return _dot(one, other) / math.sqrt(_dot(one, one) * _dot(other, other))
+
+
+def _dot(one: Sequence[float], other: Sequence[float]) -> float:
+    return float(sum(map(operator.mul, one, other)))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(path.read_text())
+    return content
+
+
+@cache
+def _clients() -> tuple[Any, Any]:
+    import boto3
+    from botocore.config import Config
+
+    # Longer than the slowest first start that was measured; and a ping is never repeated.
+    patient = Config(max_pool_connections=50, read_timeout=120, retries={"total_max_attempts": 1})
+    return boto3.client("lambda", config=patient), boto3.client("codedeploy")

@@ -1,0 +1,69 @@
+"""What an environment does ahead of traffic, where nobody waits for its init phase: everything once."""
+
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import redirect_stdout
+from types import SimpleNamespace
+from typing import Any
+
+Handler = Callable[[Mapping[str, Any], Any], Mapping[str, Any]]
+
+# A word of one token. Rows of the same length share a shape, for which onnxruntime plans its memory.
+_WORD = "the"
+_WORDS = (1, 2, 4, 8, 16, 32, 64, 128, 254, 1016)
+_SHORT = [f"{_WORD} {letter}" for letter in "abcdefgh"]
+_TEXT = {"name": "text", "datatype": "BYTES", "shape": [1], "data": [_WORD]}
+
+
+def prime(handler: Handler) -> None:
+    """Answers requests of every kind: modules are imported then, heads read, memory is planned and touched.
+
+    Nothing is logged. Raises RuntimeError when a request fails: an environment that cannot
+    answer these must not get traffic.
+    """
+    with redirect_stdout(io.StringIO()):
+        for method, path, body in _requests(_heads(handler)):
+            _ask(handler, method, path, body)
+
+
+def _requests(heads: list[str]) -> Iterator[tuple[str, str, Mapping[str, Any] | None]]:
+    asked = {"heads": ["auto", *heads], "cache": False}
+    for words in _WORDS:
+        yield "POST", "/v1/predict", {"text": " ".join([_WORD] * words), **asked}
+    yield "POST", "/v1/predict", {"texts": _SHORT, **asked}
+    yield "POST", "/v1/embeddings", {"input": _WORD}
+    yield "POST", f"/v2/models/topics-{heads[0]}/infer", {"inputs": [_TEXT]}
+    yield "GET", "/openapi.json", None
+    yield "GET", "/docs", None
+
+
+def _heads(handler: Handler) -> list[str]:
+    classifier = _ask(handler, "GET", "/v1/models", None)["data"][0]
+    return list(classifier["heads"])
+
+
+def _ask(handler: Handler, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
+    """The JSON of an answer, or None where it is a page."""
+    context = SimpleNamespace(aws_request_id="priming", get_remaining_time_in_millis=lambda: 60_000)
+    reply = handler(_event(method, path, body), context)
+    if reply["statusCode"] != 200:
+        raise RuntimeError(
+            f"{method} {path} was answered with {reply['statusCode']} ahead of traffic, not with 200."
+        )
+    is_json = reply["headers"]["content-type"].startswith("application/json")
+    return json.loads(reply["body"]) if is_json else None
+
+
+def _event(method: str, path: str, body: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """As API Gateway sends it (payload 2.0)."""
+    http = {"method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "127.0.0.1", "userAgent": ""}
+    return {
+        "version": "2.0",
+        "rawPath": path,
+        "rawQueryString": "",
+        "headers": {"content-type": "application/json"},
+        "requestContext": {"http": http, "stage": "$default"},
+        "body": None if body is None else json.dumps(body),
+        "isBase64Encoded": False,
+    }

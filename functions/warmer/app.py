@@ -1,0 +1,74 @@
+"""The warmer function: keeps environments warm by pings, when traffic does not."""
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Any
+
+from coldframe.warm_up import invoker, warm
+
+_WINDOW = timedelta(minutes=5)  # the schedule's, so that no traffic is counted for two rounds
+
+
+def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    """One round. Returns what it did, and prints the same as its log line."""
+    environ = os.environ
+    lambda_client, cloudwatch = _clients(int(environ["WARM_ENVIRONMENTS"]))
+    report = keep_warm(
+        lambda_client,
+        cloudwatch,
+        environ["FUNCTION_NAME"],
+        environ["ALIAS"],
+        int(environ["WARM_ENVIRONMENTS"]),
+    )
+    print(json.dumps(report))
+    return report
+
+
+def keep_warm(
+    lambda_client: Any,
+    cloudwatch: Any,
+    function: str,
+    alias: str,
+    environments: int,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> dict[str, Any]:
+    """Pings unless requests alone kept as many environments busy at once since the last round."""
+    busy = _concurrency(cloudwatch, function, alias, now())
+    if busy >= environments:
+        return {"wanted": environments, "skipped": True, "busy": busy}
+    # To the version and not through the alias, whose metrics are for requests: `busy` reads them, and so do
+    # the alarms.
+    version = lambda_client.get_alias(FunctionName=function, Name=alias)["FunctionVersion"]
+    warmed = warm(invoker(lambda_client, f"{function}:{version}"), environments)
+    return {"wanted": environments, "skipped": False, "busy": busy, "version": version, **asdict(warmed)}
+
+
+def _concurrency(cloudwatch: Any, function: str, alias: str, now: datetime) -> int:
+    """The most requests at once through the alias, lately."""
+    points = cloudwatch.get_metric_statistics(
+        Namespace="AWS/Lambda",
+        MetricName="ConcurrentExecutions",
+        Dimensions=[
+            {"Name": "FunctionName", "Value": function},
+            {"Name": "Resource", "Value": f"{function}:{alias}"},
+        ],
+        StartTime=now - _WINDOW,
+        EndTime=now,
+        Period=60,
+        Statistics=["Maximum"],
+    )["Datapoints"]
+    return max((int(point["Maximum"]) for point in points), default=0)
+
+
+@cache
+def _clients(connections: int) -> tuple[Any, Any]:
+    import boto3
+    from botocore.config import Config
+
+    # A ping is never repeated: a second one would hold a second environment.
+    patient = Config(max_pool_connections=connections, read_timeout=55, retries={"total_max_attempts": 1})
+    return boto3.client("lambda", config=patient), boto3.client("cloudwatch")

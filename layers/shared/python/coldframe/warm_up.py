@@ -1,0 +1,95 @@
+"""Warm-up pings: invocations that hold their environment, so that several at once get one each.
+
+Standard library only, and little of it: the functions that ping have nothing else, and the one that is
+pinged looks at every event.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+SOURCE = "coldframe.warm-up"
+HOLDS_MS = (250, 1000, 4000)
+"""How long environments are held, round by round, until enough different ones have answered.
+
+A ping must be held until the last one of its round has arrived, and no longer: a held environment
+is not there for requests.
+"""
+
+Invoke = Callable[[dict[str, Any]], dict[str, Any]]
+"""Invokes a version of the predict function with an event, and returns its result."""
+
+
+class Throttled(Exception):
+    """An invocation was refused, because no environment was to be had for it."""
+
+
+class FunctionFailed(Exception):
+    """The function raised, or its environment died; the text is Lambda's error type."""
+
+
+@dataclass(frozen=True)
+class Warmed:
+    """What a round of pings found: different environments, how many of them started for it, and refusals."""
+
+    environments: int
+    cold: int
+    throttled: int
+
+
+def ping(hold_ms: int) -> dict[str, Any]:
+    """The event that asks an environment to stay busy for `hold_ms`."""
+    return {"source": SOURCE, "hold_ms": hold_ms}
+
+
+def is_ping(event: Mapping[str, Any]) -> bool:
+    """Whether an event is a warm-up ping."""
+    return event.get("source") == SOURCE
+
+
+def warm(invoke: Invoke, environments: int, holds_ms: tuple[int, ...] = HOLDS_MS) -> Warmed:
+    """Pings until `environments` different ones have answered, or all rounds are over.
+
+    invoke: called from several threads at once. Raises what it raises, except Throttled, which is counted.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    cold: dict[str, bool] = {}
+    throttled = 0
+    with ThreadPoolExecutor(environments) as threads:
+        for hold_ms in holds_ms:
+            for pong in threads.map(_answer_or_none, [invoke] * environments, [hold_ms] * environments):
+                if pong is None:
+                    throttled += 1
+                else:
+                    cold.setdefault(pong["environment"], pong["start"] == "cold")
+            if len(cold) >= environments or throttled:
+                break
+    return Warmed(len(cold), sum(cold.values()), throttled)
+
+
+def _answer_or_none(invoke: Invoke, hold_ms: int) -> dict[str, Any] | None:
+    try:
+        return invoke(ping(hold_ms))
+    except Throttled:
+        return None
+
+
+def invoker(client: Any, function: str) -> Invoke:
+    """Invokes `function` (name or ARN, qualified) through boto3's Lambda client and waits for its result.
+
+    The result raises Throttled and FunctionFailed. Neither ever holds what the function was asked.
+    """
+
+    def invoke(event: dict[str, Any]) -> dict[str, Any]:
+        try:
+            response = client.invoke(FunctionName=function, Payload=json.dumps(event).encode())
+        except client.exceptions.TooManyRequestsException as exc:
+            raise Throttled from exc
+        result: dict[str, Any] = json.loads(response["Payload"].read() or b"{}")
+        if "FunctionError" in response:
+            raise FunctionFailed(result.get("errorType", response["FunctionError"]))
+        return result
+
+    return invoke

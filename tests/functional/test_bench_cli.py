@@ -1,0 +1,61 @@
+"""`coldframe bench`: light until it is used, and helpful when something is missing."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from bench.cost import run as run_cost
+from bench.records import Timing, read_results
+from bench.tables import cost_table
+from local.cli import main
+
+HEAVY = ("numpy", "onnxruntime", "scipy", "plotly", "tqdm", "msgspec", "asyncio")
+
+
+def test_command_line_is_light() -> None:
+    """Showing the help of `bench` imports nothing that is only needed to measure."""
+    source = (
+        "import sys\nfrom bench.cli import bench\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules and name != 'asyncio'])"
+    )
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_benchmark_has_a_command() -> None:
+    """The help lists what can be measured."""
+    shown = CliRunner().invoke(main, ["bench", "--help"]).output
+    for name in ("cold", "load", "encoder", "compare", "cost", "loadgen", "report"):
+        assert f"  {name} " in shown
+
+
+def test_missing_libraries_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without what benchmarks need, the command says how to get it, before it measures."""
+    monkeypatch.setattr("bench.cli.find_spec", lambda name: None)
+    done = CliRunner().invoke(main, ["bench", "cold"])
+    assert done.exit_code == 1
+    assert "make bench-setup" in done.output
+
+
+def test_wrong_trace(tmp_path: Path) -> None:
+    """A file of arrivals that is none is one line, not a stack trace."""
+    path = tmp_path / "trace.csv"
+    path.write_text("a,b\n1,2\n")
+    done = CliRunner().invoke(
+        main, ["bench", "load", "--arrivals", str(path), "--out", str(tmp_path / "o.jsonl")]
+    )
+    assert done.exit_code == 1
+    assert "Error:" in done.output
+    assert "invoke_time_ms" in done.output
+
+
+def test_cost_is_measured(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Invocations are timed in a process of their own, without and with the cache."""
+    monkeypatch.delenv("COLDFRAME_DATA", raising=False)
+    results = read_results(run_cost(bundle, tmp_path / "cost.jsonl", 0, 20))
+    kinds = [timing.conditions["what"] for timing in results.of(Timing)]
+    assert (kinds.count("computed"), kinds.count("hit"), kinds.count("cold")) == (20, 20, 10)
+    assert "| arm64 | 1769 |" in cost_table(results)

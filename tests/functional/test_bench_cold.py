@@ -1,0 +1,122 @@
+"""Cold starts are measured on fresh processes, and what makes them slower is named."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench.budgets import Spent, load_budgets, spent
+from bench.cold import ColdOptions, run
+from bench.cold_targets import run_http
+from bench.compare import ours
+from bench.records import Cold, Fact, Results, read_results
+from bench.serving import serve
+from bench.tables import cold_table
+from tests.conftest import ROOT
+
+SAMPLES = 3
+
+IMPORT = "import fastapi\n"
+SLOW_HEAD = """
+import time
+_quick = MultilayerPerceptron.predict
+def _slow(self, embeddings):
+    time.sleep(0.2)
+    return _quick(self, embeddings)
+MultilayerPerceptron.predict = _slow
+"""
+TWICE = """
+_once = TextWindows.cut
+TextWindows.cut = lambda self, texts: _once(self, texts) and _once(self, texts)
+"""
+PLANTS = {
+    ("imports", "fastapi"): ("config.py", IMPORT),
+    ("stage", "heads"): ("heads.py", SLOW_HEAD),
+    ("calls", "tokenize"): ("tokenizer.py", TWICE),
+}
+
+
+def measure(bundle: Path, folder: Path, root: Path = ROOT, checked_only: bool = True) -> Results:
+    """A short run over the tree at `root`."""
+    return read_results(run(ColdOptions(bundle, SAMPLES, 0, folder / "cold.jsonl", checked_only, root)))
+
+
+def over(results: Results) -> dict[tuple[str, str], Spent]:
+    """What the encoder's cold start exceeds."""
+    rows = [row for row in spent(results, load_budgets()) if row.series == "encoder" and row.exceeded]
+    return {(row.kind, row.name): row for row in rows}
+
+
+@pytest.fixture(scope="module")
+def unchanged(bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """All series, of the code as it is."""
+    return measure(bundle, tmp_path_factory.mktemp("bench"), checked_only=False)
+
+
+def test_every_series_is_sampled(unchanged: Results) -> None:
+    """Each series has as many samples as were asked for, of who was to answer."""
+    counted: dict[tuple[str, str, bool], int] = {}
+    for sample in unchanged.of(Cold):
+        key = (sample.series, sample.page_cache, sample.traced)
+        counted[key] = counted.get(key, 0) + 1
+    assert set(counted.values()) == {SAMPLES}
+    assert {sample.by for sample in unchanged.of(Cold) if sample.series.startswith("estimator")} == {
+        "estimator"
+    }
+    assert {sample.by for sample in unchanged.of(Cold) if sample.series.startswith("encoder")} == {"ensemble"}
+
+
+def test_stages_are_within_the_total(unchanged: Results) -> None:
+    """Spawn, interpreter, init and invoke are the whole of a sample, and the traced stages are seen."""
+    for sample in unchanged.of(Cold):
+        if sample.traced:
+            phases = sum(sample.stages_ms[name] for name in ("spawn", "interpreter", "init", "invoke"))
+            assert phases == pytest.approx(sample.total_ms)
+            assert {"estimator", "tokenize"} <= set(sample.stages_ms)
+        if sample.traced and sample.series == "encoder":
+            assert {"session", "first_run", "heads"} <= set(sample.stages_ms)
+            assert {"numpy", "onnxruntime"} <= set(sample.imports_ms)
+
+
+def test_dropped_pages_are_read_again(unchanged: Results) -> None:
+    """A process reads from storage what was dropped from the page cache before it."""
+    read = {"warm": 0, "dropped": 0}
+    for sample in unchanged.of(Cold):
+        if sample.series == "encoder" and not sample.traced:
+            read[sample.page_cache] += sample.read_bytes or 0
+    if not read["dropped"]:
+        pytest.skip("this file system keeps its pages, or does not count what is read")
+    assert read["dropped"] > read["warm"]
+
+
+def test_nothing_is_planted(unchanged: Results) -> None:
+    """The code as it is exceeds none of the budgets that the plants below exceed."""
+    assert not over(unchanged).keys() & PLANTS.keys()
+
+
+def test_cold_starts_over_http(bundle: Path, tmp_path: Path) -> None:
+    """Behind an address only cold answers are samples; those that say warm are counted apart."""
+    options = ColdOptions(bundle, 2, 0, tmp_path / "cold.jsonl")
+    server = ours("coldframe", '["auto"]', {"COLDFRAME_MODEL_DIR": str(bundle)}).server
+    short = replace(server, command=[*server.command, "--keep-alive-s", "0.1"])
+    with serve(short, "a text"):
+        results = read_results(run_http(options, short.url.removesuffix("/v1/predict"), idle_s=0.5))
+    (warm,) = [fact.value for fact in results.of(Fact) if fact.name == "warm_answers"]
+    assert len(results.of(Cold)) + (warm or 0) == 4
+    assert {sample.series.split(",")[0] for sample in results.of(Cold)} <= {"estimator", "encoder"}
+    assert "over HTTP" in cold_table(results, load_budgets())
+
+
+@pytest.mark.parametrize(("kind", "name"), PLANTS)
+def test_planted_slowdown(bundle: Path, tmp_path: Path, kind: str, name: str) -> None:
+    """An import, a slow head and a second tokenisation each turn their own budget red."""
+    package = Path("layers/shared/python/coldframe")
+    for part in ("functions", package):
+        shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
+    file, planted = PLANTS[kind, name]
+    with (tmp_path / package / file).open("a") as source:
+        source.write(planted)
+    exceeded = over(measure(bundle, tmp_path, tmp_path))
+    assert exceeded.keys() & PLANTS.keys() == {(kind, name)}
+    assert name in str(exceeded[kind, name])

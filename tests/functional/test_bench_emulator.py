@@ -1,0 +1,24 @@
+"""The emulator's benchmark, in small."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+COLDFRAME = Path(sys.executable).parent / "coldframe"
+
+
+def test_benchmark_prints_both_sides_and_their_ratio() -> None:
+    """Latency and throughput of the emulator and of a bare uvicorn, from one run."""
+    finished = subprocess.run(
+        [COLDFRAME, "bench", "emulator", "--requests", "240"], capture_output=True, text=True, check=True
+    )
+    line = r"{}\s+([\d.]+) ms\s+[\d.]+ ms\s+([\d,]+) requests/s"
+    emulator = re.search(line.format("emulator, trivial handler"), finished.stdout)
+    null = re.search(line.format("bare uvicorn"), finished.stdout)
+    assert emulator is not None, finished
+    assert null is not None, finished
+    assert float(emulator[1]) > float(null[1])
+    assert re.search(r"ratio\s+[\d.]+\s+0\.\d+\n", finished.stdout)

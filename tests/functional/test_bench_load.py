@@ -1,0 +1,66 @@
+"""The open loop against real targets."""
+
+import socket
+import time
+from pathlib import Path
+
+from bench.load import CACHE_OFF, CACHE_ON, NULL, LoadOptions, run
+from bench.null_target import null_target
+from bench.open_loop import TIMEOUT, Load, send
+from bench.records import Answer, Fact, read_results
+from bench.schedule import constant
+from bench.tables import load_points, load_table
+from bench.verdict import Slo
+
+DUE = constant(200, 60, 0)
+
+
+def test_null_target_answers_everything() -> None:
+    """Each request is answered, none is sent before it is due, and latency runs from then."""
+    with null_target() as url:
+        answered = send(Load("null", url, 200, DUE, [b"{}"] * 60))
+    assert [record.status for record in answered.records] == [200] * 60
+    assert answered.bodies == [b"{}"] * 60
+    for record, due_s in zip(answered.records, DUE, strict=True):
+        assert record.due_s == due_s
+        assert record.sent_s >= due_s
+        assert record.latency_ms >= (record.sent_s - record.due_s) * 1e3
+
+
+def test_slow_target_is_offered_no_less() -> None:
+    """A target that never answers is sent every request on time, and each is a timeout."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+        begun = time.perf_counter()
+        answered = send(Load("silent", url, 200, DUE, [b"{}"] * 60, timeout_s=0.5))
+    assert {record.error for record in answered.records} == {TIMEOUT}
+    assert all(record.latency_ms >= 500 for record in answered.records)
+    assert time.perf_counter() - begun < 60 * 0.5  # one after another they would take longer than that
+
+
+def test_nobody_listens() -> None:
+    """A refused connection is an answer with an error, not the end of the run."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}/"
+        answered = send(Load("gone", url, 200, DUE[:3], [b"{}"] * 3))
+    assert {record.error for record in answered.records} == {"ConnectionRefusedError"}
+
+
+def test_local_api_under_load(bundle: Path, tmp_path: Path) -> None:
+    """A whole run: the null target first, then our API without and with its cache."""
+    slo = Slo(bound_ms=60_000)
+    options = LoadOptions(
+        bundle, tmp_path / "load.jsonl", 0, slo, start_rps=20, requests=30, warm_up_s=0.5, limit_rps=20
+    )
+    results = read_results(run(options))
+    points = {point.target: point for point in load_points(results)}
+    assert list(points) == [NULL, CACHE_OFF, CACHE_ON]
+    assert points[CACHE_OFF].success == points[CACHE_ON].success == 1.0
+    assert all("too few" in points[target].verdict for target in (CACHE_OFF, CACHE_ON))
+    facts = {(fact.name, fact.subject): fact.value for fact in results.of(Fact)}
+    assert facts["peak_rps", CACHE_OFF] == 20
+    assert facts["hit_share", "cache off at 20 rps"] == 0
+    assert facts["hit_share", "cache on at 20 rps"]
+    assert len([answer for answer in results.of(Answer) if answer.target == CACHE_OFF]) == 40
+    assert "**20**" in load_table(results)

@@ -1,0 +1,241 @@
+"""Tables and buckets of a template, in moto's server or at endpoints that were given."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import sys
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import boto3
+import httpx
+import pytest
+from botocore.config import Config
+
+from local.emulator import Emulator, EmulatorOptions
+from local.stores import StoreOptions, Stores, without_stores
+from local.template import Template, load_template
+
+pytestmark = pytest.mark.anyio
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+PATIENCE_S = 60.0
+TABLE, BUCKET = "coldframe-CacheTable", "coldframe-cachebucket"
+
+
+@pytest.fixture
+def anyio_backend() -> tuple[str, dict[str, bool]]:
+    """The event loop that `run` uses."""
+    return "asyncio", {"use_uvloop": True}
+
+
+@pytest.fixture
+def template() -> Template:
+    """The project's."""
+    return load_template(ROOT / "template.yaml")
+
+
+@pytest.fixture
+def lines() -> list[str]:
+    """What was logged."""
+    return []
+
+
+@asynccontextmanager
+async def started(template: Template, lines: list[str], **options: str) -> AsyncIterator[Stores]:
+    async with Stores(template, StoreOptions(**options), lines.append) as stores:
+        stores.start()
+        await stores.ready()
+        yield stores
+
+
+def client_of(service: str, environ: dict[str, str]) -> Any:
+    return boto3.client(
+        service,
+        endpoint_url=environ[f"AWS_ENDPOINT_URL_{service.upper()}"],
+        region_name="us-east-1",
+        aws_access_key_id=environ["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=environ["AWS_SECRET_ACCESS_KEY"],
+        config=Config(connect_timeout=2, read_timeout=2, retries={"total_max_attempts": 1}),
+    )
+
+
+def described(environ: dict[str, str]) -> tuple[Any, Any, list[str]]:
+    """Key, time to live, and buckets."""
+    dynamodb, s3 = client_of("dynamodb", environ), client_of("s3", environ)
+    try:
+        return (
+            dynamodb.describe_table(TableName=TABLE)["Table"]["KeySchema"],
+            dynamodb.describe_time_to_live(TableName=TABLE)["TimeToLiveDescription"],
+            [bucket["Name"] for bucket in s3.list_buckets()["Buckets"]],
+        )
+    finally:
+        dynamodb.close()
+        s3.close()
+
+
+async def test_table_and_bucket_are_the_template_s(template: Template, lines: list[str]) -> None:
+    """What a function finds is what its template describes."""
+    async with started(template, lines) as stores:
+        key, ttl, buckets = await asyncio.to_thread(described, stores.environ)
+    assert key == [{"AttributeName": "cache_key", "KeyType": "HASH"}]
+    assert ttl == {"TimeToLiveStatus": "ENABLED", "AttributeName": "expires_at_s"}
+    assert buckets == [BUCKET]
+    assert lines == []
+
+
+async def test_first_connection_starts_the_server(template: Template, lines: list[str]) -> None:
+    """Nothing runs until somebody connects, who then gets an answer."""
+    async with Stores(template, StoreOptions(), lines.append) as stores:
+        assert stores.pid is None
+        async with httpx.AsyncClient(timeout=PATIENCE_S, trust_env=False) as web:
+            assert (await web.get(f"{stores.url}/moto-api/")).status_code == 200
+        assert stores.pid is not None
+
+
+async def test_nothing_outlives_the_block(template: Template, lines: list[str]) -> None:
+    """The end of the block is the end of the server, started or not."""
+    async with Stores(template, StoreOptions(), lines.append):
+        pass
+    async with started(template, lines) as stores:
+        pid = stores.pid
+    assert pid is not None
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+async def test_given_endpoints_get_table_and_bucket(template: Template, lines: list[str], moto: str) -> None:
+    """DynamoDB Local, MinIO and the like are filled as moto is; a second run finds everything there."""
+    endpoints = {"dynamodb_endpoint": moto, "s3_endpoint": moto}
+    for _ in range(2):
+        async with started(template, lines, **endpoints) as stores:
+            assert stores.url is None
+            environ = stores.environ
+    assert environ["AWS_ENDPOINT_URL_DYNAMODB"] == environ["AWS_ENDPOINT_URL_S3"] == moto
+    _, ttl, buckets = await asyncio.to_thread(described, environ)
+    assert ttl["TimeToLiveStatus"] == "ENABLED"
+    assert BUCKET in buckets
+    assert lines == []
+
+
+async def test_one_given_endpoint(template: Template, lines: list[str], moto: str) -> None:
+    """The other service is moto's."""
+    async with started(template, lines, dynamodb_endpoint=moto) as stores:
+        assert stores.environ["AWS_ENDPOINT_URL_DYNAMODB"] == moto
+        assert stores.environ["AWS_ENDPOINT_URL_S3"] == stores.url
+
+
+async def test_unreachable_endpoint_is_named(template: Template, lines: list[str]) -> None:
+    """An endpoint where nobody listens is said once, and functions run without."""
+    nobody = "http://127.0.0.1:9"
+    async with started(template, lines, dynamodb_endpoint=nobody, s3_endpoint=nobody) as stores:
+        await stores.finished()
+    [line] = lines
+    assert line.startswith("Tables and buckets of the template could not be made")
+    assert nobody in line
+
+
+async def test_own_credentials_are_for_given_endpoints(
+    template: Template, lines: list[str], moto: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A developer's credentials go to functions only with an endpoint that the developer named."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "mine")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    async with Stores(template, StoreOptions(), lines.append) as stores:
+        assert stores.environ["AWS_ACCESS_KEY_ID"] == "local"
+    async with Stores(template, StoreOptions(moto, moto), lines.append) as stores:
+        assert stores.environ["AWS_ACCESS_KEY_ID"] == "mine"
+
+
+async def test_real_aws_is_left_as_it_is(template: Template, lines: list[str]) -> None:
+    """No table is made in an account."""
+    aws = StoreOptions("https://dynamodb.us-east-1.amazonaws.com", "https://s3.us-east-1.amazonaws.com")
+    async with Stores(template, aws, lines.append) as stores:
+        await stores.ready()
+        assert stores.pid is None
+
+
+async def test_template_without_stores(template: Template) -> None:
+    """Without stores the variables that named them are empty, and nothing is started."""
+    without = without_stores(template)
+    environ = without.functions[0].settings.environ
+    assert (environ["COLDFRAME_CACHE_TABLE"], environ["COLDFRAME_CACHE_BUCKET"]) == ("", "")
+    assert environ["COLDFRAME_CACHE_POLICY"] == "adaptive"
+    assert Stores(without, StoreOptions(), print).environ == {}
+
+
+async def test_predictions_survive_the_store(bundle: Path, lines: list[str]) -> None:
+    """The function writes to the store and, once it is killed, answers on without."""
+    template = load_template(ROOT / "template.yaml", {"CachePolicy": "always", "L1CacheBytes": "0"})
+    options = EmulatorOptions(
+        port=0,
+        template=template,
+        log=lines.append,
+        environ={"COLDFRAME_MODEL_DIR": str(bundle), "COLDFRAME_CACHE_DEADLINE_MS": "5000"},
+    )
+    async with (
+        Emulator(options) as emulator,
+        httpx.AsyncClient(base_url=emulator.url, timeout=PATIENCE_S, trust_env=False) as web,
+    ):
+        emulator.stores.start()
+        await emulator.stores.ready()
+        asked = {"text": "The shuttle reached orbit", "heads": ["logreg"]}
+        first = (await web.post("/v1/predict", json=asked)).json()
+        second = (await web.post("/v1/predict", json=asked)).json()
+        assert emulator.stores.pid is not None
+        os.kill(emulator.stores.pid, signal.SIGKILL)
+        await emulator.stores.finished()
+        after = await web.post("/v1/predict", json=asked)
+    assert (first["usage"]["cache"]["miss"], second["usage"]["cache"]["l2"]) == (1, 1)
+    assert after.status_code == 200
+    assert after.json()["predictions"] == first["predictions"]
+    assert after.json()["usage"]["cache"]["miss"] == 1
+    assert any(re.match(r"The local stores are gone: signal: killed\.", line) for line in lines)
+
+
+SERVE = """
+import asyncio, sys
+from pathlib import Path
+from local.stores import StoreOptions, Stores
+from local.template import load_template
+
+async def main():
+    async with Stores(load_template(Path("template.yaml")), StoreOptions(), print) as stores:
+        stores.start()
+        await stores.ready()
+        print(stores.pid, flush=True)
+        await asyncio.sleep(600)
+
+asyncio.run(main())
+"""
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process still runs; one that only waits to be reaped does not."""
+    status = Path(f"/proc/{pid}/status")
+    if not Path("/proc/self").exists():
+        return subprocess.run(["ps", "-p", str(pid)], capture_output=True).returncode == 0
+    return status.exists() and not re.search(r"^State:\s+[ZX]", status.read_text(), re.MULTILINE)
+
+
+async def test_server_ends_with_a_killed_emulator() -> None:
+    """Even after SIGKILL nothing is left: the server's standard input ends."""
+    emulator = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", SERVE, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, stdout=PIPE
+    )
+    assert emulator.stdout is not None
+    pid = int(await emulator.stdout.readline())
+    assert is_alive(pid)
+    emulator.kill()
+    await emulator.wait()
+    async with asyncio.timeout(PATIENCE_S):
+        while is_alive(pid):
+            await asyncio.sleep(0.005)

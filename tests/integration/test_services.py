@@ -1,0 +1,112 @@
+"""What the template asks of single services, sent to moto with boto3 and read back.
+
+CloudFormation's resource types have the shapes of these calls, but for a few spellings.
+"""
+
+from collections.abc import Iterator
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from tests import stacks
+from tests.stacks import BUSY, properties, stack
+
+pytestmark = stacks.needs_translator
+ALIAS = "function:predict:live"
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """moto in place of AWS, with credentials that open nothing."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "an-id")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not-for-any-log")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    with mock_aws():
+        yield
+
+
+@pytest.mark.usefixtures("aws")
+def test_table() -> None:
+    """The table is made as the template describes it: encrypted, restorable, forgetting."""
+    wanted = properties(stack(), "CacheTable")
+    client = boto3.client("dynamodb")
+    client.create_table(
+        TableName="cache",
+        BillingMode=wanted["BillingMode"],
+        KeySchema=wanted["KeySchema"],
+        AttributeDefinitions=wanted["AttributeDefinitions"],
+        SSESpecification={"Enabled": wanted["SSESpecification"]["SSEEnabled"]},
+    )
+    client.update_time_to_live(TableName="cache", TimeToLiveSpecification=wanted["TimeToLiveSpecification"])
+    client.update_continuous_backups(
+        TableName="cache", PointInTimeRecoverySpecification=wanted["PointInTimeRecoverySpecification"]
+    )
+    table = client.describe_table(TableName="cache")["Table"]
+    assert table["BillingModeSummary"]["BillingMode"] == "PAY_PER_REQUEST"
+    assert table["SSEDescription"]["Status"] == "ENABLED"
+    expiry = client.describe_time_to_live(TableName="cache")["TimeToLiveDescription"]
+    assert expiry == {"TimeToLiveStatus": "ENABLED", "AttributeName": "expires_at_s"}
+    backups = client.describe_continuous_backups(TableName="cache")["ContinuousBackupsDescription"]
+    assert backups["PointInTimeRecoveryDescription"]["PointInTimeRecoveryStatus"] == "ENABLED"
+
+
+@pytest.mark.usefixtures("aws")
+def test_bucket_forgets() -> None:
+    """Objects expire, and uploads that were never finished sooner."""
+    [rule] = properties(stack(), "CacheBucket")["LifecycleConfiguration"]["Rules"]
+    client = boto3.client("s3")
+    client.create_bucket(Bucket="cache")
+    client.put_bucket_lifecycle_configuration(
+        Bucket="cache",
+        LifecycleConfiguration={
+            "Rules": [
+                {
+                    "ID": rule["Id"],
+                    "Status": rule["Status"],
+                    "Filter": {},
+                    "Expiration": {"Days": rule["ExpirationInDays"]},
+                    "AbortIncompleteMultipartUpload": rule["AbortIncompleteMultipartUpload"],
+                }
+            ]
+        },
+    )
+    [found] = client.get_bucket_lifecycle_configuration(Bucket="cache")["Rules"]
+    assert found["Expiration"] == {"Days": 30}
+    assert found["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
+
+
+@pytest.mark.usefixtures("aws")
+def test_provisioned_concurrency_scales() -> None:
+    """Application Auto Scaling takes target, policy and both scheduled actions, and gives them back."""
+    made = stack(**BUSY)
+    target = properties(made, "ProvisionedConcurrencyTarget")
+    policy = properties(made, "ProvisionedConcurrencyPolicy")
+    client = boto3.client("application-autoscaling")
+    place = {
+        "ServiceNamespace": target["ServiceNamespace"],
+        "ScalableDimension": target["ScalableDimension"],
+        "ResourceId": ALIAS,
+    }
+    client.register_scalable_target(
+        **place, MinCapacity=int(target["MinCapacity"]), MaxCapacity=int(target["MaxCapacity"])
+    )
+    configuration = policy["TargetTrackingScalingPolicyConfiguration"]
+    client.put_scaling_policy(
+        **place,
+        PolicyName=policy["PolicyName"],
+        PolicyType=policy["PolicyType"],
+        TargetTrackingScalingPolicyConfiguration=configuration,
+    )
+    for action in target["ScheduledActions"]:
+        capacity = {name: int(value) for name, value in action["ScalableTargetAction"].items()}
+        client.put_scheduled_action(**place, **{**action, "ScalableTargetAction": capacity})
+    [found] = client.describe_scalable_targets(ServiceNamespace="lambda")["ScalableTargets"]
+    assert (found["ResourceId"], found["MinCapacity"], found["MaxCapacity"]) == (ALIAS, 1, 4)
+    [scaling] = client.describe_scaling_policies(ServiceNamespace="lambda")["ScalingPolicies"]
+    assert scaling["TargetTrackingScalingPolicyConfiguration"] == configuration
+    actions = client.describe_scheduled_actions(ServiceNamespace="lambda")["ScheduledActions"]
+    assert {a["ScheduledActionName"]: a["ScalableTargetAction"]["MinCapacity"] for a in actions} == {
+        "busy-hours-start": 3,
+        "busy-hours-end": 1,
+    }

@@ -1,0 +1,71 @@
+"""What the image leaves out of its dependencies; needs a package index."""
+
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.image import OURS_BUDGET_BYTES
+from functions import slim
+from tests.conftest import ROOT
+
+# The instruction set of Lambda that this machine does not have: `test_image.py` sees to the other one.
+MACHINE, ELF_NUMBER = ("x86_64", 62) if platform.machine() == "aarch64" else ("aarch64", 183)
+
+
+def test_dependencies_of_the_other_instruction_set(bundle: Path, tmp_path: Path) -> None:
+    """Every dependency has a wheel, all that is to be removed is there, and what is left is within budget."""
+    install(tmp_path)
+    slim.main(tmp_path)
+    libraries = [path for path in tmp_path.rglob("*.so*") if path.is_file()]
+    assert {int.from_bytes(path.read_bytes()[18:20], "little") for path in libraries} == {ELF_NUMBER}
+    left = sum(path.stat().st_size for folder in (tmp_path, bundle) for path in folder.rglob("*"))
+    assert left < OURS_BUDGET_BYTES
+    for needed in ("botocore/data/dynamodb", "botocore/data/endpoints.json", "botocore/data/s3"):
+        assert (tmp_path / needed).exists()
+
+
+def test_a_stale_table_ends_the_build(tmp_path: Path) -> None:
+    """Where a dependency no longer has what is to be removed, the build says which line to correct."""
+    for kept in slim.KEPT:
+        (tmp_path / kept).mkdir(parents=True)
+    with pytest.raises(SystemExit, match=r"libonnxruntime\.so\* matches nothing"):
+        slim.main(tmp_path)
+
+
+def test_what_serving_needs_has_to_be_there(tmp_path: Path) -> None:
+    """A dependency that moved what serving needs ends the build, too."""
+    with pytest.raises(SystemExit, match="botocore/data/dynamodb"):
+        slim.main(tmp_path)
+
+
+def install(folder: Path) -> None:
+    """Installs for `MACHINE` what its image installs."""
+    done = subprocess.run(
+        [
+            *(
+                sys.executable,
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--disable-pip-version-check",
+                "--no-compile",
+            ),
+            *(
+                "--no-deps",
+                "--require-hashes",
+                "--only-binary=:all:",
+                "--implementation=cp",
+                "--python-version=3.13",
+            ),
+            *(f"--platform=manylinux_2_28_{MACHINE}", f"--platform=manylinux2014_{MACHINE}"),
+            *("--target", folder, "--requirement", ROOT / "functions" / "requirements.txt"),
+        ],
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        pytest.skip(f"pip cannot install for {MACHINE}: {done.stderr.splitlines()[-1]}")

@@ -1,0 +1,1 @@
+"""Answers of AWS's own software, recorded, and how."""

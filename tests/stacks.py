@@ -1,0 +1,49 @@
+"""The project's template as CloudFormation gets it, for tests that look at what would be created."""
+
+from functools import cache
+from typing import Any
+
+import pytest
+
+from local import cloudformation
+from local.cloudformation import SAM_PYTHON, Stack, stack_of
+from tests.conftest import ROOT
+
+TEMPLATE = ROOT / "template.yaml"
+
+needs_translator = [
+    pytest.mark.sam,
+    pytest.mark.skipif(not SAM_PYTHON.exists(), reason="no .venv-sam: run `make .venv-sam/stamp`"),
+]
+
+PROVISIONED = {"ColdStartMode": "Provisioned"}
+BUSY = {
+    **PROVISIONED,
+    "BusyHoursStart": "cron(0 7 ? * MON-FRI *)",
+    "BusyHoursEnd": "cron(0 19 ? * MON-FRI *)",
+    "BusyHoursMin": "3",
+    "BusyHoursTimezone": "Europe/Berlin",
+}
+SNAPSTART = {"ColdStartMode": "SnapStart"}
+WARMED = {"WarmEnvironments": "5"}
+JWT = {"AuthMode": "JWT", "JwtIssuer": "https://example.com/", "JwtAudience": "coldframe"}
+OPEN = {"AuthMode": "None", "CorsAllowOrigin": "https://example.com"}
+WATCHED = {"MonthlyBudgetUsd": "20", "AlarmEmail": "someone@example.com"}
+
+
+@cache
+def documents() -> dict[str, Any]:
+    """As it is written and as it is translated, with all defaults."""
+    return cloudformation.translated(TEMPLATE, {})
+
+
+def stack(**parameters: str) -> Stack:
+    """What would be created with these parameters."""
+    both = documents()
+    return stack_of(TEMPLATE, both["written"], both["translated"], parameters)
+
+
+def properties(of: Stack, name: str) -> dict[str, Any]:
+    """Properties of one resource."""
+    found: dict[str, Any] = of.resources[name]["Properties"]
+    return found
