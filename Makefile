@@ -50,7 +50,7 @@ bench-setup: $(VENV)/bench.stamp
 bench-check: $(VENV)/bench.stamp $(BUNDLE)/manifest.json ## Fail when a cold start is over its budget
 	$(VENV)/bin/coldframe bench cold --check
 
-bench-encoder: $(BUILD)/stamp ## Build and compare variants of the encoder (three minutes)
+bench-encoder: $(BUILD)/stamp ## Build and compare variants of the encoder (four minutes; half an hour with the data set)
 	PYTHONPATH=.:layers/shared/python $(BUILD)/bin/python -m layers.model.variants
 
 check: $(BUNDLE)/manifest.json $(SAM)/stamp ## Check template and bundle against AWS's limits (PARAMETERS="Name=Value …")

@@ -305,3 +305,43 @@ def cpu(seconds: float) -> None:
     from bench.cpu_share import run
 
     run(seconds)
+
+
+@bench.command()
+@click.option(
+    "--requests", default=20, show_default=True, type=click.IntRange(4, 10_000), help="Of each mix of texts."
+)
+@click.option("--budget", type=click.IntRange(1), help="Tokens of a pass; default: measured here.")
+@_SEED
+def batching(requests: int, budget: int | None, seed: int) -> None:
+    """Batching inside a request: one text at a time, fixed sizes and the budgeted plan, in one run."""
+    from bench.batching import run
+
+    run(model_dir(), requests, budget, seed)
+
+
+@bench.command()
+@click.option(
+    "--samples", default=15, show_default=True, type=click.IntRange(3, 1000), help="Fresh processes."
+)
+def memory(samples: int) -> None:
+    """A served environment: milliseconds of its session, peak memory after requests of every size."""
+    from bench.memory import run
+
+    run(model_dir(), samples)
+
+
+@bench.command("cache-faults")
+@click.option(
+    "--requests", default=40, show_default=True, type=click.IntRange(10, 10_000), help="For each fault."
+)
+@_SEED
+def cache_faults(requests: int, seed: int) -> None:
+    """The shared table down, slow, throttling, wrong or stale, beside no table at all, in one run."""
+    if find_spec("moto") is None:
+        raise click.ClickException(
+            "moto is not installed. Run `make test`, or install tests/requirements.txt."
+        )
+    from bench.cache_faults import run
+
+    run(model_dir(), requests, seed)

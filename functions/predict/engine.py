@@ -26,7 +26,9 @@ class Engine:
         if initialization_type == "on-demand":
             predictor.model.start()
         else:  # nobody waits for this init phase
-            predictor.model.get()
+            model = predictor.model.get()
+            if not settings.max_batch_tokens:
+                model.measure_budget()
             predictor.cache.set_up()
         is_warm = has_answered or initialization_type != "on-demand"
         self.api = Api(predictor, settings, StartMark(is_warm))

@@ -18,11 +18,11 @@ def load_original(weights: Path) -> BertModel:
     return BertModel.from_pretrained(weights, attn_implementation="eager").eval()
 
 
-def export_fp32(weights: Path, target: Path) -> None:
-    """Writes `LeanEncoder` with the original weights to `target`."""
+def export_fp32(weights: Path, target: Path, layers: int | None = None) -> None:
+    """Writes `LeanEncoder` with the original weights to `target`. layers: only the first so many."""
     original = load_original(weights)
     with warnings.catch_warnings():
         # Optimum exports through TorchScript, which torch announces to retire.
         warnings.simplefilter("ignore")
         config = LeanOnnxConfig(original.config, task="feature-extraction")
-        export(LeanEncoder(original).eval(), config, target, opset=_OPSET)
+        export(LeanEncoder(original, layers).eval(), config, target, opset=_OPSET)

@@ -45,14 +45,15 @@ class LeanEncoder(PreTrainedModel):
 
     config_class = BertConfig
 
-    def __init__(self, original: BertModel) -> None:
+    def __init__(self, original: BertModel, layers: int | None = None) -> None:
+        """layers: how many of the original's; None for all."""
         super().__init__(original.config)
         embeddings = original.embeddings
         positions = embeddings.position_embeddings.weight + embeddings.token_type_embeddings.weight[0]
         self.words = embeddings.word_embeddings
         self.positions = nn.Parameter(positions.detach())
         self.norm = embeddings.LayerNorm
-        self.layers = nn.ModuleList(LeanLayer(layer) for layer in original.encoder.layer)
+        self.layers = nn.ModuleList(LeanLayer(layer) for layer in original.encoder.layer[:layers])
 
     def forward(self, input_ids: Tensor) -> dict[str, Tensor]:  # (B, T) -> (B, d)
         x = self.norm(self.words(input_ids) + self.positions[: input_ids.shape[1]])

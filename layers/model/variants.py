@@ -1,44 +1,46 @@
 """Encoder variants side by side: `make bench-encoder` prints the table of docs/encoder.md.
 
 Latency is the median of interleaved passes on one thread, quoted as a ratio to
-Optimum's default recipe in the same run. Fidelity is the cosine to fp32 on
-stripped test documents (on the golden texts where the data set is not there).
+Optimum's default recipe in the same run. Fidelity is `fidelity.py`'s.
 """
 
-import os
+import logging
 import statistics
 import sys
-import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
 import numpy as np
+import onnx
 import onnxruntime as ort
 from numpy.typing import NDArray
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+from onnxruntime.transformers.float16 import convert_float_to_float16
 from optimum.exporters.onnx import main_export
 from optimum.onnxruntime import ORTQuantizer
 from optimum.onnxruntime.configuration import AutoQuantizationConfig
 from tqdm import tqdm
 
-from coldframe.bundle import Golden
-from coldframe.heads import load_head
-from coldframe.text import normalise
-from coldframe.tokenizer import TextWindows
-from layers.model.build import ENCODER_FACTS, unpack_head, write_tokenizer
+from coldframe.tokenizer import Window
+from layers.model.build import write_tokenizer
 from layers.model.export import export_fp32
-from layers.model.paths import CACHE, CALIBRATION, HEADS
+from layers.model.fidelity import Documents, Fidelity, Session, difference, documents, embed, judge
+from layers.model.graph import INPUT
+from layers.model.paths import CACHE, CALIBRATION
 from layers.model.quantize import Ranges, quantize, quantize_dynamic, save_ort
 from layers.model.weights import find_weights
 
 SHAPES = ((1, 16), (1, 64), (1, 128), (1, 256), (8, 32))
 BASELINE = "Optimum avx512_vnni, dynamic"
+FP32 = "our graph, fp32"
 SERVED = "**served: calibrated, 7-bit weights**"
+EXPORT = "Optimum's export, fp32"
+EXTENDED = "served, saved at EXTENDED"
+_SAME = {EXPORT: FP32, EXTENDED: SERVED}  # the same arithmetic, arranged otherwise
 _PASSES_TOKENS = 6_000  # passes of a shape: about this many tokens, at least 15
-_DOCUMENTS = 1_000
-
-Session = Callable[[NDArray[np.int64]], NDArray[np.float32]]
+_CALIBRATION_ROWS = 64  # onnxruntime's calibration keeps every tensor of every row
 
 
 def main() -> None:
@@ -47,19 +49,16 @@ def main() -> None:
     folder = CACHE / "variants"
     folder.mkdir(parents=True, exist_ok=True)
     write_tokenizer(weights, folder)
-    paths = build_variants(weights, folder)
+    given = documents(folder)
+    paths = build_variants(weights, folder, given.rows[:_CALIBRATION_ROWS])
     sessions = {name: open_session(path) for name, path in tqdm(paths.items(), desc="load", unit="variant")}
     times_ms = measure_latency(sessions)
-    texts, target = documents()
-    rows = TextWindows(folder, msgspec.structs.replace(ENCODER_FACTS, max_windows=1)).cut(texts)
-    embeddings = {
-        name: np.concatenate([run(np.array(row, dtype=np.int64)) for row in tqdm(rows, desc=name[:20])])
-        for name, run in sessions.items()
-    }
-    print_table(paths, times_ms, embeddings, target)
+    found = {name: embed(name, sessions[name], given.rows) for name in paths if name not in _SAME}
+    fidelities = {name: judge(rows, found[FP32], given) for name, rows in found.items()}
+    print_table(paths, times_ms, fidelities, given)
 
 
-def build_variants(weights: Path, folder: Path) -> dict[str, Path]:
+def build_variants(weights: Path, folder: Path, calibration: Iterable[Window]) -> dict[str, Path]:
     """The files of all variants, by name, the baseline among them."""
     main_export(str(weights), folder / "standard", task="feature-extraction")
     recipe = AutoQuantizationConfig.avx512_vnni(is_static=False, per_channel=True)
@@ -72,15 +71,50 @@ def build_variants(weights: Path, folder: Path) -> dict[str, Path]:
     quantize(fp32, ranges, folder / "extended.ort", level=ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED)
     dynamic = quantize_dynamic(fp32, folder, reduce_range=True)
     save_ort(dynamic, folder / "dynamic.ort")
+    onnx.save(convert_float_to_float16(onnx.load(fp32), keep_io_types=True), folder / "fp16.onnx")
+    quantize_qdq(fp32, folder / "static.onnx", calibration)
+    for layers in (3, 4):
+        export_fp32(weights, folder / f"fp32-{layers}.onnx", layers)
+        quantize(folder / f"fp32-{layers}.onnx", ranges, folder / f"layers-{layers}.ort")
     return {
-        "Optimum's export, fp32": folder / "standard" / "model.onnx",
-        "our graph, fp32": fp32,
+        EXPORT: folder / "standard" / "model.onnx",
+        FP32: fp32,
+        "our graph, fp16": folder / "fp16.onnx",
         BASELINE: folder / "default" / "model_quantized.onnx",
         "our graph, dynamic ranges": folder / "dynamic.ort",
+        "our graph, `quantize_static` (QDQ)": folder / "static.onnx",
         SERVED: folder / "served.ort",
         "served, with 8-bit weights": folder / "full_range.ort",
-        "served, saved at EXTENDED": folder / "extended.ort",
+        EXTENDED: folder / "extended.ort",
+        "served, first 4 of 6 layers": folder / "layers-4.ort",
+        "served, first 3 of 6 layers": folder / "layers-3.ort",
     }
+
+
+class Rows(CalibrationDataReader):
+    """Token ids in the form that onnxruntime's calibration reads them."""
+
+    def __init__(self, rows: Iterable[Window]) -> None:
+        self._rows = iter(rows)
+
+    def get_next(self) -> Mapping[str, NDArray[np.int64]] | None:
+        row = next(self._rows, None)
+        return None if row is None else {INPUT: np.array([row], dtype=np.int64)}
+
+
+def quantize_qdq(fp32: Path, target: Path, calibration: Iterable[Window]) -> None:
+    """Static int8 as onnxruntime makes it: every operation it can, between quantized tensors."""
+    logging.getLogger().setLevel(logging.ERROR)  # it warns on the root logger that it was not preprocessed
+    quantize_static(
+        fp32,
+        target,
+        Rows(calibration),
+        quant_format=QuantFormat.QDQ,
+        activation_type=QuantType.QUInt8,
+        weight_type=QuantType.QInt8,
+        per_channel=True,
+        reduce_range=True,
+    )
 
 
 def open_session(path: Path) -> Session:
@@ -120,43 +154,35 @@ def measure_latency(sessions: dict[str, Session]) -> dict[str, list[float]]:
     return medians
 
 
-def documents() -> tuple[list[str], NDArray[np.int64] | None]:
-    """Texts to compare embeddings on, and their classes if they have any."""
-    if "COLDFRAME_DATA" not in os.environ:
-        golden = msgspec.json.decode((HEADS / "golden.json").read_bytes(), type=Golden)
-        return [normalise(vector.text) for vector in golden.vectors], None
-    from layers.model.data import load_split
-
-    test = load_split("test")
-    chosen = np.random.default_rng(0).permutation(len(test.stripped))[:_DOCUMENTS]
-    return [normalise(test.stripped[i]) for i in chosen], test.target[chosen]
-
-
 def print_table(
-    paths: dict[str, Path],
-    times_ms: dict[str, list[float]],
-    embeddings: dict[str, NDArray[np.float32]],
-    target: NDArray[np.int64] | None,
+    paths: Mapping[str, Path],
+    times_ms: Mapping[str, list[float]],
+    fidelities: Mapping[str, Fidelity],
+    given: Documents,
 ) -> None:
-    """One row per variant: size, latency ratios, cosines, accuracy of the served MLP head."""
-    reference = embeddings["Optimum's export, fp32"]
-    with tempfile.TemporaryDirectory() as scratch:
-        unpack_head("mlp", Path(scratch))
-        head = load_head(Path(scratch), "mlp")
+    """One row per variant: size, latency ratios, cosines, accuracy and its difference to fp32 in points."""
     shapes = " | ".join(f"{rows}×{tokens}" for rows, tokens in SHAPES)
-    print(f"| variant | MB | {shapes} | cosine mean | 1st pct | accuracy |")
-    print("|" + "---|" * (len(SHAPES) + 5))
-    for name, found in embeddings.items():
+    print(f"| variant | MB | {shapes} | cosine mean | 1st pct | accuracy | points to fp32 |")
+    print("|" + "---|" * (len(SHAPES) + 6))
+    for name in paths:
+        fidelity = fidelities[_SAME.get(name, name)]
         ratios = " | ".join(
             f"{mine / base:.2f}" for mine, base in zip(times_ms[name], times_ms[BASELINE], strict=True)
         )
-        cosines = (found * reference).sum(axis=1)
-        right = "" if target is None else f"{(head.predict(found).argmax(axis=1) == target).mean():.3f}"
+        cosines = f"{fidelity.cosines.mean():.4f} | {np.percentile(fidelity.cosines, 1):.4f}"
         size_mb = paths[name].stat().st_size / 1e6
-        fidelity = f"{cosines.mean():.4f} | {np.percentile(cosines, 1):.4f}"
-        print(f"| {name} | {size_mb:.0f} | {ratios} | {fidelity} | {right} |")
+        print(f"| {name} | {size_mb:.0f} | {ratios} | {cosines} | {accuracy(fidelity, fidelities[FP32])} |")
     base = ", ".join(f"{ms:.2f}" for ms in times_ms[BASELINE])
-    print(f"\nBaseline, ms: {base}. {len(reference)} texts, one thread, onnxruntime {ort.__version__}.")
+    judged = len(given.rows[given.judged])
+    print(f"\nBaseline, ms: {base}. {judged} texts, one thread, onnxruntime {ort.__version__}.")
+
+
+def accuracy(fidelity: Fidelity, of_fp32: Fidelity) -> str:
+    """Two cells: accuracy, and its difference to fp32 in points with the standard error."""
+    if fidelity.right is None or of_fp32.right is None:
+        return "| "
+    points, error = (100 * value for value in difference(fidelity.right, of_fp32.right))
+    return f"{fidelity.right.mean():.4f} | " + (f"{points:+.2f} ± {error:.2f}" if error else "0")
 
 
 if __name__ == "__main__":

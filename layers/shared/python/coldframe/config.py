@@ -13,6 +13,8 @@ from msgspec import Meta, Struct
 from coldframe.errors import BadSetting
 
 PREFIX = "COLDFRAME_"
+DEFAULT_BATCH_TOKENS = 256
+"""What `coldframe bench batching` found on the machines tried; close to the best on each of them."""
 
 # Whoever trains may have it exported: `layers/model/data.py` reads it, serving does not.
 _OF_TRAINING = frozenset({"COLDFRAME_DATA"})
@@ -42,8 +44,14 @@ class Settings(Struct, frozen=True, kw_only=True):
         _about("answer, as Lambda's result carries it; 6 MB is Lambda's own limit", 4096, 104_857_600),
     ] = 6_291_456
     max_batch_tokens: Annotated[
-        int, _about("tokens of one forward pass; more rows of long texts in one pass are slower", 1, 65_536)
-    ] = 256
+        int,
+        _about(
+            "tokens of one forward pass of several rows; 0: measured where an environment is initialised"
+            f" ahead of traffic, {DEFAULT_BATCH_TOKENS} elsewhere",
+            0,
+            65_536,
+        ),
+    ] = 0
     max_windows: Annotated[
         int,
         _about("windows of 256 tokens embedded per text; 0: as many as the heads were trained on", 0, 64),

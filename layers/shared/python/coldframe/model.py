@@ -12,9 +12,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from coldframe.batching import plan_batches
+from coldframe.batching import measure_budget, plan_batches
 from coldframe.bundle import Manifest, load_golden
-from coldframe.config import Settings
+from coldframe.config import DEFAULT_BATCH_TOKENS, Settings
 from coldframe.encoder import Embeddings, Encoder, check_golden, pool_windows
 from coldframe.heads import Head, Probabilities, load_head
 from coldframe.timing import Clock, Deadline
@@ -97,6 +97,10 @@ class Model:
         for head in heads:
             self._head(head)
 
+    def measure_budget(self) -> None:
+        """Sets the token budget of a pass to what is quickest here; answers stay the same, to the bit."""
+        self._max_batch_tokens = measure_budget(self._encoder.encode, self._max_batch_tokens, self._clock)
+
     def _encode(self, rows: Sequence[Window], tokens: int) -> Embeddings:
         started_s = self._clock()
         embeddings = self._encoder.encode(rows)
@@ -136,6 +140,7 @@ def load_model(settings: Settings, manifest: Manifest, windows: TextWindows) -> 
     encoder = Encoder(folder, manifest.encoder, settings.threads)
     if settings.verify_at_init:
         check_golden(encoder, windows, load_golden(folder), at_most=1)
-    model = Model(encoder, functools.partial(load_head, folder), settings.max_batch_tokens)
+    budget = settings.max_batch_tokens or DEFAULT_BATCH_TOKENS
+    model = Model(encoder, functools.partial(load_head, folder), budget)
     model.read_heads([manifest.estimator.partner])
     return model

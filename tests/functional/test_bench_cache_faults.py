@@ -1,0 +1,20 @@
+"""The measurement of a failing table."""
+
+from pathlib import Path
+
+import pytest
+
+from bench import cache_faults
+from tests.functional.faulty_server import content
+
+
+def test_a_fault_is_measured(
+    bundle: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Against a table that answers garbage the breaker opens after three requests; the rest go without it."""
+    monkeypatch.setattr(cache_faults, "FAULTS", {"garbage": content(b"<html>")})
+    cache_faults.run(bundle, requests=6, seed=0)
+    rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines()]
+    found = {cells[0].removeprefix("| "): cells for cells in rows if len(cells) > 4}
+    assert (found["garbage"][1], found["garbage"][4]) == ("3", "3")
+    assert (found["down: connection refused"][1], found["down: connection refused"][4]) == ("3", "3")

@@ -1,0 +1,18 @@
+"""What an environment takes of its memory."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.memory import peak_mb
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from /proc")
+@pytest.mark.parametrize(
+    ("scenario", "most_mb"),
+    [("first answer, by the estimator", 40), ("first answer of the encoder", 130), ("a text of 5 MB", 160)],
+)
+def test_peak(bundle: Path, scenario: str, most_mb: int) -> None:
+    """An environment stays small; before the model is loaded, and with the longest of texts."""
+    assert peak_mb(bundle, scenario) <= most_mb

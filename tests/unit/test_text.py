@@ -1,0 +1,28 @@
+"""The form of a text that everything else works on."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coldframe import text as text_module
+from coldframe.errors import Invalid
+from coldframe.text import normalise
+
+SPACES = st.text(alphabet=" \t\n\r\x0b\x0c\x1c\x85\xa0\u2028\u3000", max_size=4)
+WORDS = st.text(alphabet="aé日🚀.-", max_size=8)
+
+
+@given(st.lists(st.tuples(SPACES, WORDS)), st.integers(1, 20))
+def test_long_texts_as_short_ones(pieces: list[tuple[str, str]], part: int) -> None:
+    """A text normalised in parts is the text normalised at once, wherever the parts end."""
+    text = "".join(space + word for space, word in pieces)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text_module, "_PART", part)
+        assert normalise(text) == " ".join(text.split())
+
+
+@pytest.mark.parametrize("text", ["a \ud800", "a " * 100_000 + "\udfff"])
+def test_lone_surrogates(text: str) -> None:
+    """A lone surrogate is refused, also at the end of a long text."""
+    with pytest.raises(Invalid, match="surrogate"):
+        normalise(text)
