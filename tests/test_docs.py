@@ -1,4 +1,4 @@
-"""The README is true: its commands run, and it names every setting, flag, route and error."""
+"""The README is true, its commands run, and the pages beside it name every setting, flag and error."""
 
 import os
 import re
@@ -22,6 +22,13 @@ from local.cli import main
 from tests.conftest import ROOT
 
 README = (ROOT / "README.md").read_text()
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "local" / "README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+REFERENCE = {page.stem: page.read_text() for page in PAGES if page.parent.name == "docs"}
 FENCES = re.findall(r"```sh( docker)?\n(.*?)```", README, re.DOTALL)
 BLOCKS = [block for _, block in FENCES]
 IN_CONTAINERS = {block for docker, block in FENCES if docker}
@@ -109,8 +116,8 @@ def test_block_runs(block: str, request: pytest.FixtureRequest) -> None:
 
 @pytest.mark.parametrize("name", sorted(ENVIRONMENT_NAMES))
 def test_settings_are_documented(name: str) -> None:
-    """Every setting is in the README."""
-    assert f"`{name}`" in README
+    """Every setting is documented."""
+    assert f"`{name}`" in REFERENCE["settings"]
 
 
 def flags() -> list[str]:
@@ -124,20 +131,21 @@ def flags() -> list[str]:
 
 @pytest.mark.parametrize("flag", flags())
 def test_flags_are_documented(flag: str) -> None:
-    """Every flag of the command line is in the README."""
-    assert f"`{flag}" in README
+    """Every flag of the command line is documented."""
+    assert f"`{flag}" in REFERENCE["commands"]
 
 
 @pytest.mark.parametrize("error", REQUEST_ERRORS)
 def test_errors_are_documented(error: type[Exception]) -> None:
-    """Every error that a caller can meet is in the README."""
-    assert f"`{error.__name__}`" in README
+    """Every error that a caller can meet is documented."""
+    assert f"`{error.__name__}`" in REFERENCE["contract"]
 
 
-def test_links_lead_somewhere() -> None:
-    """Every relative link of the README is a file of the repository."""
-    for target in re.findall(r"\]\(([^)#:]+)\)", README):
-        assert (ROOT / target).exists(), target
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    """Every relative link of every page is a file of the repository."""
+    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+        assert (page.parent / target).exists(), target
 
 
 def test_accuracy_table_is_the_manifest(bundle: Path) -> None:
@@ -157,14 +165,14 @@ def test_accuracy_table_is_the_manifest(bundle: Path) -> None:
 
 
 def test_settings_table_is_the_code() -> None:
-    """Defaults and reasons in the README are those of `Settings`."""
+    """Defaults and reasons in the table are those of `Settings`."""
     hints = get_type_hints(Settings, include_extras=True)
     for field in msgspec.structs.fields(Settings):
         default = str(field.default).lower() if isinstance(field.default, bool) else field.default
         (about,) = (note for note in hints[field.name].__metadata__ if isinstance(note, Meta))
         variable, why = f"COLDFRAME_{field.name.upper()}", re.escape(str(about.description))
         row = rf"^\| `{variable}` \| `{default}` \| .* \| {why} \|$"
-        assert re.search(row, README, re.MULTILINE), field.name
+        assert re.search(row, REFERENCE["settings"], re.MULTILINE), field.name
 
 
 # docs/deploy.md
