@@ -2,23 +2,18 @@
 
 import json
 import math
-import os
 import random
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import accumulate, pairwise
 from pathlib import Path
 
-from coldframe.errors import ColdframeError
-from local.paths import ROOT
+from bench.newsgroups import TextsMissing, is_available, read_newsgroups
 
 OWN = "own texts with the lengths of 20 Newsgroups"
 NEWSGROUPS = "20 Newsgroups, test split, stripped"
 
 _SENTENCES = Path(__file__).with_name("sentences.txt")
-_BUILD_PYTHON = ROOT / ".venv-build" / "bin" / "python"
 
 # Words per document of the stripped test split of 20 Newsgroups: at most so many in that share of them.
 # The 3 % that are empty are left out.
@@ -26,15 +21,6 @@ _WORDS = {
     0.0: 1, 0.05: 7, 0.1: 17, 0.2: 32, 0.3: 47, 0.4: 63, 0.5: 82, 0.6: 106, 0.7: 140, 0.8: 197, 0.9: 324,
     0.95: 543, 0.97: 747, 0.98: 1022, 0.99: 1661, 0.995: 2702, 0.998: 5430, 1.0: 9507,
 }  # fmt: skip
-
-# A document's text in, its JSON out: the data set is read where scikit-learn is, in the build environment.
-_READ_NEWSGROUPS = (
-    "import json; from layers.model.data import load_split; print(json.dumps(load_split('test').stripped))"
-)
-
-
-class TextsMissing(ColdframeError):
-    """The texts to send cannot be had."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +43,8 @@ def load_texts(count: int, seed: int, file: Path | None = None) -> TextMix:
     """
     if file is not None:
         found = TextMix(file.name, _read_file(file))
-    elif "COLDFRAME_DATA" in os.environ and _BUILD_PYTHON.exists():
-        found = TextMix(NEWSGROUPS, _newsgroups())
+    elif is_available():
+        found = TextMix(NEWSGROUPS, read_newsgroups().posts)
     else:
         return TextMix(OWN, _own_texts(count, random.Random(seed)))
     usable = [text for text in found.texts if text.strip()]
@@ -108,18 +94,6 @@ def _text(topic: Sequence[str], words: int, source: random.Random) -> str:
     while len(chosen) < words:
         chosen += source.choice(topic).split()
     return " ".join(chosen[:words])
-
-
-@cache
-def _newsgroups() -> list[str]:
-    environ = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'layers' / 'shared' / 'python'}"}
-    done = subprocess.run(
-        [_BUILD_PYTHON, "-c", _READ_NEWSGROUPS], cwd=ROOT, env=environ, capture_output=True, text=True
-    )
-    if done.returncode:
-        raise TextsMissing(f"20 Newsgroups cannot be read: {done.stderr.strip()}")
-    texts: list[str] = json.loads(done.stdout)
-    return texts
 
 
 def _read_file(file: Path) -> list[str]:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.texts import OWN, TextsMissing, load_texts, with_duplicates
+from bench.newsgroups import TextsMissing
+from bench.texts import OWN, load_texts, with_duplicates
 
 
 @pytest.fixture(autouse=True)
