@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ from bench.machine import describe_run
 from bench.open_loop import Load, send_closed
 from bench.records import Fact, RawFile, Timing
 from bench.samples import Program, SampleFailed, take
-from bench.serving import Server, ServerFailed, free_port, memory_mb, processor_s, serve
+from bench.serving import Server, ServerFailed, free_port, local_api, memory_mb, processor_s, serve
 from bench.texts import load_texts, sentences
 from local.paths import ROOT
 
@@ -162,10 +161,9 @@ class _Comparison:
 def ours(title: str, heads: str, environ: Mapping[str, str]) -> Contender:
     """Our local API, asked for these heads."""
     port = free_port()
-    command = [str(Path(sys.executable).parent / "coldframe"), "up", "--port", str(port)]
     body = f'{{"text": $TEXT, "heads": {heads}, "cache": false}}'
     kept = {name: value for name, value in os.environ.items() if not name.startswith("COLDFRAME_")}
-    return Contender(title, Server(command, ROOT, kept | dict(environ), port, "/v1/predict", body))
+    return Contender(title, Server(local_api(port), ROOT, kept | dict(environ), port, "/v1/predict", body))
 
 
 def _contender(name: str, peer: Peer, environment: Path) -> Contender:

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -18,6 +17,7 @@ from bench.null_target import null_target
 from bench.open_loop import Load, send
 from bench.records import Fact, RawFile
 from bench.schedule import Arrivals, poisson
+from bench.serving import local_api
 from bench.texts import load_texts, with_duplicates
 from bench.verdict import Point, Slo, judge, search_peak
 from coldframe.errors import ColdframeError
@@ -159,10 +159,9 @@ def _target(options: LoadOptions) -> Iterator[str]:
     if options.url:
         yield options.url.rstrip("/")
         return
-    command = [str(Path(sys.executable).parent / "coldframe"), "up", "--port", "0"]
     with target_cores():
         process = subprocess.Popen(
-            command,
+            local_api(port=0),
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

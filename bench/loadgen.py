@@ -5,6 +5,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 
 from tqdm import tqdm
@@ -16,7 +17,7 @@ from bench.machine import describe_run
 from bench.open_loop import Answered, Load, send, send_closed
 from bench.records import RawFile, Timing
 from bench.schedule import poisson
-from bench.serving import serve
+from bench.serving import ServerFailed, serve
 from bench.texts import load_texts, sentences
 
 LOADGEN, OURS = "LoadGen", "our loader"
@@ -67,6 +68,8 @@ def _both(
     for ms in _by_loadgen(options, contender.server.url, bodies, scenario):
         yield Timing(LOADGEN, conditions, ms)
     answered = _by_ours(options, contender.server.url, bodies, scenario, number)
+    if refused := [record.status for record in answered.records if record.status != HTTPStatus.OK]:
+        raise ServerFailed(f"{len(refused)} requests of {scenario} were not answered; one got {refused[0]}.")
     for record in answered.records:
         since_start_ms = (
             (record.sent_s * 1e3 + record.latency_ms) if scenario == "Offline" else record.latency_ms
@@ -106,5 +109,7 @@ def _by_loadgen(options: LoadGenOptions, url: str, bodies: Sequence[bytes], scen
         if done.returncode:
             raise PeersMissing(f"MLPerf LoadGen ended with status {done.returncode}: {done.stderr[-500:]}")
         found = json.loads(done.stdout.splitlines()[-1])
+    if found["failed"]:
+        raise ServerFailed(f"{found['failed']} requests of {scenario} by MLPerf LoadGen were not answered.")
     latencies_ms: list[float] = found["latencies_ms"]
     return latencies_ms

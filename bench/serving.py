@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +19,16 @@ from coldframe.errors import ColdframeError
 _START_LIMIT_S = 120.0
 _PAUSE_S = 0.002  # between two attempts to reach a server that does not listen yet
 _STOP_LIMIT_S = 20.0
+
+
+# The API's throttling, which protects an account, is not what is measured.
+_WITHOUT_THROTTLING = ("--parameter", "ThrottleRate=10000", "--parameter", "ThrottleBurst=10000")
+
+
+def local_api(port: int) -> list[str]:
+    """The command that serves the template here. port: 0 for a free one."""
+    program = str(Path(sys.executable).parent / "coldframe")
+    return [program, "up", "--port", str(port), *_WITHOUT_THROTTLING]
 
 
 class ServerFailed(ColdframeError):
