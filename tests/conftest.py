@@ -46,12 +46,16 @@ def bundle() -> Path:
 
 @pytest.fixture(scope="session")
 def containers() -> None:
-    """A Docker engine that answers, and a base image to build on; without, a test is skipped."""
+    """A Docker engine that answers, a base image, and packages to build with; without, a test is skipped."""
     if shutil.which("docker") is None or subprocess.run(["docker", "info"], capture_output=True).returncode:
         pytest.skip("no Docker engine answers: nothing was built or run in a container")
     base = subprocess.run([ROOT / "local" / "base-image.sh"], capture_output=True, text=True)
     if base.returncode:
         pytest.skip(f"no base image, so nothing was run in a container: {base.stderr.splitlines()[-1]}")
+    download = ["-m", "pip", "download", "--quiet", "--no-deps", "--dest", "packages", "msgspec"]
+    command = ["docker", "run", "--rm", "--entrypoint", "python3", base.stdout.strip(), *download]
+    if subprocess.run(command, capture_output=True).returncode:
+        pytest.skip("containers reach no package index here: no image was built")
 
 
 @pytest.fixture(scope="session")
