@@ -168,15 +168,18 @@ def _target(options: LoadOptions) -> Iterator[str]:
             text=True,
             start_new_session=True,
         )
+    # It logs every request: a pipe that nobody reads would stop it.
+    reader = threading.Thread(target=deque(maxlen=0).extend, args=(process.stdout,), daemon=True)
     with process:
         try:
             address = _address(process)
-            # It logs every request: a pipe that nobody reads would stop it.
-            threading.Thread(target=deque(maxlen=0).extend, args=(process.stdout,), daemon=True).start()
+            reader.start()
             with loader_core():
                 yield address
         finally:
             process.terminate()
+            if reader.is_alive():
+                reader.join()  # before the pipe is closed under it
 
 
 def _address(process: "subprocess.Popen[str]") -> str:
