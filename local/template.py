@@ -1,4 +1,4 @@
-"""template.yaml as the emulator runs it: functions, APIs, tables and buckets.
+"""template.yaml as the emulator runs it: functions, APIs, tables, buckets and queues.
 
 Reads SAM's own resources, the way SAM's translator and CloudFormation would make them:
 parameters, conditions, Globals, implicit APIs. `tests/integration/test_sam.py` holds both
@@ -19,10 +19,12 @@ from typing import Any
 import yaml
 from dockerfile_parse import DockerfileParser
 
+from local.destinations import EventInvokeConfig
 from local.gateway_types import Api
 from local.intrinsics import Intrinsics, TemplateError
 from local.process import ACCOUNT_ID, FunctionSettings
 from local.template_apis import ApiSource, read_apis
+from local.template_events import read_event_invoke_configs
 
 STACK_NAME = "coldframe"
 REGION = "us-east-1"
@@ -31,6 +33,8 @@ FUNCTION = "AWS::Serverless::Function"
 TABLE = "AWS::DynamoDB::Table"
 SIMPLE_TABLE = "AWS::Serverless::SimpleTable"
 BUCKET = "AWS::S3::Bucket"
+QUEUE = "AWS::SQS::Queue"
+EVENT_INVOKE_CONFIG = "AWS::Lambda::EventInvokeConfig"
 
 # SAM's, where the template says nothing.
 _DEFAULT_MEMORY_MB = 128
@@ -44,6 +48,7 @@ class Function:
     """A function of the template.
 
     settings: as the Lambda service is told. alias: what its events call; None for `$LATEST`.
+    event_invoke_configs: of asynchronous events, by the qualifier that they come by.
     other_events: what else would call it on AWS (SQS, Schedule…): nobody does here.
     code: the files and folders that are deployed.
     """
@@ -53,6 +58,7 @@ class Function:
     alias: str | None = None
     provisioned_concurrency: int = 0
     reserved_concurrency: int | None = None
+    event_invoke_configs: Mapping[str, EventInvokeConfig] = field(default_factory=dict)
     other_events: tuple[str, ...] = ()
     is_image: bool = False
     code: tuple[Path, ...] = ()
@@ -75,6 +81,16 @@ class Bucket:
 
 
 @dataclass(frozen=True, slots=True)
+class Queue:
+    """An SQS queue. url: what `Ref` gives. attributes: of boto3's `create_queue`."""
+
+    name: str
+    arn: str
+    url: str
+    attributes: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Template:
     """What is to be run."""
 
@@ -82,6 +98,7 @@ class Template:
     apis: tuple[Api, ...] = ()
     tables: tuple[Table, ...] = ()
     buckets: tuple[Bucket, ...] = ()
+    queues: tuple[Queue, ...] = ()
 
     def with_settings(
         self,
@@ -190,7 +207,8 @@ class _Reader:
             )
         tables = tuple(self._table(*item) for item in self._of_types(TABLE, SIMPLE_TABLE))
         buckets = tuple(Bucket(self._name(name)) for name, _ in self._of_types(BUCKET))
-        return Template(functions, read_apis(self._api_source()), tables, buckets)
+        queues = tuple(self._queue(*item) for item in self._of_types(QUEUE))
+        return Template(functions, read_apis(self._api_source()), tables, buckets, queues)
 
     def _api_source(self) -> ApiSource:
         functions = dict(self._of_types(FUNCTION))
@@ -248,7 +266,7 @@ class _Reader:
         return self._attribute(name, kind, attribute)
 
     def _reference(self, name: str, kind: str) -> str:
-        if kind == "AWS::SQS::Queue":
+        if kind == QUEUE:
             return f"https://sqs.{self._region}.amazonaws.com/{ACCOUNT_ID}/{self._name(name)}"
         return self._name(name)
 
@@ -261,7 +279,8 @@ class _Reader:
             return str(self._resolve(given, f"{name}.{_NAME_PROPERTIES[kind]}"))
         if kind in (FUNCTION, "AWS::Serverless::HttpApi", "AWS::Serverless::Api"):
             return name
-        return f"{STACK_NAME}-{name.lower() if kind == BUCKET else name}"
+        fifo = ".fifo" if kind == QUEUE and self._properties(name).get("FifoQueue") else ""
+        return f"{STACK_NAME}-{name.lower() if kind == BUCKET else name}{fifo}"
 
     def _arn(self, name: str, kind: str) -> str:
         if kind == BUCKET:
@@ -275,9 +294,9 @@ class _Reader:
             return self._url
         if kind == BUCKET and attribute == "DomainName":
             return f"{self._name(name)}.s3.amazonaws.com"
-        if kind == "AWS::SQS::Queue" and attribute == "QueueName":
+        if kind == QUEUE and attribute == "QueueName":
             return self._name(name)
-        if kind == "AWS::SQS::Queue" and attribute == "QueueUrl":
+        if kind == QUEUE and attribute == "QueueUrl":
             return self._reference(name, kind)
         return None
 
@@ -315,6 +334,13 @@ class _Reader:
             alias=self._alias(name, properties),
             provisioned_concurrency=self._provisioned(name, properties),
             reserved_concurrency=self._number(name, properties, "ReservedConcurrentExecutions", None),
+            event_invoke_configs=read_event_invoke_configs(
+                self._name(name),
+                self._alias(name, properties),
+                properties.get("EventInvokeConfig"),
+                [own for _, own in self._of_types(EVENT_INVOKE_CONFIG)],
+                self._resolve,
+            ),
             other_events=self._other_events(properties),
             is_image=self._is_image(name, properties),
             code=code.paths,
@@ -415,6 +441,11 @@ class _Reader:
             ttl.get("AttributeName") if ttl.get("Enabled") else None,
         )
 
+    def _queue(self, name: str, properties: dict[str, Any]) -> Queue:
+        given = {key: self._resolve(properties.get(key), f"{name}.{key}") for key in _QUEUE_ATTRIBUTES}
+        attributes = {key: _variable(value) for key, value in given.items() if value is not None}
+        return Queue(self._name(name), self._arn(name, QUEUE), self._reference(name, QUEUE), attributes)
+
 
 @dataclass(frozen=True, slots=True)
 class _Code:
@@ -498,7 +529,7 @@ _NAME_PROPERTIES = {
     TABLE: "TableName",
     SIMPLE_TABLE: "TableName",
     BUCKET: "BucketName",
-    "AWS::SQS::Queue": "QueueName",
+    QUEUE: "QueueName",
     "AWS::Logs::LogGroup": "LogGroupName",
 }
 # Service and prefix of the resource, where they differ from the type's.
@@ -506,7 +537,7 @@ _ARNS = {
     FUNCTION: ("lambda", "function:"),
     TABLE: ("dynamodb", "table/"),
     SIMPLE_TABLE: ("dynamodb", "table/"),
-    "AWS::SQS::Queue": ("sqs", ""),
+    QUEUE: ("sqs", ""),
     "AWS::Logs::LogGroup": ("logs", "log-group:"),
     "AWS::IAM::Role": ("iam", "role/"),
 }
@@ -516,6 +547,16 @@ _TABLE_PARAMETERS = (
     "GlobalSecondaryIndexes",
     "LocalSecondaryIndexes",
     "StreamSpecification",
+)
+
+_QUEUE_ATTRIBUTES = (
+    "ContentBasedDeduplication",
+    "DelaySeconds",
+    "FifoQueue",
+    "MaximumMessageSize",
+    "MessageRetentionPeriod",
+    "ReceiveMessageWaitTimeSeconds",
+    "VisibilityTimeout",
 )
 
 
