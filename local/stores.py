@@ -86,11 +86,12 @@ class Stores:
     async def send(self, arn: str, message: bytes) -> str:
         """Sends a message (UTF-8) to a queue of the template. Returns the command that reads it.
 
-        Raises NotSent. The server's process does it, which has boto3: importing it here would stop all requests.
+        Raises NotSent. The server's process does it, which has boto3: importing that here would stop all
+        requests meanwhile.
         """
         queue = next((queue for queue in self._queues if queue.arn == arn), None)
         if queue is None:
-            raise NotSent("of all destinations only SQS queues of the template are imitated")
+            raise NotSent("it is no queue that was made here")
         if _is_aws(self._endpoint("sqs")):
             raise NotSent("a queue of AWS itself is not written to from here")
         self.start()
@@ -101,19 +102,25 @@ class Stores:
 
     async def _ask(self, request: tuple[str, str]) -> str:
         """One message to the server's process: the URL of its queue. Raises NotSent."""
-        process, reply = self._process, b""
-        if process is not None and process.stdin is not None and process.stdout is not None:
+        reply = b""
+        async with self._sending:
             with contextlib.suppress(ConnectionError):
-                async with self._sending:
-                    process.stdin.write(msgspec.json.encode(request) + b"\n")
-                    await process.stdin.drain()
-                    reply = await process.stdout.readline()
+                reply = await self._exchange(msgspec.json.encode(request) + b"\n")
         if not reply:
             raise NotSent("the local stores are gone")
         url, error = msgspec.json.decode(reply, type=tuple[str, str])
         if error:
             raise NotSent(error)
         return url
+
+    async def _exchange(self, line: bytes) -> bytes:
+        """A line to the server's process, and its answer; empty when it is gone."""
+        process = self._process
+        if process is None or process.stdin is None or process.stdout is None or process.stdin.is_closing():
+            return b""
+        process.stdin.write(line)
+        await process.stdin.drain()
+        return await process.stdout.readline()
 
     async def finished(self) -> None:
         """Returns when the process that was started has ended, be it well or not."""
