@@ -309,6 +309,10 @@ class LambdaService:
         configs = self._function(name).event_invoke_configs
         return configs.get(qualifier or LATEST, _DEFAULT_EVENT_INVOKE_CONFIG)
 
+    def list_event_invoke_configs(self, name: str) -> dict[str, EventInvokeConfig]:
+        """What was put, by qualifier."""
+        return dict(self._function(name).event_invoke_configs)
+
     # Development.
 
     def recycle(self, name: str) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 
 from local.emulator import Emulator, EmulatorOptions
 from local.stores import without_stores
@@ -160,6 +161,35 @@ async def test_event_without_a_destination(
         assert await received(emulator) == []
     [line] = [line for line in lines if line.startswith("An asynchronous event")]
     assert line.endswith("BundleMissing. It has no destination, and is discarded.")
+
+
+async def test_settings_are_there_for_boto3(lines: list[str], slept_s: list[float]) -> None:
+    """Get and List say what the template says, for the qualifier that it is about and no other."""
+
+    def read(url: str) -> tuple[Any, Any, str]:
+        client = boto3.client("lambda", endpoint_url=url)
+        name = {"FunctionName": "PredictFunction"}
+        got = client.get_function_event_invoke_config(**name, Qualifier="live")
+        listed = client.list_function_event_invoke_configs(**name)["FunctionEventInvokeConfigs"]
+        with pytest.raises(ClientError) as caught:
+            client.get_function_event_invoke_config(**name)
+        client.close()
+        return got, listed, caught.value.response["Error"]["Code"]
+
+    async with running(load_template(ROOT / "template.yaml"), lines, slept_s) as emulator:
+        got, listed, refused = await asyncio.to_thread(read, emulator.url)
+    del got["ResponseMetadata"]
+    assert got == {
+        "FunctionArn": "arn:aws:lambda:us-east-1:123456789012:function:PredictFunction:live",
+        "MaximumRetryAttempts": 2,
+        "MaximumEventAgeInSeconds": 3600,
+        "DestinationConfig": {
+            "OnSuccess": {},
+            "OnFailure": {"Destination": f"arn:aws:sqs:us-east-1:123456789012:{QUEUE}"},
+        },
+    }
+    assert listed == [got]
+    assert refused == "ResourceNotFoundException"
 
 
 async def test_function_that_is_switched_off(lines: list[str], slept_s: list[float]) -> None:
