@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from coldframe.concurrency import LATEST, Throttle
-from local.destinations import Condition, EventInvokeConfig, destination_record
+from local.destinations import Condition, EventInvokeConfig, NotSent, destination_record
 from local.lambda_types import Invoked, LambdaException
 from local.process import Log
 from local.report import InvocationStatus, timestamp
@@ -40,10 +40,6 @@ class Service(Protocol):
 
     def arn(self, name: str, qualifier: str) -> str:
         """Of a version or an alias."""
-
-
-class NotSent(Exception):
-    """A record did not reach its destination; the text says why, and holds nothing of the record."""
 
 
 class Destinations(Protocol):

@@ -25,7 +25,7 @@ _LOGS_AND_TRACES = ("AWSLambdaBasicExecutionRole", "AWSXRayDaemonWriteAccess", "
 def destination_refused(deployment: Deployment) -> Iterator[Finding]:
     """A destination that is no ARN, or that Lambda does not send to."""
     for name, _, destination, kind in _destinations(deployment):
-        [target] = references(destination)
+        target = next(references(destination))
         if kind == _QUEUE and "Ref" in destination:
             fix = f"Write !GetAtt {target}.Arn"
             yield Finding("DestinationRefused", name, f"!Ref {target} is the queue's URL, and no ARN", fix)
@@ -37,7 +37,7 @@ def destination_refused(deployment: Deployment) -> Iterator[Finding]:
 def missing_destination_permission(deployment: Deployment) -> Iterator[Finding]:
     """A function that may not send to its destination: the deployment fails at this configuration."""
     for name, function, destination, kind in _destinations(deployment):
-        [target] = references(destination)
+        target = next(references(destination))
         role = next(references(deployment.functions[function].get("Role")), None)
         if role in deployment.stack.of_type(ROLE) and not _may(deployment, role, _ACTIONS[kind], target):
             yield Finding(
@@ -65,7 +65,7 @@ def _may(deployment: Deployment, role: str, action: str, target: str) -> bool:
     managed = [
         arn for arn in properties.get("ManagedPolicyArns", []) if not str(arn).endswith(_LOGS_AND_TRACES)
     ]
-    statements = [s for policy in _policies(deployment, role) for s in _as_list(policy.get("Statement"))]
+    statements = [s for policy in _policies(deployment, role) for s in _as_list(policy.get("Statement", []))]
     return bool(managed) or any(_allows(statement, action, target) for statement in statements)
 
 
@@ -80,11 +80,12 @@ def _policies(deployment: Deployment, role: str) -> Iterator[Properties]:
 
 
 def _allows(statement: Properties, action: str, target: str) -> bool:
+    """Whether a statement names both; a resource in plain text may be the target, as an account knows it."""
     actions, resources = _as_list(statement.get("Action")), _as_list(statement.get("Resource"))
     return (
         statement.get("Effect") == "Allow"
         and any(fnmatchcase(action.lower(), str(pattern).lower()) for pattern in actions)
-        and ("*" in resources or target in references(resources))
+        and (target in references(resources) or any(isinstance(each, str) for each in resources))
     )
 
 

@@ -42,6 +42,10 @@ class EventInvokeConfig:
         return self.on_success if condition is Condition.SUCCESS else self.on_failure
 
 
+class NotSent(Exception):
+    """A record did not reach its destination; the text says why, and holds nothing of the record."""
+
+
 def destination_record(
     condition: Condition,
     arn: str,

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from local.async_invocations import NotSent
+from local.destinations import NotSent
 from local.process import Log, exit_reason
 from local.template import REGION, Bucket, Queue, Table, Template
 

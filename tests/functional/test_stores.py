@@ -19,7 +19,7 @@ import httpx
 import pytest
 from botocore.config import Config
 
-from local.async_invocations import NotSent
+from local.destinations import NotSent
 from local.emulator import Emulator, EmulatorOptions
 from local.stores import StoreOptions, Stores, without_stores
 from local.template import Template, load_template

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Iterator
+from itertools import chain, repeat
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from coldframe.concurrency import Throttle, ThrottleReason
-from local.async_invocations import AsyncInvocations, NotSent
-from local.destinations import EventInvokeConfig
+from local.async_invocations import AsyncInvocations
+from local.destinations import EventInvokeConfig, NotSent
 from local.lambda_types import Invoked, ResourceNotFoundException
 from local.report import InvocationStatus, Outcome
 
@@ -232,3 +236,35 @@ async def test_destination_that_cannot_be_reached() -> None:
         "An asynchronous event for name failed after 3 attempts: LookupError. "
         f"Its record is lost, because {QUEUE} cannot be reached: the local stores are gone."
     ]
+
+
+@given(
+    answers=st.lists(st.sampled_from([SUCCESS, FAILURE, THROTTLE]), max_size=20),
+    then=st.sampled_from([SUCCESS, FAILURE, THROTTLE]),
+    attempts=st.integers(0, 2),
+    age_s=st.integers(60, 21_600),
+)
+def test_every_event_ends_once(answers: list[Answer], then: Answer, attempts: int, age_s: int) -> None:
+    """Whatever happens: no attempt too many or too late, and one record, which says how it ended."""
+    given_out: list[Answer] = []
+
+    def noted() -> Iterator[Answer]:
+        for answer in chain(answers, repeat(then)):
+            given_out.append(answer)
+            yield answer
+
+    world = World(noted(), EventInvokeConfig(attempts, float(age_s), on_success=TOPIC, on_failure=QUEUE))
+    asyncio.run(world.run())
+    invocations = [answer for answer in given_out if answer is not THROTTLE]
+    assert len(invocations) <= attempts + 1
+    assert world.invoked_at[-1] <= age_s
+    assert SUCCESS not in invocations[:-1]
+    [(arn, record)] = world.sent
+    served = invocations[-1:] == [SUCCESS]
+    assert arn == (TOPIC if served else QUEUE)
+    assert record["requestContext"]["approximateInvokeCount"] == len(invocations)
+    assert record["requestPayload"] == {"text": TEXT}
+    assert ("responsePayload" in record) == bool(invocations)
+    exhausted = len(invocations) == attempts + 1
+    expected = "Success" if served else "RetriesExhausted" if exhausted else "EventAgeExceeded"
+    assert record["requestContext"]["condition"] == expected
