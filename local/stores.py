@@ -94,6 +94,8 @@ class Stores:
             raise NotSent("it is no queue that was made here")
         if _is_aws(self._endpoint("sqs")):
             raise NotSent("a queue of AWS itself is not written to from here")
+        if self._closing:
+            raise NotSent("the emulator is leaving")
         self.start()
         await self._ready.wait()
         url = await self._ask((queue.name, message.decode()))

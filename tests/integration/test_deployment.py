@@ -290,6 +290,18 @@ def test_pruning_runs_as_it_was_deployed(deployed: Deployed) -> None:
     assert [entry["Version"] for entry in found] == ["$LATEST", "2", "3", "4", "5"]
 
 
+def test_event_that_fails_is_in_the_queue(deployed: Deployed) -> None:
+    """What a deployed function cannot handle, here no JSON object, is read from the queue with boto3."""
+    name, url = deployed.ids["PostTrafficFunction"], deployed.outputs["FailedEventsUrl"]
+    deployed.client("lambda").invoke(FunctionName=name, InvocationType="Event", Payload=b"7")
+    [message] = deployed.client("sqs").receive_message(QueueUrl=url, WaitTimeSeconds=20)["Messages"]
+    record = json.loads(message["Body"])
+    assert record["requestContext"]["condition"] == "RetriesExhausted"
+    assert f":function:{name}" in record["requestContext"]["functionArn"]
+    assert record["requestPayload"] == 7
+    assert record["responseContext"]["functionError"] == "Unhandled"
+
+
 def test_removing_leaves_nothing(deployed: Deployed) -> None:
     """After the stack is deleted, its table, bucket, queue, logs and functions are gone."""
     client = deployed.client("cloudformation")
