@@ -88,6 +88,7 @@ async def sent(emulator: Emulator, name: str, event: Any) -> None:
     def invoke() -> int:
         client = boto3.client("lambda", endpoint_url=emulator.url)
         answer = client.invoke(FunctionName=name, InvocationType="Event", Payload=json.dumps(event))
+        answer["Payload"].read()  # an answer that is not read to its end keeps its connection open
         client.close()
         status: int = answer["StatusCode"]
         return status
