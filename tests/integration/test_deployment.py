@@ -293,7 +293,8 @@ def test_pruning_runs_as_it_was_deployed(deployed: Deployed) -> None:
 def test_event_that_fails_is_in_the_queue(deployed: Deployed) -> None:
     """What a deployed function cannot handle, here no JSON object, is read from the queue with boto3."""
     name, url = deployed.ids["PostTrafficFunction"], deployed.outputs["FailedEventsUrl"]
-    deployed.client("lambda").invoke(FunctionName=name, InvocationType="Event", Payload=b"7")
+    answer = deployed.client("lambda").invoke(FunctionName=name, InvocationType="Event", Payload=b"7")
+    assert (answer["StatusCode"], answer["Payload"].read()) == (202, b"")
     [message] = deployed.client("sqs").receive_message(QueueUrl=url, WaitTimeSeconds=20)["Messages"]
     record = json.loads(message["Body"])
     assert record["requestContext"]["condition"] == "RetriesExhausted"
