@@ -15,8 +15,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from local.parameters import REGION
 from local.process import Log, exit_reason
-from local.template import REGION, Bucket, Table, Template
+from local.template import Bucket, Table, Template
 
 _ROOT = Path(__file__).resolve().parent.parent
 _CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")

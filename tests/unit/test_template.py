@@ -11,36 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from coldframe import dynamodb_store, s3_store
 from coldframe.config import ENVIRONMENT_NAMES, Settings
+from local.template_yaml import read_document
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "functions" / "Dockerfile").read_text()
 
-
-class CloudFormationLoader(yaml.SafeLoader):
-    """YAML with CloudFormation's short tags, read as the long form: `!Ref X` is {"Ref": "X"}."""
-
-
-def _intrinsic(loader: yaml.SafeLoader, suffix: str, node: yaml.Node) -> dict[str, Any]:
-    value: Any
-    if isinstance(node, yaml.ScalarNode):
-        value = loader.construct_scalar(node)
-    elif isinstance(node, yaml.SequenceNode):
-        value = loader.construct_sequence(node, deep=True)
-    else:
-        assert isinstance(node, yaml.MappingNode)
-        value = loader.construct_mapping(node, deep=True)
-    if suffix == "GetAtt" and isinstance(value, str):
-        value = value.split(".", 1)
-    return {suffix if suffix in ("Ref", "Condition") else f"Fn::{suffix}": value}
-
-
-CloudFormationLoader.add_multi_constructor("!", _intrinsic)
-
-TEMPLATE: dict[str, Any] = CloudFormationLoader((ROOT / "template.yaml").read_text()).get_single_data()
+TEMPLATE: dict[str, Any] = read_document(ROOT / "template.yaml")
 RESOURCES: dict[str, Any] = TEMPLATE["Resources"]
 FUNCTION: dict[str, Any] = RESOURCES["PredictFunction"]["Properties"]
 VARIABLES: dict[str, Any] = FUNCTION["Environment"]["Variables"]
