@@ -1,8 +1,8 @@
 """template.yaml as the emulator runs it: functions, APIs, tables, buckets and queues.
 
 Reads SAM's own resources, the way SAM's translator and CloudFormation would make them:
-parameters, conditions, Globals, implicit APIs. `tests/integration/test_sam.py` holds both
-readings side by side.
+parameters, conditions, Globals, implicit APIs. `tests/integration/test_emulated_template.py`
+holds both readings side by side.
 """
 
 from __future__ import annotations

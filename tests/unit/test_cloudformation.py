@@ -24,6 +24,40 @@ def test_parameter_without_default() -> None:
         stack_of(Path("t.yaml"), WRITTEN, {"Resources": {}}, {})
 
 
+FROM_SSM: dict[str, Any] = {
+    "Parameters": {"Size": {"Type": "AWS::SSM::Parameter::Value<String>", "Default": "/size"}},
+    "Conditions": {"IsBig": {"Fn::Equals": [{"Ref": "Size"}, "big"]}},
+    "Resources": {
+        "Topic": {"Type": "AWS::SNS::Topic", "Condition": "IsBig"},
+        "Queue": {"Type": "AWS::SQS::Queue", "Properties": {"QueueName": {"Ref": "Size"}}},
+    },
+}
+
+
+def test_what_only_ssm_knows_is_not_guessed() -> None:
+    """A reference to it stays; a condition about it is an error that asks for the value."""
+    without = {**FROM_SSM, "Resources": {"Queue": FROM_SSM["Resources"]["Queue"]}}
+    made = stack_of(Path("t.yaml"), without, without, {})
+    assert made.resources["Queue"]["Properties"] == {"QueueName": {"Ref": "Size"}}
+    with pytest.raises(TemplateError, match=r"Conditions\.IsBig: .* from SSM with --parameter"):
+        stack_of(Path("t.yaml"), FROM_SSM, FROM_SSM, {})
+
+
+@pytest.mark.parametrize(("given", "names"), [("big", {"Topic", "Queue"}), ("small", {"Queue"})])
+def test_what_ssm_knows_can_be_given(given: str, names: set[str]) -> None:
+    """A value that is given decides conditions and takes the place of references."""
+    made = stack_of(Path("t.yaml"), FROM_SSM, FROM_SSM, {"Size": given})
+    assert set(made.resources) == names
+    assert made.resources["Queue"]["Properties"] == {"QueueName": given}
+
+
+def test_condition_that_does_not_exist() -> None:
+    """It is named, with those that exist and with who asks for it."""
+    wrong = {**FROM_SSM, "Conditions": {"IsSmall": True}}
+    with pytest.raises(TemplateError, match=r"Topic\.Condition uses the condition IsBig, .* \['IsSmall'\]"):
+        stack_of(Path("t.yaml"), wrong, wrong, {"Size": "big"})
+
+
 class TestTemplatesThatCannotBeRead:
     pytestmark = stacks.needs_translator
 
