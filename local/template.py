@@ -1,4 +1,4 @@
-"""template.yaml as the emulator runs it: functions, APIs, tables and buckets.
+"""template.yaml as the emulator runs it: functions, APIs, tables, buckets and queues.
 
 Reads SAM's own resources, the way SAM's translator and CloudFormation would make them:
 parameters, conditions, Globals, implicit APIs. `tests/integration/test_emulated_template.py`
@@ -13,13 +13,23 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from local.destinations import EventInvokeConfig
 from local.dockerfile import Dockerfile
 from local.gateway_types import Api
 from local.intrinsics import TemplateError, as_text
 from local.parameters import REGION, parameter_values, pseudo_parameters, why_refused
 from local.process import FunctionSettings
 from local.template_apis import ApiSource, read_apis
-from local.template_resources import BUCKET, FUNCTION, SIMPLE_TABLE, TABLE, Resources
+from local.template_events import read_event_invoke_configs
+from local.template_resources import (
+    BUCKET,
+    EVENT_INVOKE_CONFIG,
+    FUNCTION,
+    QUEUE,
+    SIMPLE_TABLE,
+    TABLE,
+    Resources,
+)
 from local.template_yaml import read_document
 
 # SAM's, where the template says nothing.
@@ -34,6 +44,7 @@ class Function:
     """A function of the template.
 
     settings: as the Lambda service is told. alias: what its events call; None for `$LATEST`.
+    event_invoke_configs: of asynchronous events, by the qualifier that they come by.
     other_events: what else would call it on AWS (SQS, Schedule…): nobody does here.
     code: the files and folders that are deployed.
     """
@@ -43,6 +54,7 @@ class Function:
     alias: str | None = None
     provisioned_concurrency: int = 0
     reserved_concurrency: int | None = None
+    event_invoke_configs: Mapping[str, EventInvokeConfig] = field(default_factory=dict)
     other_events: tuple[str, ...] = ()
     is_image: bool = False
     code: tuple[Path, ...] = ()
@@ -65,6 +77,16 @@ class Bucket:
 
 
 @dataclass(frozen=True, slots=True)
+class Queue:
+    """An SQS queue. url: what `Ref` gives. attributes: of boto3's `create_queue`."""
+
+    name: str
+    arn: str
+    url: str
+    attributes: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Template:
     """What is to be run."""
 
@@ -72,6 +94,7 @@ class Template:
     apis: tuple[Api, ...] = ()
     tables: tuple[Table, ...] = ()
     buckets: tuple[Bucket, ...] = ()
+    queues: tuple[Queue, ...] = ()
 
     def with_settings(
         self,
@@ -152,7 +175,8 @@ class _Reader:
             )
         tables = tuple(self._table(*item) for item in self._resources.of_types(TABLE, SIMPLE_TABLE))
         buckets = tuple(Bucket(self._resources.name(name)) for name, _ in self._resources.of_types(BUCKET))
-        return Template(functions, read_apis(self._api_source()), tables, buckets)
+        queues = tuple(self._queue(*item) for item in self._resources.of_types(QUEUE))
+        return Template(functions, read_apis(self._api_source()), tables, buckets, queues)
 
     def _api_source(self) -> ApiSource:
         resources = self._resources
@@ -193,6 +217,13 @@ class _Reader:
             alias=self._resources.alias(name),
             provisioned_concurrency=self._provisioned(name, properties),
             reserved_concurrency=self._number(name, properties, "ReservedConcurrentExecutions", None),
+            event_invoke_configs=read_event_invoke_configs(
+                self._resources.name(name),
+                self._resources.alias(name),
+                properties.get("EventInvokeConfig"),
+                [own for _, own in self._resources.of_types(EVENT_INVOKE_CONFIG)],
+                self._resolve,
+            ),
             other_events=self._other_events(properties),
             is_image=self._is_image(name, properties),
             code=code.paths,
@@ -289,6 +320,13 @@ class _Reader:
             ttl.get("AttributeName") if ttl.get("Enabled") else None,
         )
 
+    def _queue(self, name: str, properties: dict[str, Any]) -> Queue:
+        given = {key: self._resolve(properties.get(key), f"{name}.{key}") for key in _QUEUE_ATTRIBUTES}
+        attributes = {key: as_text(value) for key, value in given.items() if value is not None}
+        return Queue(
+            self._resources.name(name), self._resources.arn(name), self._resources.reference(name), attributes
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class _Code:
@@ -310,6 +348,16 @@ _TABLE_PARAMETERS = (
     "GlobalSecondaryIndexes",
     "LocalSecondaryIndexes",
     "StreamSpecification",
+)
+
+_QUEUE_ATTRIBUTES = (
+    "ContentBasedDeduplication",
+    "DelaySeconds",
+    "FifoQueue",
+    "MaximumMessageSize",
+    "MessageRetentionPeriod",
+    "ReceiveMessageWaitTimeSeconds",
+    "VisibilityTimeout",
 )
 
 

@@ -14,6 +14,7 @@ TABLE = "AWS::DynamoDB::Table"
 SIMPLE_TABLE = "AWS::Serverless::SimpleTable"
 BUCKET = "AWS::S3::Bucket"
 QUEUE = "AWS::SQS::Queue"
+EVENT_INVOKE_CONFIG = "AWS::Lambda::EventInvokeConfig"
 
 _HTTP_API = "AWS::Serverless::HttpApi"
 _REST_API = "AWS::Serverless::Api"
@@ -97,7 +98,8 @@ class Resources:
             return str(self.resolve(given, f"{name}.{_NAME_PROPERTIES[kind]}"))
         if kind in (FUNCTION, _HTTP_API, _REST_API):
             return name
-        return f"{STACK_NAME}-{name.lower() if kind == BUCKET else name}"
+        fifo = ".fifo" if kind == QUEUE and self.properties(name).get("FifoQueue") else ""
+        return f"{STACK_NAME}-{name.lower() if kind == BUCKET else name}{fifo}"
 
     def reference(self, name: str) -> str:
         """What `Ref` gives: the physical name, of a queue its URL."""
