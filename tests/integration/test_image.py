@@ -25,7 +25,7 @@ pytestmark = pytest.mark.docker
 
 EVENT = EVENTS["the encoder"]
 
-STAND_IN = "lambda-python:3.13"
+STAND_IN = "lambda-python:"
 NOT_IN_THE_IMAGE = {"functions/Dockerfile", "functions/requirements.txt", "functions/slim.py"}
 
 # Tries to make a file in every folder; prints those where that works.
@@ -120,7 +120,7 @@ def test_weight_is_within_budget(image: str) -> None:
     """At most 200 MB on top of the base, 400 MB with the stand-in; AWS's weighs what it weighs."""
     found = sizes(image)
     assert found.ours_bytes <= OURS_BUDGET_BYTES
-    if found.base == STAND_IN:
+    if found.base.startswith(STAND_IN):
         assert found.image_bytes <= IMAGE_BUDGET_BYTES
 
 
