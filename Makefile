@@ -29,7 +29,7 @@ lint: $(VENV)/tests.stamp ## Check style and types
 
 build: $(BUNDLE)/manifest.json ## Build the model bundle (encoder, heads, manifest)
 
-image: $(BUNDLE)/manifest.json $(SAM)/stamp ## Build the container image `coldframe` (needs Docker; ARCHITECTURE=arm64: for that one, from any machine)
+image: $(BUNDLE)/manifest.json $(SAM)/stamp ## Build the container image `coldframe` (ARCHITECTURE=arm64 for another; needs Docker)
 	@local/image.sh $(ARCHITECTURE)
 
 image-report: image ## Weigh the image and measure its cold start

@@ -2,7 +2,7 @@
 # Prints the base image to build on: AWS's own, or, where no registry can be reached, a stand-in made of Debian.
 #     local/base-image.sh [ARCHITECTURE]      # x86_64 or arm64; default: this machine's
 # The stand-in has AWS's paths, variables, entry point, runtime client and emulator; its distribution is Debian
-# trixie, whose Python is 3.13, too. Making it needs root and debootstrap, and takes half a minute. Packages are
+# trixie, whose Python is 3.13, too. Making it needs root and debootstrap, and takes a minute. Packages are
 # unpacked and never configured, so that none of the image's own programs has to run: those of another
 # architecture could not.
 set -euo pipefail
@@ -38,7 +38,7 @@ fi
 say "pulling $AWS_IMAGE"
 if docker pull --quiet --platform "linux/$debian" "$AWS_IMAGE" >&2; then echo "$AWS_IMAGE"; exit; fi
 
-say "$AWS_IMAGE cannot be pulled: making the stand-in $STAND_IN (half a minute)"
+say "$AWS_IMAGE cannot be pulled: making the stand-in $STAND_IN (a minute)"
 [ "$(id -u)" = 0 ] || end "The stand-in can only be made by root. Run this as root, or where $AWS_IMAGE can be pulled."
 command -v debootstrap >/dev/null || end "The stand-in needs debootstrap. On Debian or Ubuntu: apt install debootstrap"
 EMULATOR=$("$SAM_PYTHON" -c 'import pathlib, samcli, sys
