@@ -6,7 +6,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 builder=$(local/base-image.sh)
-base=$(local/base-image.sh "$@")
+base=$builder
+[ $# = 0 ] || base=$(local/base-image.sh "$1")
 architecture=${base##*-}
 options=(--tag "coldframe:$architecture")
 [ "$base" != "$builder" ] || options+=(--tag coldframe)
