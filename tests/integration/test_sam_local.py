@@ -152,7 +152,7 @@ def test_sam_builds_for_arm64(image: str, arm64: Built, tmp_path: Path) -> None:
     (tmp_path / "template.yaml").write_text(
         template.replace(argument, builder).replace(tag, "DockerTag: for-arm64")
     )
-    command = [
+    command: list[str | Path] = [
         *(ROOT / ".venv-sam/bin/sam", "build", "PredictFunction", "--use-buildkit", "--base-dir", ROOT),
         *("--template", tmp_path / "template.yaml", "--build-dir", tmp_path / "built"),
         *("--parameter-overrides", f"LambdaBase={sizes(arm64.image).base}"),
