@@ -20,7 +20,7 @@ IMAGE = "coldframe"
 
 
 @dataclass(frozen=True)
-class Built:
+class BuiltImage:
     """An image, for this machine's architecture or not."""
 
     image: str
@@ -39,19 +39,19 @@ def image(containers: None, bundle: Path) -> str:
 
 
 @pytest.fixture(scope="session")
-def arm64(containers: None, bundle: Path) -> Built:
+def arm64(containers: None, bundle: Path) -> BuiltImage:
     """The image as `make image ARCHITECTURE=arm64` builds it on a machine of another architecture."""
     if platform.machine() == "aarch64":
         pytest.skip("this machine's own image is for arm64")
-    return Built(make_image(f"{IMAGE}:arm64", "ARCHITECTURE=arm64"), is_native=False)
+    return BuiltImage(make_image(f"{IMAGE}:arm64", "ARCHITECTURE=arm64"), is_native=False)
 
 
 @pytest.fixture(scope="session", params=["native", "arm64"])
-def built(request: pytest.FixtureRequest) -> Built:
+def any_image(request: pytest.FixtureRequest) -> BuiltImage:
     """Each of the two images: what is true of one has to be true of the other."""
     if request.param == "native":
-        return Built(request.getfixturevalue("image"), is_native=True)
-    other: Built = request.getfixturevalue("arm64")
+        return BuiltImage(request.getfixturevalue("image"), is_native=True)
+    other: BuiltImage = request.getfixturevalue("arm64")
     return other
 
 
@@ -63,9 +63,9 @@ def container(image: str) -> Iterator[Container]:
 
 
 @pytest.fixture(scope="session")
-def either(built: Built) -> Iterator[Container]:
+def any_container(any_image: BuiltImage) -> Iterator[Container]:
     """Each of the two images, running as on Lambda."""
-    with running(built.image, built.launch) as started:
+    with running(any_image.image, any_image.launch) as started:
         yield started
 
 
