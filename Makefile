@@ -29,8 +29,8 @@ lint: $(VENV)/tests.stamp ## Check style and types
 
 build: $(BUNDLE)/manifest.json ## Build the model bundle (encoder, heads, manifest)
 
-image: $(BUNDLE)/manifest.json $(SAM)/stamp ## Build the container image `coldframe` (needs Docker)
-	@base=$$(local/base-image.sh) && docker build --file functions/Dockerfile --build-arg LAMBDA_BASE=$$base --tag coldframe .
+image: $(BUNDLE)/manifest.json $(SAM)/stamp ## Build the container image `coldframe` (ARCHITECTURE=arm64 for another; needs Docker)
+	@local/image.sh $(ARCHITECTURE)
 
 image-report: image ## Weigh the image and measure its cold start
 	@$(VENV)/bin/coldframe bench image

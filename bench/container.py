@@ -6,6 +6,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 # 1769 MB of memory are one vCPU; /tmp has 512 MB and is all that can be written.
@@ -23,18 +24,42 @@ AS_ON_LAMBDA = (
 
 _INVOKE = "/2015-03-31/functions/function/invocations"
 _START_S = 30.0
+_ANSWER_S = 300.0
+"""As long as the runtime interface emulator waits for a function: an emulated processor takes its time."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How programs of an image are started.
+
+    options: of `docker run`, beside Lambda's. server: instead of the image's own entry point and command.
+    python: its interpreter.
+    """
+
+    options: tuple[str, ...] = ()
+    server: tuple[str, ...] = ()
+    python: tuple[str, ...] = ("python3",)
+
+    def run(self, image: str, program: Sequence[str]) -> list[str]:
+        """Arguments of `docker run`; an empty program is the image's own."""
+        entry = [f"--entrypoint={program[0]}"] if program else []
+        return [*self.options, *entry, image, *program[1:]]
+
+
+AS_IT_IS = Launch()
 
 
 class Container:
     """A running container that serves one execution environment through AWS's runtime interface emulator."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, python: Sequence[str] = AS_IT_IS.python) -> None:
         self.name = name
+        self._python = python
         self._port = int(docker("port", name, "8080/tcp").splitlines()[0].rpartition(":")[2])
 
     def invoke(self, event: Mapping[str, Any]) -> Any:
         """What the function returns for `event`. The first call waits for the init phase."""
-        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=_ANSWER_S)
         try:
             connection.request("POST", _INVOKE, json.dumps(event))
             return json.loads(connection.getresponse().read())
@@ -43,7 +68,7 @@ class Container:
 
     def run_python(self, source: str) -> str:
         """Runs a program in the container, as the function's user; returns what it prints."""
-        return docker("exec", "--interactive", self.name, "python3", "-", stdin=source)
+        return docker("exec", "--interactive", self.name, *self._python, "-", stdin=source)
 
     def log(self) -> str:
         """All that was printed in the container."""
@@ -70,12 +95,12 @@ class Container:
 
 
 @contextmanager
-def running(image: str, environ: Mapping[str, str] | None = None) -> Iterator[Container]:
+def running(image: str, launch: Launch = AS_IT_IS) -> Iterator[Container]:
     """A container of `image` that listens, and is removed afterwards."""
-    variables = [f"--env={name}={value}" for name, value in (environ or {}).items()]
-    name = docker("run", "--detach", "--publish=127.0.0.1::8080", *AS_ON_LAMBDA, *variables, image).strip()
+    program = launch.run(image, launch.server)
+    name = docker("run", "--detach", "--publish=127.0.0.1::8080", *AS_ON_LAMBDA, *program).strip()
     try:
-        container = Container(name)
+        container = Container(name, launch.python)
         container.wait()
         yield container
     finally:

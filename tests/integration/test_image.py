@@ -1,7 +1,12 @@
-"""The container image, built and run for real: what is in it, what it may do, what it weighs."""
+"""The container image, built and run for real: what is in it, what it may do, what it weighs.
+
+For this machine's architecture, and for arm64 on emulated cores.
+"""
 
 import json
 import shutil
+import subprocess
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +27,14 @@ from bench.records import Cold, read_results
 from tests.conftest import ROOT
 from tests.functional.conftest import BUCKET, TABLE
 from tests.functional.faulty_server import FaultyServer
+from tests.integration.conftest import BuiltImage
 from tests.integration.requests_of_all_routes import REQUESTS, TEXTS, Asked, ask_container
 
 pytestmark = pytest.mark.docker
 
 EVENT = EVENTS["the encoder"]
 
-STAND_IN = "lambda-python:3.13"
+STAND_IN = "lambda-python:"
 NOT_IN_THE_IMAGE = {"functions/Dockerfile", "functions/requirements.txt", "functions/slim.py"}
 
 # Tries to make a file in every folder; prints those where that works.
@@ -74,14 +80,14 @@ print(json.dumps([str(path) for root in ("/opt", "/var/task") for path in pathli
 
 
 @pytest.mark.parametrize("asked", REQUESTS, ids=str)
-def test_every_route_answers(container: Container, asked: Asked) -> None:
+def test_every_route_answers(any_container: Container, asked: Asked) -> None:
     """Read-only, without capabilities, as Lambda's user: nothing is missing that an answer needs."""
-    assert ask_container(container, asked).status == asked.status
+    assert ask_container(any_container, asked).status == asked.status
 
 
-def test_first_answer_is_cold(image: str) -> None:
+def test_first_answer_is_cold(any_image: BuiltImage) -> None:
     """The answer that waited for the init phase says so, the next one does not."""
-    with running(image) as container:
+    with running(any_image.image, any_image.launch) as container:
         starts = [json.loads(container.invoke(EVENT)["body"])["start"] for _ in range(2)]
     assert starts == ["cold", "warm"]
 
@@ -95,28 +101,28 @@ def test_cold_starts_of_containers(image: str, bundle: Path, tmp_path: Path) -> 
     assert docker("ps", "--all", "--quiet") == before
 
 
-def test_only_tmp_can_be_written(container: Container) -> None:
+def test_only_tmp_can_be_written(any_container: Container) -> None:
     """Of all folders only /tmp takes a file; /dev is Docker's, Lambda's has no room for files."""
-    writable = json.loads(container.run_python(WRITE_EVERYWHERE))
+    writable = json.loads(any_container.run_python(WRITE_EVERYWHERE))
     assert {folder.split("/")[1] for folder in writable} - {"dev"} == {"tmp"}
 
 
-def test_nothing_of_ours_can_be_written_where_the_root_is_not_read_only(image: str) -> None:
+def test_nothing_of_ours_can_be_written_where_the_root_is_not_read_only(any_image: BuiltImage) -> None:
     """Even on a writable root, the function's user cannot change what will be run."""
     options = [option for option in AS_ON_LAMBDA if option != "--read-only"]
-    command = ["run", "--rm", *options, "--entrypoint=python3", image, "-c", WRITE_EVERYWHERE]
-    writable = json.loads(docker(*command))
+    program = any_image.launch.run(any_image.image, [*any_image.launch.python, "-c", WRITE_EVERYWHERE])
+    writable = json.loads(docker("run", "--rm", *options, *program))
     assert [folder for folder in writable if folder.startswith(("/opt", "/var/task", "/var/runtime"))] == []
 
 
-def test_files_are_for_everybody_and_compiled(container: Container) -> None:
+def test_files_are_for_everybody_and_compiled(any_container: Container) -> None:
     """Everybody may read our files, nobody but root writes them; every module has its unchecked .pyc."""
-    assert json.loads(container.run_python(INSPECT)) == {"modes": [], "stale": []}
+    assert json.loads(any_container.run_python(INSPECT)) == {"modes": [], "stale": []}
 
 
-def test_nothing_else_is_in_the_image(container: Container) -> None:
+def test_nothing_else_is_in_the_image(any_container: Container) -> None:
     """Functions as in the repository; no pip, no tests, no headers, no leftovers of the build."""
-    paths = [Path(path) for path in json.loads(container.run_python(LIST))]
+    paths = [Path(path) for path in json.loads(any_container.run_python(LIST))]
     files = {str(path.relative_to("/var/task")) for path in paths if path.is_relative_to("/var/task")}
     written = {str(path.relative_to(ROOT)) for path in (ROOT / "functions").rglob("*.*")}
     assert {name for name in files if name.endswith(".py")} == {
@@ -128,11 +134,11 @@ def test_nothing_else_is_in_the_image(container: Container) -> None:
     assert {path.suffix for path in paths}.isdisjoint({".pyi", ".pxd", ".h", ".a", ".pkl"})
 
 
-def test_weight_is_within_budget(image: str) -> None:
+def test_weight_is_within_budget(any_image: BuiltImage) -> None:
     """At most 200 MB on top of the base, 400 MB with the stand-in; AWS's weighs what it weighs."""
-    found = sizes(image)
+    found = sizes(any_image.image)
     assert found.ours_bytes <= OURS_BUDGET_BYTES
-    if found.base == STAND_IN:
+    if found.base.startswith(STAND_IN):
         assert found.image_bytes <= IMAGE_BUDGET_BYTES
 
 
@@ -145,24 +151,24 @@ def test_cold_start_reads_within_budget(image: str) -> None:
     assert found.total_bytes <= READ_BUDGET_BYTES
 
 
-def test_image_is_for_nobody(image: str) -> None:
+def test_image_is_for_nobody(any_image: BuiltImage) -> None:
     """Without being told, the image runs as Lambda's user; and it says that it survives a snapshot."""
-    [facts] = json.loads(docker("image", "inspect", image))
+    [facts] = json.loads(docker("image", "inspect", any_image.image))
     assert facts["Config"]["User"] == "993:990"
     assert facts["Config"]["Labels"]["com.amazonaws.lambda.feature.snapstart"] == "Allow"
 
 
-def test_no_text_is_logged(container: Container) -> None:
+def test_no_text_is_logged(any_container: Container) -> None:
     """The log has a line per request, and no word of any text."""
-    ask_container(container, Asked("POST", "/v1/predict", {"text": "a quokka on a skateboard"}))
-    log = container.log()
+    ask_container(any_container, Asked("POST", "/v1/predict", {"text": "a quokka on a skateboard"}))
+    log = any_container.log()
     assert '"event":"request"' in log
     for word in ("quokka", *[text.split()[1] for text in TEXTS if text]):
         assert word not in log
 
 
 def test_shared_cache_works_with_what_is_left_of_boto3(
-    image: str, aws_environ: dict[str, str], store: FaultyServer
+    any_image: BuiltImage, aws_environ: dict[str, str], store: FaultyServer
 ) -> None:
     """What one container computed, the next one finds in the table; S3 and STS have their clients, too."""
     settings = {
@@ -184,9 +190,26 @@ import boto3
 boto3.client("s3").put_object(Bucket="{BUCKET}", Key="values/probe", Body=b"")
 boto3.client("sts")
 """
-    command = [*AS_ON_LAMBDA, "--network=host", *variables, "--entrypoint=python3", image, "-c", code]
-    caches = [json.loads(docker("run", "--rm", *command))["usage"]["cache"] for _ in range(2)]
+    program = any_image.launch.run(any_image.image, [*any_image.launch.python, "-c", code])
+    command = ["run", "--rm", *AS_ON_LAMBDA, "--network=host", *variables, *program]
+    caches = [json.loads(docker(*command))["usage"]["cache"] for _ in range(2)]
     assert [(cache["l2"], cache["miss"]) for cache in caches] == [(0, 1), (1, 0)]
+
+
+def test_every_file_is_for_the_one_architecture(any_image: BuiltImage) -> None:
+    """Each program and library, the base's too, is for the architecture that the image says it is for."""
+    [facts] = json.loads(docker("image", "inspect", any_image.image))
+    found = machines(any_image.image)
+    others = {path: machine for path, machine in found.items() if machine != facts["Architecture"]}
+    assert (others, set(found.values())) == ({}, {facts["Architecture"]})
+
+
+@pytest.mark.parametrize("by", EVENTS)
+def test_arm64_answers_alike(container: Container, arm64: BuiltImage, by: str) -> None:
+    """A recorded event gets the label on arm64 that it gets here, as the first answer of its environment."""
+    with running(arm64.image, arm64.launch) as started:
+        label_there = label_of(started.invoke(EVENTS[by]))
+    assert label_there == label_of(container.invoke(EVENTS[by])) == "sci.space"
 
 
 def test_versions_share_their_large_layers(image: str, tmp_path: Path) -> None:
@@ -213,3 +236,33 @@ def layers(image: str) -> list[Any]:
     [facts] = json.loads(docker("image", "inspect", image))
     found: list[Any] = facts["RootFS"]["Layers"]
     return found
+
+
+MACHINES = {62: "amd64", 183: "arm64"}
+"""Docker's names of `e_machine` in the header of an ELF file."""
+
+
+def machines(image: str) -> dict[str, str | None]:
+    """Architecture of each ELF file in an image, the base's files included, by path."""
+    found = {}
+    container = docker("create", image).strip()
+    try:
+        with (
+            subprocess.Popen(["docker", "export", container], stdout=subprocess.PIPE) as export,
+            tarfile.open(fileobj=export.stdout, mode="r|") as archive,
+        ):
+            for member in archive:
+                content = archive.extractfile(member) if member.isreg() else None
+                if content and (header := content.read(20)).startswith(b"\x7fELF"):
+                    found[member.name] = MACHINES.get(int.from_bytes(header[18:], "little"))
+    finally:
+        docker("rm", container)
+    return found
+
+
+def label_of(result: Any) -> str:
+    """The label of the one text of a recorded event, by the one head that it asks for."""
+    [prediction] = json.loads(result["body"])["predictions"]
+    [head] = prediction["heads"].values()
+    label: str = head["label"]
+    return label

@@ -18,9 +18,11 @@ import pytest
 from bench.cold import ColdOptions
 from bench.cold_targets import run_http
 from bench.container import Container, docker
+from bench.image import sizes
 from bench.records import Cold, Fact, read_results
 from bench.serving import free_port
 from tests.conftest import ROOT
+from tests.integration.conftest import BuiltImage
 from tests.integration.requests_of_all_routes import REQUESTS, Asked, answer_of, ask_container
 from tests.test_docs import command_environ
 
@@ -157,3 +159,29 @@ def test_event_of_another_source_is_refused(built: None) -> None:
     answer = invoke(sam_output("generate-event", "sqs", "receive-message"))
     assert answer["errorType"] == "ValueError"
     assert "expected payload 2.0" in answer["errorMessage"]
+
+
+def test_sam_builds_for_arm64(image: str, arm64: BuiltImage, tmp_path: Path) -> None:
+    """`sam build --use-buildkit` makes the image of the template's default, arm64, on any machine."""
+    if subprocess.run(["docker", "buildx", "version"], capture_output=True).returncode:
+        pytest.skip("no buildx: SAM's --use-buildkit needs it")
+    # AWS's base has one name for all architectures, the stand-ins have one for each.
+    argument, tag = "LAMBDA_BASE: !Ref LambdaBase", "DockerTag: serve"
+    template = (ROOT / "template.yaml").read_text()
+    assert argument in template
+    assert tag in template
+    builder = f"{argument}\n        BUILDER_BASE: {sizes(image).base}"
+    (tmp_path / "template.yaml").write_text(
+        template.replace(argument, builder).replace(tag, "DockerTag: for-arm64")
+    )
+    command: list[str | Path] = [
+        *(ROOT / ".venv-sam/bin/sam", "build", "PredictFunction", "--use-buildkit", "--base-dir", ROOT),
+        *("--template", tmp_path / "template.yaml", "--build-dir", tmp_path / "built"),
+        *("--parameter-overrides", f"LambdaBase={sizes(arm64.image).base}"),
+    ]
+    region = {"AWS_DEFAULT_REGION": "us-east-1", "SAM_CLI_TELEMETRY": "0"}
+    done = subprocess.run(command, env=command_environ() | region, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    [facts] = json.loads(docker("image", "inspect", "predictfunction:for-arm64"))
+    docker("image", "rm", "predictfunction:for-arm64")
+    assert facts["Architecture"] == "arm64"
