@@ -33,6 +33,7 @@ from local.lambda_api import LambdaApi, is_lambda_api
 from local.lambda_types import LIVE, LambdaException
 from local.metrics_door import PATH as METRICS_PATH
 from local.metrics_door import MetricsDoor
+from local.paths import ROOT
 from local.process import FunctionSettings, Log, function_environ, raise_file_limit
 from local.service import Clock, LambdaService
 from local.stores import StoreOptions, Stores
@@ -44,7 +45,6 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
-_REPOSITORY_ROOT = Path(__file__).resolve().parent.parent
 _LAST_PORT = 65535
 # An address that means "all of this machine's" is none to connect to.
 _REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104
@@ -107,7 +107,7 @@ class EmulatorOptions:
     architecture: str = "x86_64"
     cpu_from_memory: bool = False
     handler: str = "functions.predict.app.handler"
-    task_root: Path = _REPOSITORY_ROOT
+    task_root: Path = ROOT
     environ: Mapping[str, str] = field(default_factory=dict)
     stores: StoreOptions = field(default_factory=StoreOptions)
     reload: bool = False

@@ -9,16 +9,15 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from types import TracebackType
 from urllib.parse import urlsplit
 
 import msgspec
 
+from local.paths import ROOT
 from local.process import Log, exit_reason
 from local.template import REGION, Bucket, Table, Template
 
-_ROOT = Path(__file__).resolve().parent.parent
 _CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 # Local stores take anything; boto3 wants something.
 _LOCAL_CREDENTIALS = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
@@ -159,7 +158,7 @@ class Stores:
             stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,
-            cwd=_ROOT,
+            cwd=ROOT,
             env=_environ(os.environ) | self.environ,
             pass_fds=descriptors,
             start_new_session=True,  # a terminal's Ctrl-C is for the emulator
@@ -225,5 +224,5 @@ def _environ(inherited: Mapping[str, str]) -> dict[str, str]:
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "AWS_EC2_METADATA_DISABLED": "true",
-        "PYTHONPATH": str(_ROOT),
+        "PYTHONPATH": str(ROOT),
     }

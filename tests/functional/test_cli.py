@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from local.cloudformation import SAM_PYTHON
+from local.paths import SAM_PYTHON
 
 COLDFRAME = Path(sys.executable).parent / "coldframe"
 
