@@ -22,6 +22,7 @@ import uvicorn
 import uvloop
 
 from coldframe.errors import ColdframeError
+from coldframe.timing import Clock
 from local import browsers, console, event_stream
 from local.async_invocations import AsyncInvocations
 from local.console import Console
@@ -35,7 +36,7 @@ from local.metrics_door import PATH as METRICS_PATH
 from local.metrics_door import MetricsDoor
 from local.paths import ROOT
 from local.process import FunctionSettings, Log, function_environ, raise_file_limit
-from local.service import Clock, LambdaService
+from local.service import LambdaService
 from local.stores import StoreOptions, Stores
 from local.summary import summary
 from local.template import Function, Template

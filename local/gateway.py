@@ -11,6 +11,7 @@ from http import HTTPStatus
 import msgspec
 
 from coldframe.concurrency import Throttle
+from coldframe.timing import Clock
 from local import cors, events, rest_events
 from local.events import (
     Arrived,
@@ -26,7 +27,6 @@ from local.process import Log
 from local.report import InvocationStatus
 from local.routes import Match, Router
 
-Clock = Callable[[], float]
 # (function, qualifier, event) -> how it ended, or why it was refused.
 Invoke = Callable[[str, str | None, bytes], Awaitable[Invoked | Throttle]]
 

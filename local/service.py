@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from types import TracebackType
 
 from coldframe import concurrency
 from coldframe.concurrency import LATEST, Limits, Provisioned, Throttle
+from coldframe.timing import Clock
 from local.cpu import can_limit_cpu, vcpus
 from local.lambda_types import (
     LIVE,
@@ -33,8 +33,6 @@ from local.pricing import PRICES, Bill
 from local.process import ACCOUNT_ID, FunctionSettings, Log, die_with_parent
 from local.report import InvocationStatus, Outcome
 from local.views import environment_view, function_view
-
-Clock = Callable[[], float]
 
 # Concurrency that must stay unreserved, as long as the account has so much.
 # Source: https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html, read 2026-11.
