@@ -90,8 +90,8 @@ class Stores:
         return self
 
     def start(self) -> None:
-        """Makes what is not there yet; once is enough."""
-        if self._life is None and not self._ready.is_set():
+        """Makes what is not there yet; once is enough, and none is made that would be left behind."""
+        if self._life is None and not self._ready.is_set() and not self._closing:
             if self._listener is not None:
                 asyncio.get_running_loop().remove_reader(self._listener)
             self._life = asyncio.create_task(self._live())

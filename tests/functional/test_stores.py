@@ -112,6 +112,15 @@ async def test_nothing_outlives_the_block(template: Template, lines: list[str]) 
         os.kill(pid, 0)
 
 
+async def test_nothing_starts_after_the_block(template: Template, lines: list[str]) -> None:
+    """The last request may be answered when the emulator is leaving already: it starts no server."""
+    async with Stores(template, StoreOptions(), lines.append) as stores:
+        pass
+    stores.start()
+    await stores.finished()
+    assert (stores.pid, lines) == (None, [])
+
+
 async def test_given_endpoints_get_table_and_bucket(template: Template, lines: list[str], moto: str) -> None:
     """DynamoDB Local, MinIO and the like are filled as moto is; a second run finds everything there."""
     endpoints = {"dynamodb_endpoint": moto, "s3_endpoint": moto}
