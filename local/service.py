@@ -27,7 +27,7 @@ from local.lambda_types import (
     Snapshot,
 )
 from local.latest_invocations import LatestInvocations
-from local.metrics import FunctionMetrics, Metrics
+from local.metrics import FunctionMetrics
 from local.pool import EnvironmentPool, PoolClosed
 from local.pricing import PRICES, Bill
 from local.process import ACCOUNT_ID, FunctionSettings, Log, die_with_parent
@@ -84,7 +84,6 @@ class LambdaService:
         self._clock = clock
         self._started_at = clock()
         self._functions: dict[str, _Function] = {}
-        self._metrics = Metrics(clock)
         self._latest = LatestInvocations()
         self._revision = 0
         self._change: asyncio.Future[None] | None = None
@@ -121,7 +120,7 @@ class LambdaService:
             clock=self._clock,
         )
         bill = Bill(function.architecture, self._clock())
-        metrics = self._metrics.add(function.name, lambda: pool.state, bill)
+        metrics = FunctionMetrics(function.name, lambda: pool.state, bill)
         latest = replace(function, version=LATEST)
         self._functions[function.name] = _Function(latest, pool, metrics, {LATEST: latest}, {})
         self.put_alias(function.name, LIVE, self.publish_version(function.name))
@@ -340,7 +339,9 @@ class LambdaService:
 
     def render_metrics(self) -> tuple[str, bytes]:
         """Content type and body of `GET /_metrics`, in Prometheus' text format."""
-        return self._metrics.render()
+        from local.prometheus import render  # only who asks waits for the import
+
+        return render([function.metrics for function in self._functions.values()], self._clock())
 
     def _changed(self) -> None:
         self._revision += 1
