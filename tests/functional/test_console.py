@@ -48,12 +48,6 @@ expect.set_options(timeout=PATIENCE_S * 1000)
 
 
 @pytest.fixture(scope="module")
-def anyio_backend() -> tuple[str, dict[str, bool]]:
-    """The event loop that `run` uses; one for all tests here, as they share the browser."""
-    return "asyncio", {"use_uvloop": True}
-
-
-@pytest.fixture(scope="module")
 async def browser() -> AsyncIterator[Browser]:
     """Chromium of this machine."""
     if CHROMIUM is None:

@@ -38,18 +38,6 @@ ROOT = HERE.parent.parent
 LogLines = list[str]
 
 
-@pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, bool]]:
-    """The event loop that `run` uses."""
-    return "asyncio", {"use_uvloop": True}
-
-
-@pytest.fixture
-def lines() -> LogLines:
-    """What the emulator logged."""
-    return []
-
-
 def options(lines: LogLines, **changes: Any) -> EmulatorOptions:
     settings: dict[str, Any] = {
         "handler": "handlers.route",

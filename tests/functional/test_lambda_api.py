@@ -29,18 +29,6 @@ NAME = "coldframe-predict"
 
 
 @pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, bool]]:
-    """The event loop that `run` uses."""
-    return "asyncio", {"use_uvloop": True}
-
-
-@pytest.fixture
-def lines() -> list[str]:
-    """What the emulator logged."""
-    return []
-
-
-@pytest.fixture
 async def emulator(lines: list[str], tmp_path: Path) -> AsyncIterator[Emulator]:
     options = EmulatorOptions(
         port=0,

@@ -32,21 +32,9 @@ TABLE, BUCKET = "coldframe-CacheTable", "coldframe-cachebucket"
 
 
 @pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, bool]]:
-    """The event loop that `run` uses."""
-    return "asyncio", {"use_uvloop": True}
-
-
-@pytest.fixture
 def template() -> Template:
     """The project's."""
     return load_template(ROOT / "template.yaml")
-
-
-@pytest.fixture
-def lines() -> list[str]:
-    """What was logged."""
-    return []
 
 
 @asynccontextmanager
