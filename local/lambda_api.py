@@ -20,7 +20,7 @@ import msgspec
 
 from coldframe.concurrency import LATEST, Throttle
 from local.async_invocations import AsyncInvocations
-from local.events import HttpRequest, HttpResponse
+from local.events import NOT_JSON, HttpRequest, HttpResponse
 from local.lambda_types import (
     InvalidParameterValueException,
     Invoked,
@@ -83,7 +83,7 @@ class _Call:
         """A whole number of the JSON body."""
         try:
             value = msgspec.json.decode(self.request.body)[key]
-        except (msgspec.DecodeError, KeyError, TypeError) as exc:
+        except (*NOT_JSON, KeyError, TypeError) as exc:
             raise InvalidParameterValueException(f"The body has no {key}, expected a whole number.") from exc
         if not isinstance(value, int) or isinstance(value, bool):
             raise InvalidParameterValueException(f"{key} is not a whole number.")
@@ -264,7 +264,7 @@ class LambdaApi:
         self._get_alias(call)  # it must be there
         try:
             version = msgspec.json.decode(call.request.body)["FunctionVersion"]
-        except (msgspec.DecodeError, KeyError, TypeError) as exc:
+        except (*NOT_JSON, KeyError, TypeError) as exc:
             raise InvalidParameterValueException("The body has no FunctionVersion.") from exc
         self._service.put_alias(call.name, call.rest, str(version))
         return self._get_alias(call)
@@ -392,7 +392,7 @@ def _page(items: Sequence[Item], query: Mapping[str, str]) -> tuple[Sequence[Ite
 def _check_json(event: bytes) -> None:
     try:
         msgspec.json.decode(event)
-    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+    except NOT_JSON as exc:
         raise InvalidRequestContentException(
             "Could not parse request body into json: the payload is not JSON. Send a JSON document."
         ) from exc

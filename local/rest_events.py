@@ -18,6 +18,7 @@ import msgspec
 
 from local.events import (
     NOT_FORWARDED,
+    NOT_JSON,
     Arrived,
     Headers,
     HttpRequest,
@@ -75,7 +76,7 @@ def response_from_result(
     """
     try:
         result = msgspec.json.decode(payload)
-    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+    except NOT_JSON as exc:
         raise MalformedResponse("the result is not JSON") from exc
     if not isinstance(result, dict):
         raise MalformedResponse("the result is not an object")

@@ -26,6 +26,11 @@ HERE = Path(__file__).resolve().parent
 AWS = Path(sys.executable).parent / "aws"
 PATIENCE_S = 60.0
 NAME = "coldframe-predict"
+NO_JSON = [
+    pytest.param(b"not json", id="text"),
+    pytest.param(b'"\xff"', id="not UTF-8"),
+    pytest.param(b"[" * 100_000, id="too deep"),
+]
 
 
 @pytest.fixture
@@ -278,11 +283,22 @@ async def test_qualifiers_that_differ(client: Any) -> None:
     assert "does not match the specified qualifier" in said["Error"]["Message"]
 
 
-async def test_payload_that_is_no_json(client: Any, lines: list[str]) -> None:
+@pytest.mark.parametrize("payload", NO_JSON)
+async def test_payload_that_is_no_json(client: Any, lines: list[str], payload: bytes) -> None:
     """It is refused before anything runs."""
     with refused("InvalidRequestContentException", 400):
-        await called(client.invoke, FunctionName=NAME, Payload=b"not json")
+        await called(client.invoke, FunctionName=NAME, Payload=payload)
     assert lines == []
+
+
+@pytest.mark.parametrize("body", [*NO_JSON, b"[]", b"{}", b'{"ReservedConcurrentExecutions": true}'])
+async def test_body_that_says_nothing(emulator: Emulator, body: bytes) -> None:
+    """A call whose body lacks what it is for is refused, whatever else is in it."""
+    async with httpx.AsyncClient(base_url=emulator.url, timeout=PATIENCE_S, trust_env=False) as web:
+        response = await web.put(f"/2017-10-31/functions/{NAME}/concurrency", content=body)
+    assert response.status_code == 400
+    assert response.headers["x-amzn-errortype"] == "InvalidParameterValueException"
+    assert "ReservedConcurrentExecutions" in response.json()["message"]
 
 
 @pytest.mark.parametrize(
