@@ -243,8 +243,12 @@ async def test_burst_is_as_many_requests_at_once(tmp_path: Path) -> None:
         {"path": "nowhere"},
         {"path": "/_console/burst"},  # one that sends itself
         {"path": "/a b"},
+        {"path": "/é"},
         {"path": "/\r\nx: y"},
+        {"path": "/\nx:y"},
+        {"path": "/a\n"},
         {"method": "GET /\r\n"},
+        {"method": "GET\n"},
         {"unknown": 1},
     ],
 )
