@@ -52,7 +52,7 @@ def refusal(headers: Headers, names: Collection[str], *, always: bool = False) -
     if not _is_own_name(host, names):
         found = f"The host is {host!r}, which is not known to be this machine."
         return _forbidden(f"{found} Open it by address, as localhost, or by the name given to --host.")
-    if origin and urlsplit(origin).netloc != host:
+    if origin and not _is_page_of(origin, host):
         return _forbidden(f"The request comes from {origin!r}, expected http://{host}: its own page.")
     return None
 
@@ -60,6 +60,13 @@ def refusal(headers: Headers, names: Collection[str], *, always: bool = False) -
 def own_names(listening_on: str) -> frozenset[str]:
     """Names by which this machine is known."""
     return frozenset({listening_on.lower(), socket.gethostname().lower()})
+
+
+def _is_page_of(origin: str, host: str) -> bool:
+    try:
+        return urlsplit(origin).netloc == host
+    except ValueError:
+        return False
 
 
 def _is_own_name(host: str, names: Collection[str]) -> bool:
