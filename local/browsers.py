@@ -13,7 +13,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from local.events import Headers, HttpRequest, HttpResponse, gateway_problem
+from local.events import Headers, HttpRequest, HttpResponse, gateway_problem, header
 
 if TYPE_CHECKING:
     from local.emulator import Door
@@ -46,7 +46,7 @@ def refusal(headers: Headers, names: Collection[str], *, always: bool = False) -
     names: by which this machine is known, besides `localhost` and addresses.
     always: the host name is looked at without an `Origin` too, which a page need not send to read.
     """
-    host, origin = _header(headers, b"host"), _header(headers, b"origin")
+    host, origin = header(headers, b"host"), header(headers, b"origin")
     if not origin and not always:
         return None
     if not _is_own_name(host, names):
@@ -81,10 +81,6 @@ def _is_own_name(host: str, names: Collection[str]) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _header(headers: Headers, name: bytes) -> str:
-    return next((value.decode("latin-1") for key, value in headers if key == name), "")
 
 
 def _forbidden(detail: str) -> HttpResponse:

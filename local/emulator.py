@@ -27,7 +27,7 @@ from local import browsers, console, event_stream
 from local.async_invocations import AsyncInvocations
 from local.console import Console
 from local.event_stream import EventStream
-from local.events import HttpRequest, HttpResponse
+from local.events import HttpRequest, HttpResponse, header
 from local.gateway import Gateways
 from local.gateway_types import ANY, DEFAULT_ROUTE, DEFAULT_STAGE, Api, ApiKind, PayloadFormat, Route
 from local.lambda_api import LambdaApi, is_lambda_api
@@ -274,7 +274,9 @@ class Emulator:
             return self._own_pages[path]
         if console.is_console(path):
             return self._console
-        return self._lambda_api if is_lambda_api(path) else self._gateways.of(_host(scope))
+        if is_lambda_api(path):
+            return self._lambda_api
+        return self._gateways.of(header(scope["headers"], b"host"))
 
 
 class _Server(uvicorn.Server):
@@ -382,10 +384,6 @@ async def _read_body(receive: Receive, max_bytes: int) -> bytes | None:
         chunks.append(chunk)
         if not message.get("more_body", False):
             return b"".join(chunks)
-
-
-def _host(scope: Scope) -> str:
-    return next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")
 
 
 def _request(scope: Scope, body: bytes) -> HttpRequest:

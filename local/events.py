@@ -75,6 +75,11 @@ class Arrived:
     path_parameters: Mapping[str, str] = field(default_factory=dict)
 
 
+def header(headers: Headers, name: bytes) -> str:
+    """The value of a header, the first one of several; "" when there is none. name: in lower case."""
+    return next((value.decode("latin-1") for key, value in headers if key == name), "")
+
+
 def event_from_request(request: HttpRequest, arrived: Arrived) -> dict[str, Any]:
     """The payload 2.0 event of a request."""
     headers = _joined(request.headers)

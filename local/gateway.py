@@ -20,6 +20,7 @@ from local.events import (
     MalformedResponse,
     gateway_answer,
     gateway_problem,
+    header,
 )
 from local.gateway_types import Api, ApiKind, PayloadFormat, Throttling
 from local.lambda_types import Invoked
@@ -191,18 +192,15 @@ class Gateway:
         try:
             if match.route.payload is PayloadFormat.V2:
                 return events.response_from_result(outcome.payload)
+            accept = header(request.headers, b"accept")
             return rest_events.response_from_result(
-                outcome.payload, self._api.kind, _accept(request), self._api.binary_media_types
+                outcome.payload, self._api.kind, accept, self._api.binary_media_types
             )
         except MalformedResponse as exc:
             self._log(
                 f"Malformed Lambda proxy response: {exc}. Return a payload {match.route.payload} response."
             )
             return _FAILED
-
-
-def _accept(request: HttpRequest) -> str:
-    return next((value.decode("latin-1") for name, value in request.headers if name == b"accept"), "")
 
 
 def _throttled(throttle: Throttle) -> HttpResponse:

@@ -20,7 +20,7 @@ import msgspec
 
 from coldframe.concurrency import LATEST, Throttle
 from local.async_invocations import AsyncInvocations
-from local.events import NOT_JSON, HttpRequest, HttpResponse
+from local.events import NOT_JSON, HttpRequest, HttpResponse, header
 from local.lambda_types import (
     InvalidParameterValueException,
     Invoked,
@@ -77,7 +77,7 @@ class _Call:
     query: Mapping[str, str]
 
     def header(self, name: bytes) -> str:
-        return next((value.decode("latin-1") for key, value in self.request.headers if key == name), "")
+        return header(self.request.headers, name)
 
     def body(self, key: str) -> int:
         """A whole number of the JSON body."""
