@@ -28,7 +28,7 @@ from local.lambda_types import (
     ProvisionedConcurrencyConfig,
     ResourceNotFoundException,
 )
-from local.process import ACCOUNT_ID, FunctionSettings
+from local.process import FunctionSettings
 from local.report import InvocationStatus
 from local.service import LambdaService
 
@@ -175,15 +175,12 @@ class LambdaApi:
             raise InvalidParameterValueException(
                 "The derived qualifier from the function name does not match the specified qualifier."
             )
-        region = self._region(match["name"])
+        region = self._service.get_function(match["name"]).region
         if match["region"] and match["region"] != region:
             raise ResourceNotFoundException(
                 f"Functions from '{match['region']}' are not reachable in this region ('{region}')"
             )
         return match["name"], own or qualifier
-
-    def _region(self, name: str) -> str:
-        return self._service.get_function(name).region
 
     # Invocations.
 
@@ -325,9 +322,8 @@ class LambdaApi:
 
     # Shapes.
 
-    def _arn(self, name: str, qualifier: str | None = None) -> str:
-        arn = f"arn:aws:lambda:{self._region(name)}:{ACCOUNT_ID}:function:{name}"
-        return f"{arn}:{qualifier}" if qualifier else arn
+    def _arn(self, name: str, qualifier: str | None) -> str:
+        return self._service.get_function(name).arn(qualifier)
 
     def _alias(self, name: str, alias: str, version: str) -> dict[str, str]:
         return {
@@ -343,7 +339,7 @@ class LambdaApi:
         function = self._service.get_function(name, qualifier)
         common = {
             "FunctionName": name,
-            "FunctionArn": self._arn(name, qualifier if qualified or qualifier != LATEST else None),
+            "FunctionArn": function.arn(qualifier if qualified or qualifier != LATEST else None),
             "CodeSize": 0,
             "Description": "",
             "Timeout": int(function.timeout_s),

@@ -62,6 +62,11 @@ class FunctionSettings:
         """The AWS region that the function believes to be in."""
         return self.environ.get("AWS_REGION", "us-east-1")
 
+    def arn(self, qualifier: str | None = None) -> str:
+        """The function's name for all of AWS, with the qualifier where one is given."""
+        unqualified = f"arn:aws:lambda:{self.region}:{ACCOUNT_ID}:function:{self.name}"
+        return f"{unqualified}:{qualifier}" if qualifier else unqualified
+
 
 def function_environ(own: Mapping[str, str], inherited: Mapping[str, str]) -> dict[str, str]:
     """The function's variables: its `own`, over the few that a developer's shell may pass on."""

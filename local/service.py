@@ -30,7 +30,7 @@ from local.latest_invocations import LatestInvocations
 from local.metrics import FunctionMetrics
 from local.pool import EnvironmentPool, PoolClosed
 from local.pricing import PRICES, Bill
-from local.process import ACCOUNT_ID, FunctionSettings, Log, die_with_parent
+from local.process import FunctionSettings, Log, die_with_parent
 from local.report import InvocationStatus, Outcome
 from local.views import environment_view, function_view
 
@@ -150,7 +150,7 @@ class LambdaService:
         """Lets an alias point to a published version. Its provisioned concurrency moves along."""
         function = self._function(name)
         if version == LATEST or version not in function.versions:
-            raise ResourceNotFoundException(f"Function not found: {_arn(function.settings, version)}")
+            raise ResourceNotFoundException(f"Function not found: {function.settings.arn(version)}")
         before = function.aliases.get(alias)
         function.aliases[alias] = version
         function.arns.clear()
@@ -378,7 +378,7 @@ class LambdaService:
         if known is None:
             name = qualifier or LATEST
             version = function.aliases.get(name, name)
-            arn = _arn(function.settings, qualifier)
+            arn = function.settings.arn(qualifier)
             if version not in function.versions:
                 raise ResourceNotFoundException(f"Function not found: {arn}")
             known = function.arns[qualifier] = version, arn
@@ -470,11 +470,6 @@ def _status(state: Provisioned, requested: int) -> ProvisionedConcurrencyStatus:
     if state.failed:
         return ProvisionedConcurrencyStatus.FAILED
     return ProvisionedConcurrencyStatus.IN_PROGRESS
-
-
-def _arn(function: FunctionSettings, qualifier: str | None) -> str:
-    unqualified = f"arn:aws:lambda:{function.region}:{ACCOUNT_ID}:function:{function.name}"
-    return unqualified if qualifier is None else f"{unqualified}:{qualifier}"
 
 
 def _crash(version: str) -> Invoked:
