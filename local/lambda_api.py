@@ -43,6 +43,9 @@ _FUNCTION = re.compile(
     r"(?P<name>[a-zA-Z0-9-_]+)(?::(?P<qualifier>\$LATEST|[a-zA-Z0-9-_]+))?"
 )
 
+# What an alias is told that sends all requests to one version.
+_NO_WEIGHTS: tuple[object, ...] = (None, {}, {"AdditionalVersionWeights": {}})
+
 Item = TypeVar("Item")
 
 
@@ -79,14 +82,19 @@ class _Call:
     def header(self, name: bytes) -> str:
         return header(self.request.headers, name)
 
-    def body(self, key: str) -> int:
-        """A whole number of the JSON body."""
+    def body(self) -> dict[str, Any]:
+        """The JSON object of the body; an empty one for any other body."""
         try:
-            value = msgspec.json.decode(self.request.body)[key]
-        except (*NOT_JSON, KeyError, TypeError) as exc:
-            raise InvalidParameterValueException(f"The body has no {key}, expected a whole number.") from exc
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise InvalidParameterValueException(f"{key} is not a whole number.")
+            content = msgspec.json.decode(self.request.body)
+        except NOT_JSON:
+            return {}
+        return content if isinstance(content, dict) else {}
+
+    def number(self, key: str) -> int:
+        """A whole number of the body."""
+        value = self.body().get(key)
+        if type(value) is not int:
+            raise InvalidParameterValueException(f"The body has no {key}, expected a whole number.")
         return value
 
     def needed_qualifier(self) -> str:
@@ -259,11 +267,12 @@ class LambdaApi:
 
     def _update_alias(self, call: _Call) -> HttpResponse:
         self._get_alias(call)  # it must be there
-        try:
-            version = msgspec.json.decode(call.request.body)["FunctionVersion"]
-        except (*NOT_JSON, KeyError, TypeError) as exc:
-            raise InvalidParameterValueException("The body has no FunctionVersion.") from exc
-        self._service.put_alias(call.name, call.rest, str(version))
+        asked = call.body()
+        if asked.get("RoutingConfig") not in _NO_WEIGHTS:
+            raise InvalidParameterValueException("Here an alias has one version. Leave RoutingConfig out.")
+        if "FunctionVersion" not in asked:
+            raise InvalidParameterValueException("The body has no FunctionVersion.")
+        self._service.put_alias(call.name, call.rest, str(asked["FunctionVersion"]))
         return self._get_alias(call)
 
     # Concurrency.
@@ -273,7 +282,7 @@ class LambdaApi:
         return _answer(HTTPStatus.OK, {} if reserved is None else {"ReservedConcurrentExecutions": reserved})
 
     def _put_concurrency(self, call: _Call) -> HttpResponse:
-        reserved = call.body("ReservedConcurrentExecutions")
+        reserved = call.number("ReservedConcurrentExecutions")
         self._service.put_function_concurrency(call.name, reserved)
         return _answer(HTTPStatus.OK, {"ReservedConcurrentExecutions": reserved})
 
@@ -288,7 +297,7 @@ class LambdaApi:
         return _answer(HTTPStatus.OK, _provisioned(config))
 
     def _put_provisioned(self, call: _Call) -> HttpResponse:
-        requested = call.body("ProvisionedConcurrentExecutions")
+        requested = call.number("ProvisionedConcurrentExecutions")
         config = self._service.put_provisioned_concurrency(call.name, call.needed_qualifier(), requested)
         return _answer(HTTPStatus.ACCEPTED, _provisioned(config))
 
@@ -381,6 +390,8 @@ def _page(items: Sequence[Item], query: Mapping[str, str]) -> tuple[Sequence[Ite
         start, size = int(query.get("Marker") or 0), int(query.get("MaxItems") or 50)
     except ValueError as exc:
         raise InvalidParameterValueException("Marker or MaxItems is not a number.") from exc
+    if start < 0 or size < 1:
+        raise InvalidParameterValueException("Expected a Marker from 0 and MaxItems from 1.")
     end = start + size
     return items[start:end], str(end) if end < len(items) else None
 

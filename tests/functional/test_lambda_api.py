@@ -247,6 +247,26 @@ async def test_function_and_its_versions(client: Any) -> None:
     assert [each["Name"] for each in aliases["Aliases"]] == ["live"]
 
 
+async def test_alias_with_weights(client: Any) -> None:
+    """It is refused rather than half done; one without weights is an alias of one version."""
+    some, none = ({"AdditionalVersionWeights": weights} for weights in ({"1": 0.1}, {}))
+    with refused("InvalidParameterValueException", 400) as said:
+        await called(
+            client.update_alias, FunctionName=NAME, Name="live", FunctionVersion="1", RoutingConfig=some
+        )
+    assert "RoutingConfig" in said["Error"]["Message"]
+    await called(client.update_alias, FunctionName=NAME, Name="live", FunctionVersion="1", RoutingConfig=none)
+
+
+@pytest.mark.parametrize("query", ["MaxItems=0", "MaxItems=-1", "MaxItems=few", "Marker=-1"])
+async def test_page_that_there_cannot_be(emulator: Emulator, query: str) -> None:
+    """It is refused, not answered with a page that leads nowhere."""
+    async with httpx.AsyncClient(base_url=emulator.url, timeout=PATIENCE_S, trust_env=False) as web:
+        response = await web.get(f"/2015-03-31/functions/?{query}")
+    assert response.status_code == 400
+    assert response.headers["x-amzn-errortype"] == "InvalidParameterValueException"
+
+
 async def test_pages(client: Any) -> None:
     """Lists come in pages, as boto3's paginators expect."""
     await called(client.publish_version, FunctionName=NAME)
