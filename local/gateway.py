@@ -10,7 +10,7 @@ from http import HTTPStatus
 
 import msgspec
 
-from coldframe.concurrency import Throttle
+from coldframe.concurrency import Throttle, ThrottleReason
 from coldframe.timing import Clock
 from local import cors, events, rest_events
 from local.events import (
@@ -208,11 +208,20 @@ def _throttled(throttle: Throttle) -> HttpResponse:
     return gateway_problem(
         HTTPStatus.TOO_MANY_REQUESTS,
         {"Reason": throttle.reason, "Type": "User", "message": "Rate Exceeded."},
-        "All environments are busy. Try again, or raise --max-environments.",
+        _ADVICE[throttle.reason],
         (b"x-amzn-errortype", b"TooManyRequestsException"),
     )
 
 
+_ADVICE = {
+    ThrottleReason.RESERVED_CONCURRENCY: (
+        "All environments of the function are busy. Try again, or raise --reserved-concurrency."
+    ),
+    ThrottleReason.ACCOUNT_CONCURRENCY: (
+        "All of the account's concurrency is in use. Try again, or raise --account-concurrency."
+    ),
+    ThrottleReason.SCALING_RATE: "Environments are started no faster than on Lambda. Try again in a second.",
+}
 # Where the template has no API: nothing is found.
 _NO_API = Api("none", ApiKind.HTTP, ())
 _NO_ROUTE = {
