@@ -431,6 +431,16 @@ async def test_answers_are_text_and_never_markup(page: Page) -> None:
         await page.get_by_role("button", name="Classify").click()
         await expect(page.locator(".answer .label").first).to_have_text("<img src=x onerror=alert(1)>")
         await expect(page.locator(".answers img")).to_have_count(0)
+        await expect(page.locator("#answer-status")).to_contain_text("All agree")
+
+
+async def test_function_that_classifies_nothing(page: Page) -> None:
+    """Where another function answers the playground's route, the page says so, and nothing else."""
+    async with serving() as (emulator, _):
+        await opened(page, emulator)
+        await page.get_by_role("button", name="Classify").click()
+        await expect(page.locator("#answer-status")).to_contain_text("no classifier")
+        await expect(page.locator(".answer")).to_have_count(0)
 
 
 async def test_function_without_the_route_is_said(page: Page) -> None:
