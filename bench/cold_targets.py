@@ -10,6 +10,7 @@ from typing import Any
 from tqdm import tqdm
 
 from bench.cold import ENCODER, ESTIMATOR, ColdOptions, choose_texts, event_of, giver_of
+from bench.container import AS_ON_LAMBDA
 from bench.machine import describe_run
 from bench.open_loop import Load, send_closed
 from bench.records import Cold, Fact, RawFile
@@ -26,8 +27,8 @@ _LIMIT_S = 60.0
 def run_http(options: ColdOptions, url: str, idle_s: float) -> Path:
     """Asks `url` after `idle_s` without requests each time; keeps the cold answers, counts the others.
 
-    For `sam local start-api`, whose every request has a fresh container; for `coldframe up` with a
-    short `--keep-alive-s`; for a deployed API whose environments have expired.
+    For `WARM_CONTAINERS= local/sam.sh start-api`, whose every request has a fresh container; for
+    `coldframe up` with a short `--keep-alive-s`; for a deployed API whose environments have expired.
     """
     chosen = choose_texts(options)
     warm = 0
@@ -48,13 +49,14 @@ def run_http(options: ColdOptions, url: str, idle_s: float) -> Path:
 
 
 def run_container(options: ColdOptions, image: str) -> Path:
-    """A fresh container of `image` for each sample: from `docker run` to its first answer."""
+    """A fresh container of `image` for each sample, limited as on Lambda: from `docker run` to its answer."""
     chosen = choose_texts(options)
     with RawFile(options.out, describe_run("cold", options.model_dir, options.seed, {"image": image})) as raw:
         for number in tqdm(range(options.samples), desc="cold starts of containers", unit="round"):
             for series in (ESTIMATOR, ENCODER):
                 port = free_port()
-                command = ["docker", "run", "--rm", "--publish", f"127.0.0.1:{port}:8080", image]
+                publish = f"--publish=127.0.0.1:{port}:8080"
+                command = ["docker", "run", "--rm", publish, *AS_ON_LAMBDA, image]
                 event = json.dumps(event_of({"text": chosen.text(series)}))
                 server = Server(command, ROOT, os.environ, port, _INVOCATIONS, event)
                 with serve(server, "") as started:

@@ -20,7 +20,7 @@ from pathlib import Path
 import click
 import uvloop
 
-from bench.closed_loop import repeat
+from bench.http_client import HttpClient
 from coldframe.concurrency import (
     Arrival,
     Finished,
@@ -99,15 +99,32 @@ def _rules_us(environments: int, invocations: int = 2000) -> float:
 async def _measure(ports: tuple[int, int], requests: int) -> tuple[Side, Side]:
     sides = Side([], []), Side([], [])
     for port in ports:  # every environment is up, and every code path was taken
-        await asyncio.gather(*(repeat("127.0.0.1", port, "/", 50) for _ in range(_ENVIRONMENTS)))
+        await asyncio.gather(*(_repeat(port, 50) for _ in range(_ENVIRONMENTS)))
     for _ in range(_ROUNDS):
         for side, port in zip(sides, ports, strict=True):
-            side.latencies_s.extend(await repeat("127.0.0.1", port, "/", requests // _ROUNDS))
+            side.latencies_s.extend(await _repeat(port, requests // _ROUNDS))
             started = time.perf_counter()
             each = requests // _ROUNDS // _ENVIRONMENTS
-            await asyncio.gather(*(repeat("127.0.0.1", port, "/", each) for _ in range(_ENVIRONMENTS)))
+            await asyncio.gather(*(_repeat(port, each) for _ in range(_ENVIRONMENTS)))
             side.throughputs_rps.append(each * _ENVIRONMENTS / (time.perf_counter() - started))
     return sides
+
+
+async def _repeat(port: int, requests: int) -> list[float]:
+    """Seconds of each of so many requests in a row on one connection.
+
+    Raises RuntimeError for a status other than 200.
+    """
+    client = HttpClient(f"http://127.0.0.1:{port}/")
+    seconds = []
+    for _ in range(requests):
+        started = time.perf_counter()
+        status, _ = await client.post(b"{}")
+        seconds.append(time.perf_counter() - started)
+        if status != 200:
+            raise RuntimeError(f"Port {port} answered {status}, expected 200.")
+    client.close()
+    return seconds
 
 
 @contextlib.contextmanager

@@ -40,6 +40,8 @@ class HttpClient:
                 raise
             if connection.reusable:
                 self._idle.append(connection)
+            else:
+                connection.close()
             return answer
 
     def close(self) -> None:

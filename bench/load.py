@@ -1,9 +1,7 @@
 """Load: the highest offered rate that holds the objective, and latency at every rate tried on the way."""
 
 import json
-import subprocess
-import threading
-from collections import deque
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -17,10 +15,9 @@ from bench.null_target import null_target
 from bench.open_loop import Load, send
 from bench.records import Fact, RawFile
 from bench.schedule import Arrivals, poisson
-from bench.serving import local_api
-from bench.texts import load_texts, with_duplicates
+from bench.serving import Server, free_port, local_api, serve
+from bench.texts import load_texts, sentences, with_duplicates
 from bench.verdict import Point, Slo, judge, search_peak
-from coldframe.errors import ColdframeError
 from local.paths import ROOT
 
 NULL = "null target"
@@ -30,11 +27,7 @@ _NULL_RPS = 1000.0
 _PATH = "/v1/predict"
 _BURST, _BURSTS = 10, 10
 _COLD = b'"start":"cold"'
-_LISTENS = "listening on "
-
-
-class TargetGone(ColdframeError):
-    """What is to be measured did not start."""
+_ALL_LOADED = ["auto", "logreg"]
 
 
 @dataclass(frozen=True)
@@ -70,7 +63,7 @@ def run(options: LoadOptions) -> Path:
             loader = _Loader(options, raw, url, 0.0)
             overhead = loader.point(NULL, _NULL_RPS, cache=False, duplicates=0.0)
         with _target(options) as url:
-            loader = _Loader(options, raw, url + _PATH, overhead.p99_ms.value)
+            loader = _Loader(options, raw, url, overhead.p99_ms.value)
             for target, cache, duplicates in ((CACHE_OFF, False, 0.0), (CACHE_ON, True, options.duplicates)):
                 loader.find_peak(target, cache, duplicates)
     return options.out
@@ -104,9 +97,13 @@ class _Loader:
         return peak
 
     def _warm_up(self) -> None:
-        """Has as many requests answered at once as a burst may bring: cold starts are measured elsewhere."""
+        """Has as many requests answered at once as a burst may bring: cold starts are measured elsewhere.
+
+        Every environment answers through the encoder, which `auto` alone might first need much later.
+        """
+        texts = load_texts(_BURST, self._options.seed).texts
+        bodies = [_body(text, False, heads=_ALL_LOADED) for text in texts]
         for _ in range(_BURSTS):
-            bodies = [_body(text, False) for text in load_texts(_BURST, self._options.seed).texts]
             answered = send(Load("warm-up", self._url, 0.0, [0.0] * _BURST, bodies, timeout_s=60.0))
             cold = any(_COLD in body for body in answered.bodies)
             if not cold and all(record.status == 200 for record in answered.records):
@@ -142,8 +139,8 @@ def _facts(options: LoadOptions) -> dict[str, object]:
     }
 
 
-def _body(text: str, cache: bool) -> bytes:
-    return json.dumps({"text": text, "cache": cache}).encode()
+def _body(text: str, cache: bool, **given: object) -> bytes:
+    return json.dumps({"text": text, "cache": cache, **given}).encode()
 
 
 def _hit_share(bodies: Sequence[bytes]) -> float:
@@ -155,37 +152,11 @@ def _hit_share(bodies: Sequence[bytes]) -> float:
 
 @contextmanager
 def _target(options: LoadOptions) -> Iterator[str]:
-    """Address of the target. Raises TargetGone where ours does not start."""
+    """Where the target is asked. Raises ServerFailed where ours does not start."""
     if options.url:
-        yield options.url.rstrip("/")
+        yield options.url.rstrip("/") + _PATH
         return
-    with target_cores():
-        process = subprocess.Popen(
-            local_api(port=0),
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-    # It logs every request: a pipe that nobody reads would stop it.
-    reader = threading.Thread(target=deque(maxlen=0).extend, args=(process.stdout,), daemon=True)
-    with process:
-        try:
-            address = _address(process)
-            reader.start()
-            with loader_core():
-                yield address
-        finally:
-            process.terminate()
-            if reader.is_alive():
-                reader.join()  # before the pipe is closed under it
-
-
-def _address(process: "subprocess.Popen[str]") -> str:
-    written = []
-    for line in process.stdout or ():
-        written.append(line)
-        if _LISTENS in line:
-            return line.partition(_LISTENS)[2].strip()
-    raise TargetGone("`coldframe up` ended:\n" + "".join(written))
+    port = free_port()
+    server = Server(local_api(port), ROOT, os.environ, port, _PATH, '{"text": $TEXT}')
+    with target_cores(), serve(server, sentences()[0]), loader_core():
+        yield server.url

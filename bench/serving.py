@@ -19,8 +19,7 @@ from coldframe.errors import ColdframeError
 _START_LIMIT_S = 120.0
 _PAUSE_S = 0.002  # between two attempts to reach a server that does not listen yet
 _STOP_LIMIT_S = 20.0
-
-
+_NOT_YET = b"not ready yet"  # MLServer's, with status 400, while its workers load the model
 # The API's throttling, which protects an account, is not what is measured.
 _WITHOUT_THROTTLING = ("--parameter", "ThrottleRate=10000", "--parameter", "ThrottleBurst=10000")
 
@@ -139,7 +138,7 @@ def _first_answer(server: Server, text: str, process: "subprocess.Popen[bytes]")
 
 
 def _answer(server: Server, text: str) -> bytes | None:
-    """The answer, if there is one. Until it is ready a server refuses, or says 404 or something over 500."""
+    """The answer, if there is one. Until it is ready a server refuses, or says so, or 404, or over 500."""
     connection = HTTPConnection("127.0.0.1", server.port, timeout=_START_LIMIT_S)
     try:
         connection.request("POST", server.path, server.ask(text), {"content-type": "application/json"})
@@ -149,7 +148,7 @@ def _answer(server: Server, text: str) -> bytes | None:
         return None
     finally:
         connection.close()
-    if response.status in (400, 401, 405, 415, 422):
+    if response.status in (400, 401, 405, 415, 422) and _NOT_YET not in answer:
         raise ServerFailed(f"{server.url} answers {response.status}: {answer[:300].decode(errors='replace')}")
     return answer if response.status == 200 else None
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from coldframe.config import PREFIX, load_settings
 from coldframe.errors import BadSetting
 from local import check_concurrency as concurrency
+from local import check_destinations as destinations
 from local import check_limits as limits
 from local.deployment import Deployment, Finding, variables_of
 
@@ -61,4 +62,6 @@ RULES: tuple[Rule, ...] = (
     concurrency.provisioned_with_snapstart,
     concurrency.provisioned_with_weights,
     concurrency.missing_permission,
+    destinations.destination_refused,
+    destinations.missing_destination_permission,
 )

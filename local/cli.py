@@ -173,7 +173,7 @@ def check(template: Path, parameters: tuple[str, ...], account_concurrency: int)
 @click.option(
     "--stores/--no-stores",
     default=True,
-    help="DynamoDB and S3 for the template's tables and buckets.  [default: stores, in memory]",
+    help="DynamoDB, S3 and SQS for the template's tables, buckets and queues.  [default: stores, in memory]",
 )
 @click.option(
     "--dynamodb-endpoint",
@@ -182,6 +182,9 @@ def check(template: Path, parameters: tuple[str, ...], account_concurrency: int)
     help="Another DynamoDB, such as DynamoDB Local.",
 )
 @click.option("--s3-endpoint", envvar="AWS_ENDPOINT_URL_S3", metavar="URL", help="Another S3, such as MinIO.")
+@click.option(
+    "--sqs-endpoint", envvar="AWS_ENDPOINT_URL_SQS", metavar="URL", help="Another SQS, such as ElasticMQ."
+)
 def up(
     host: str,
     port: int,
@@ -199,6 +202,7 @@ def up(
     stores: bool,
     dynamodb_endpoint: str | None,
     s3_endpoint: str | None,
+    sqs_endpoint: str | None,
 ) -> None:
     """Serve the functions of template.yaml on this machine, as API Gateway and Lambda would.
 
@@ -236,7 +240,7 @@ def up(
             account_concurrency=account_concurrency,
             keep_alive_s=keep_alive_s,
             environ=environ,
-            stores=StoreOptions(dynamodb_endpoint, s3_endpoint),
+            stores=StoreOptions(dynamodb_endpoint, s3_endpoint, sqs_endpoint),
             reload=reload,
         )
     )

@@ -24,7 +24,7 @@ import uvloop
 from coldframe.errors import ColdframeError
 from coldframe.timing import Clock
 from local import browsers, console, event_stream
-from local.async_invocations import AsyncInvocations
+from local.async_invocations import AsyncInvocations, Sleep
 from local.console import Console
 from local.event_stream import EventStream
 from local.events import HttpRequest, HttpResponse, header
@@ -89,7 +89,7 @@ class EmulatorOptions:
     max_environments: the reserved concurrency of functions that have none in the template, unless more
     is provisioned; one more at a time is throttled. None, or in a small account: what the account has.
     provisioned_concurrency: of that one function's alias `live`; 0 for none.
-    stores: where tables and buckets of the template are.
+    stores: where tables, buckets and queues of the template are.
     reload: environments are replaced when the code of their function changes.
     environ: variables of every function, over the template's and the COLDFRAME_* ones of this process.
     init_limit_s: an init phase that takes longer is run again inside the invocation.
@@ -127,10 +127,13 @@ def run(options: EmulatorOptions) -> None:
 class Emulator:
     """The running emulator, for as long as the `async with` block.
 
-    clock: seconds, for keep-alive; a test may turn it forward.
+    clock: seconds, for keep-alive; a test may turn it forward. sleep: between the attempts of an
+    asynchronous event.
     """
 
-    def __init__(self, options: EmulatorOptions, clock: Clock = time.monotonic) -> None:
+    def __init__(
+        self, options: EmulatorOptions, clock: Clock = time.monotonic, sleep: Sleep = asyncio.sleep
+    ) -> None:
         self._options = options
         self._template = options.template or _one_function(options)
         self.service = LambdaService(
@@ -139,7 +142,8 @@ class Emulator:
             keep_alive_s=options.keep_alive_s,
             clock=clock,
         )
-        self.asynchronous = AsyncInvocations(self.service.invoke, options.log)
+        self.stores = Stores(self._template, options.stores, options.log)
+        self.asynchronous = AsyncInvocations(self.service, self.stores, options.log, clock=clock, sleep=sleep)
         images = [function.settings.name for function in self._template.functions if function.is_image]
         self._names = browsers.own_names(options.host)
         lambda_api = LambdaApi(self.service, self.asynchronous, images)
@@ -148,7 +152,6 @@ class Emulator:
         self._events = EventStream(self.service, self._names)
         self._gateways = Gateways(self._template.apis, self.service.invoke, options.log, clock)
         self._own_pages: Mapping[str, Door] = {METRICS_PATH: MetricsDoor(self.service)}
-        self.stores = Stores(self._template, options.stores, options.log)
         self._reloading: asyncio.Task[None] | None = None
         self._server = _Server(_server_config(self._app))
         self._serving: asyncio.Task[None] | None = None
@@ -219,6 +222,8 @@ class Emulator:
         self.service.create_function(replace(settings, environ=environ))
         if function.alias not in (None, LIVE):
             self.service.put_alias(settings.name, str(function.alias), "1")
+        for qualifier, config in function.event_invoke_configs.items():
+            self.service.put_event_invoke_config(settings.name, qualifier, config)
         reserved = function.reserved_concurrency
         if reserved is None and self._options.max_environments is not None:
             wanted = max(self._options.max_environments, function.provisioned_concurrency)

@@ -1,4 +1,8 @@
-"""CloudFormation's intrinsic functions, evaluated for a stack that exists on this machine only.
+"""CloudFormation's intrinsic functions, evaluated before there is a stack.
+
+What only deployment decides, an ARN or a generated name, is unknown until then. Evaluation is complete where
+somebody says what resources are called on this machine: anything unknown is an error. It is partial where
+nobody does: a function of something unknown stays as it is written.
 
 Pure. https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic-function-reference.html
 (read 2026-11).
@@ -7,6 +11,7 @@ Pure. https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/int
 from __future__ import annotations
 
 import base64
+import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -18,165 +23,217 @@ from coldframe.errors import ColdframeError
 Identity = Callable[[str, str | None], str | None]
 
 _VARIABLE = re.compile(r"\$\{([^}]+)\}")
+_KNOWN = {
+    "Ref", "Condition", "Fn::And", "Fn::Base64", "Fn::Equals", "Fn::FindInMap", "Fn::GetAtt", "Fn::If",
+    "Fn::Join", "Fn::Not", "Fn::Or", "Fn::Select", "Fn::Split", "Fn::Sub",
+}  # fmt: skip
 
 
 class TemplateError(ColdframeError):
-    """A template that cannot be run; the text says what was found, expected and what to do."""
+    """A template that cannot be used; the text says what was found, expected and what to do."""
 
 
 class _NoValue:
-    """`AWS::NoValue`: the property is left out."""
+    """`AWS::NoValue`: the property is left out, and nothing is put into a string."""
+
+    def __str__(self) -> str:
+        return ""
 
 
 _NO_VALUE = _NoValue()
+
+
+def as_text(value: Any) -> str:
+    """A value as CloudFormation hands it on, compares it and puts it into a string."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(map(as_text, value)) if isinstance(value, list) else str(value)
+
+
+def is_intrinsic(value: Any) -> bool:
+    """Whether a value is a function: a map whose one key is the function's name."""
+    if not isinstance(value, dict) or len(value) != 1:
+        return False
+    [(name, argument)] = value.items()
+    # A policy has conditions of its own, which are maps.
+    is_condition = name == "Condition" and isinstance(argument, str)
+    return is_condition or name == "Ref" or str(name).startswith("Fn::")
 
 
 class Intrinsics:
     """Evaluates values of one template.
 
     names: parameters and pseudo parameters, by name.
+    identity: what resources are called; None for partial evaluation.
     """
 
     def __init__(
         self,
         names: Mapping[str, Any],
-        identity: Identity,
+        identity: Identity | None,
         conditions: Mapping[str, Any],
         mappings: Mapping[str, Any],
     ) -> None:
         self._names = names
-        self._identity = identity
+        self._is_partial = identity is None
+        self._identity = identity or (lambda name, attribute: None)
         self._conditions = conditions
         self._mappings = mappings
-        self._functions: dict[str, Callable[[Any, str], Any]] = {
-            "Ref": self._ref,
-            "Condition": self._condition,
-            "Fn::Sub": self._sub,
-            "Fn::GetAtt": self._get_att,
-            "Fn::If": self._if,
-            "Fn::Equals": lambda value, where: len({str(part) for part in self._list(value, where)}) == 1,
-            "Fn::And": lambda value, where: all(self._list(value, where)),
-            "Fn::Or": lambda value, where: any(self._list(value, where)),
-            "Fn::Not": lambda value, where: not self._list(value, where)[0],
-            "Fn::Join": self._join,
-            "Fn::Split": self._split,
-            "Fn::Select": self._select,
-            "Fn::FindInMap": self._find_in_map,
-            "Fn::Base64": lambda value, where: base64.b64encode(
-                str(self.resolve(value, where)).encode()
-            ).decode(),
-        }
 
     def resolve(self, value: Any, where: str) -> Any:
-        """`value` without intrinsic functions; `where` is its place, for errors.
+        """`value` with its intrinsic functions evaluated; `where` is its place, for errors.
 
-        Raises TemplateError for a name that is not there and a function that is not known.
+        Raises TemplateError for a function that is used wrongly, for a condition that cannot be decided and,
+        unless evaluation is partial, for whatever is unknown.
         """
         resolved = self._resolve(value, where)
         return None if resolved is _NO_VALUE else resolved
 
-    def _resolve(self, value: Any, where: str) -> Any:
-        if isinstance(value, dict):
-            return self._resolve_mapping(value, where)
-        if isinstance(value, list):
-            resolved = [self._resolve(item, f"{where}[{index}]") for index, item in enumerate(value)]
-            return [item for item in resolved if item is not _NO_VALUE]
-        return value
-
-    def _resolve_mapping(self, value: dict[str, Any], where: str) -> Any:
-        if len(value) == 1:
-            [(name, argument)] = value.items()
-            if name in self._functions:
-                return self._functions[name](argument, where)
-            if isinstance(name, str) and name.startswith("Fn::"):
-                raise TemplateError(
-                    f"{where} uses {name}, which cannot be evaluated on this machine. "
-                    "Put a parameter in its place, and give it with --parameter."
-                )
-        resolved = {name: self._resolve(item, f"{where}.{name}") for name, item in value.items()}
-        return {name: item for name, item in resolved.items() if item is not _NO_VALUE}
-
-    def _list(self, value: Any, where: str) -> list[Any]:
-        if not isinstance(value, list) or not value:
-            raise TemplateError(f"{where}: found {value!r}, expected a list. Correct the template.")
-        return [self._resolve(item, where) for item in value]
-
-    def _ref(self, name: Any, where: str) -> Any:
-        if name == "AWS::NoValue":
-            return _NO_VALUE
-        if name in self._names:
-            return self._names[name]
-        return self._identified(str(name), None, where)
-
-    def _get_att(self, value: Any, where: str) -> Any:
-        parts = value.split(".", 1) if isinstance(value, str) else value
-        if not isinstance(parts, list) or len(parts) != 2:
-            raise TemplateError(f"{where}: found GetAtt {value!r}, expected a resource and its attribute.")
-        return self._identified(str(parts[0]), str(self._resolve(parts[1], where)), where)
-
-    def _identified(self, name: str, attribute: str | None, where: str) -> str:
-        found = self._identity(name, attribute)
-        if found is None:
-            asked = name if attribute is None else f"{name}.{attribute}"
+    def holds(self, condition: Any, where: str) -> bool:
+        """Whether a condition, by its name or written out, holds. Raises TemplateError if that is unknown."""
+        if isinstance(condition, str):
+            return self._named_condition(condition, where)
+        found = self._resolve(condition, where)
+        if not isinstance(found, bool):
             raise TemplateError(
-                f"{where} refers to {asked}, which is no parameter, resource or attribute that exists here. "
-                "Correct the name, or put a parameter in its place and give it with --parameter."
+                f"{where}: the condition {json.dumps(condition, default=str)} cannot be decided from "
+                "parameters. Compare nothing else, and give those that are read from SSM with --parameter."
             )
         return found
 
-    def _sub(self, value: Any, where: str) -> str:
-        text, own = (value, {}) if isinstance(value, str) else value
-        variables = {name: self._resolve(item, where) for name, item in own.items()}
-
-        def substitute(match: re.Match[str]) -> str:
-            name = match[1].strip()
-            if name.startswith("!"):  # ${!literal}
-                return f"${{{name[1:]}}}"
-            if name in variables:
-                return _text(variables[name])
-            resource, dot, attribute = name.partition(".")
-            if name in self._names or not dot:
-                return _text(self._ref(name, where))
-            # `Function.Alias` is SAM's: a reference with a dot.
-            found = self._identity(name, None)
-            return found if found is not None else self._identified(resource, attribute, where)
-
-        return _VARIABLE.sub(substitute, text)
-
-    def _condition(self, name: Any, where: str) -> bool:
+    def _named_condition(self, name: str, where: str) -> bool:
         if name not in self._conditions:
             raise TemplateError(
                 f"{where} uses the condition {name}, expected one of {sorted(self._conditions)}. "
                 "Add it to the template's Conditions."
             )
-        return bool(self._resolve(self._conditions[name], f"Conditions.{name}"))
+        return self.holds(self._conditions[name], f"Conditions.{name}")
 
-    def _if(self, value: Any, where: str) -> Any:
-        condition, then, otherwise = value
-        return self._resolve(then if self._condition(condition, where) else otherwise, where)
+    def _resolve(self, value: Any, where: str) -> Any:
+        if isinstance(value, list):
+            items = [self._resolve(item, f"{where}[{index}]") for index, item in enumerate(value)]
+            return [item for item in items if item is not _NO_VALUE]
+        if is_intrinsic(value):
+            [(function, argument)] = value.items()
+            return self._evaluate(function, argument, where)
+        if isinstance(value, dict):
+            resolved = {name: self._resolve(item, f"{where}.{name}") for name, item in value.items()}
+            return {name: item for name, item in resolved.items() if item is not _NO_VALUE}
+        return value
 
-    def _join(self, value: Any, where: str) -> str:
-        separator, items = value
-        return str(separator).join(_text(item) for item in self._list(self._resolve(items, where), where))
+    def _evaluate(self, function: str, argument: Any, where: str) -> Any:
+        """Those functions that look up names, or take less than all of their arguments."""
+        match function, argument:
+            case "Ref", "AWS::NoValue":
+                return _NO_VALUE
+            case "Ref", str(name):
+                return self._ref(name, where)
+            case "Fn::GetAtt", [str(resource), attribute]:
+                return self._get_att(resource, self._resolve(attribute, where), where)
+            case "Fn::GetAtt", str(path) if "." in path:
+                return self._evaluate(function, path.split(".", 1), where)
+            case "Fn::Sub", str(pattern):
+                return self._sub(pattern, {}, where)
+            case "Fn::Sub", [str(pattern), dict(own)]:
+                return self._sub(pattern, {k: self._resolve(v, where) for k, v in own.items()}, where)
+            case "Fn::If", [condition, then, otherwise]:
+                return self._resolve(then if self.holds(condition, where) else otherwise, where)
+            case "Condition", str(name):
+                return self._named_condition(name, where)
+            case "Fn::And", [*conditions]:
+                return all(self.holds(each, where) for each in conditions)
+            case "Fn::Or", [*conditions]:
+                return any(self.holds(each, where) for each in conditions)
+            case "Fn::Not", [condition]:
+                return not self.holds(condition, where)
+        if function not in _KNOWN and not self._is_partial:
+            raise TemplateError(
+                f"{where} uses {function}, which cannot be evaluated on this machine. "
+                "Put a parameter in its place, and give it with --parameter."
+            )
+        return self._apply(function, self._resolve(argument, f"{where}.{function}"), where)
 
-    def _split(self, value: Any, where: str) -> list[str]:
-        separator, text = value
-        return str(self._resolve(text, where)).split(separator)
+    def _apply(self, function: str, argument: Any, where: str) -> Any:
+        """Those that are functions of values alone."""
+        if function not in _KNOWN or _is_undecided(argument):
+            return {function: argument}
+        match function, argument:
+            case "Fn::Equals", [one, other]:
+                return as_text(one) == as_text(other)
+            case "Fn::Join", [separator, [*items]]:
+                return as_text(separator).join(map(as_text, items))
+            case "Fn::Split", [separator, joined]:
+                return as_text(joined).split(as_text(separator))
+            case "Fn::Select", [index, [*items]] if as_text(index) in map(str, range(len(items))):
+                return items[int(index)]
+            case "Fn::FindInMap", [name, first, second]:
+                return self._find_in_map(as_text(name), as_text(first), as_text(second), where)
+            case "Fn::Base64", _:
+                return base64.b64encode(as_text(argument).encode()).decode()
+        raise TemplateError(f"{where}: {function} cannot take {argument!r}. Correct the template.")
 
-    def _select(self, value: Any, where: str) -> Any:
-        index, items = value
-        return self._list(self._resolve(items, where), where)[int(self._resolve(index, where))]
+    def _ref(self, name: str, where: str) -> Any:
+        if name in self._names:
+            return self._names[name]
+        found = self._identity(name, None)
+        return found if found is not None else self._unknown({"Ref": name}, name, where)
 
-    def _find_in_map(self, value: Any, where: str) -> Any:
-        name, first, second = (str(self._resolve(part, where)) for part in value)
+    def _get_att(self, resource: str, attribute: Any, where: str) -> Any:
+        found = self._identity(resource, as_text(attribute))
+        if found is not None:
+            return found
+        return self._unknown({"Fn::GetAtt": [resource, attribute]}, f"{resource}.{as_text(attribute)}", where)
+
+    def _unknown(self, reference: dict[str, Any], name: str, where: str) -> Any:
+        """What is unknown: where evaluation is partial the reference itself, else an error."""
+        if self._is_partial:
+            return reference
+        raise TemplateError(
+            f"{where} refers to {name}, which is no parameter, resource or attribute that exists here. "
+            "Correct the name, or put a parameter in its place and give it with --parameter."
+        )
+
+    def _sub(self, pattern: str, own: Mapping[str, Any], where: str) -> Any:
+        """own: variables of this `Fn::Sub` alone."""
+        names = [name for found in _VARIABLE.findall(pattern) if not (name := found.strip()).startswith("!")]
+        values = {name: own[name] if name in own else self._variable(name, where) for name in names}
+        is_decided = not any(map(_is_undecided, values.values()))
+        # What could be taken for a variable once it has its place stays one, too.
+        left = {
+            name: value
+            for name, value in values.items()
+            if not is_decided and (_is_undecided(value) or not {*"${}"}.isdisjoint(as_text(value)))
+        }
+
+        def substitute(match: re.Match[str]) -> str:
+            name = match[1].strip()
+            if name.startswith("!"):  # ${!literal}
+                return f"${{{name[1:]}}}" if is_decided else match[0]
+            return match[0] if name in left else as_text(values[name])
+
+        substituted = _VARIABLE.sub(substitute, pattern)
+        if is_decided:
+            return substituted
+        own_left = {n: value for n, value in left.items() if n in own or not _is_undecided(value)}
+        return {"Fn::Sub": [substituted, own_left] if own_left else substituted}
+
+    def _variable(self, name: str, where: str) -> Any:
+        """What `${name}` stands for."""
+        if name in self._names or "." not in name:
+            return self._evaluate("Ref", name, where)
+        # `Function.Alias` is SAM's: a reference with a dot.
+        found = self._identity(name, None)
+        return found if found is not None else self._evaluate("Fn::GetAtt", name, where)
+
+    def _find_in_map(self, name: str, first: str, second: str, where: str) -> Any:
         try:
             return self._mappings[name][first][second]
         except KeyError as exc:
             raise TemplateError(f"{where}: the template's Mappings have no {name}.{first}.{second}.") from exc
 
 
-def _text(value: Any) -> str:
-    """A value inside a string, as CloudFormation writes it."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+def _is_undecided(value: Any) -> bool:
+    """Whether evaluation, a partial one, left some function in a value."""
+    if isinstance(value, dict):
+        return is_intrinsic(value) or any(map(_is_undecided, value.values()))
+    return isinstance(value, list) and any(map(_is_undecided, value))

@@ -20,6 +20,7 @@ import msgspec
 
 from coldframe.concurrency import LATEST, Throttle
 from local.async_invocations import AsyncInvocations
+from local.destinations import EventInvokeConfig
 from local.events import NOT_JSON, HttpRequest, HttpResponse, header
 from local.lambda_types import (
     InvalidParameterValueException,
@@ -155,6 +156,8 @@ class LambdaApi:
             "GET functions/provisioned-concurrency": self._get_provisioned,
             "PUT functions/provisioned-concurrency": self._put_provisioned,
             "DELETE functions/provisioned-concurrency": self._delete_provisioned,
+            "GET functions/event-invoke-config": self._get_event_invoke_config,
+            "GET functions/event-invoke-config/": self._list_event_invoke_configs,
             "GET account-settings": self._account_settings,
         }
 
@@ -329,7 +332,34 @@ class LambdaApi:
             },
         )
 
+    # Asynchronous invocations.
+
+    def _get_event_invoke_config(self, call: _Call) -> HttpResponse:
+        qualifier = call.qualifier or LATEST
+        config = self._service.list_event_invoke_configs(call.name).get(qualifier)
+        if config is None:
+            raise ResourceNotFoundException(
+                f"The function {self._arn(call.name, qualifier)} doesn't have an EventInvokeConfig"
+            )
+        return _answer(HTTPStatus.OK, self._event_invoke_config(call.name, qualifier, config))
+
+    def _list_event_invoke_configs(self, call: _Call) -> HttpResponse:
+        page, marker = _page(list(self._service.list_event_invoke_configs(call.name).items()), call.query)
+        configs = [self._event_invoke_config(call.name, qualifier, config) for qualifier, config in page]
+        return _answer(HTTPStatus.OK, {"FunctionEventInvokeConfigs": configs, "NextMarker": marker})
+
     # Shapes.
+
+    def _event_invoke_config(self, name: str, qualifier: str, config: EventInvokeConfig) -> dict[str, Any]:
+        destinations = {"OnSuccess": config.on_success, "OnFailure": config.on_failure}
+        return {
+            "FunctionArn": self._arn(name, qualifier),
+            "MaximumRetryAttempts": config.maximum_retry_attempts,
+            "MaximumEventAgeInSeconds": int(config.maximum_age_s),
+            "DestinationConfig": {
+                kind: {"Destination": arn} if arn is not None else {} for kind, arn in destinations.items()
+            },
+        }
 
     def _arn(self, name: str, qualifier: str | None) -> str:
         return self._service.get_function(name).arn(qualifier)

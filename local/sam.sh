@@ -30,7 +30,9 @@ build)
 invoke)
     exec "$sam" local invoke PredictFunction --skip-pull-image --parameter-overrides "${parameters[@]}" "$@" ;;
 start-api)
-    exec "$sam" local start-api --skip-pull-image --warm-containers LAZY \
+    # WARM_CONTAINERS= (nothing) for a fresh container, and so a cold start, with every request.
+    warm=${WARM_CONTAINERS-LAZY}
+    exec "$sam" local start-api --skip-pull-image ${warm:+--warm-containers "$warm"} \
         --parameter-overrides "${parameters[@]}" "$@" ;;
 generate-event)
     exec "$sam" local generate-event "$@" ;;

@@ -13,6 +13,7 @@ from coldframe import concurrency
 from coldframe.concurrency import LATEST, Limits, Provisioned, Throttle
 from coldframe.timing import Clock
 from local.cpu import can_limit_cpu, vcpus
+from local.destinations import EventInvokeConfig
 from local.lambda_types import (
     LIVE,
     AccountSettings,
@@ -39,6 +40,7 @@ from local.views import environment_view, function_view
 _MIN_UNRESERVED = 100
 _MEMORY_MB = range(128, 10_240 + 1)
 _NO_PROVISIONED = Provisioned()
+_DEFAULT_EVENT_INVOKE_CONFIG = EventInvokeConfig()
 
 
 @dataclass
@@ -60,6 +62,7 @@ class _Function:
     aliases: dict[str, str]
     reserved: int | None = None
     provisioned: dict[str, _Provisioning] = field(default_factory=dict)
+    event_invoke_configs: dict[str, EventInvokeConfig] = field(default_factory=dict)
     arns: dict[str | None, tuple[str, str]] = field(default_factory=dict)
 
 
@@ -162,6 +165,10 @@ class LambdaService:
     def list_aliases(self, name: str) -> dict[str, str]:
         """Alias to version."""
         return dict(self._function(name).aliases)
+
+    def arn(self, name: str, qualifier: str | None = None) -> str:
+        """The ARN by which a function, a version or an alias is called."""
+        return self._function(name).settings.arn(qualifier)
 
     # Invocations.
 
@@ -287,6 +294,21 @@ class LambdaService:
             unreserved_concurrent_executions=self._unreserved(),
             functions=len(self._functions),
         )
+
+    # Asynchronous invocations, which `AsyncInvocations` makes.
+
+    def put_event_invoke_config(self, name: str, qualifier: str, config: EventInvokeConfig) -> None:
+        """Says how events are treated that come by this qualifier, and by no other."""
+        self._function(name).event_invoke_configs[qualifier] = config
+
+    def get_event_invoke_config(self, name: str, qualifier: str | None = None) -> EventInvokeConfig:
+        """What was put for this very qualifier, or Lambda's defaults."""
+        configs = self._function(name).event_invoke_configs
+        return configs.get(qualifier or LATEST, _DEFAULT_EVENT_INVOKE_CONFIG)
+
+    def list_event_invoke_configs(self, name: str) -> dict[str, EventInvokeConfig]:
+        """What was put, by qualifier."""
+        return dict(self._function(name).event_invoke_configs)
 
     # Development.
 

@@ -1,8 +1,9 @@
-"""The DynamoDB tables and S3 buckets of the template: moto's server, or endpoints that were given."""
+"""DynamoDB tables, S3 buckets and SQS queues of the template: moto's server, or endpoints that were given."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 import sys
@@ -14,9 +15,11 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from local.destinations import NotSent
+from local.parameters import REGION
 from local.paths import ROOT
 from local.process import Log, exit_reason
-from local.template import REGION, Bucket, Table, Template
+from local.template import Bucket, Queue, Table, Template
 
 _CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 # Local stores take anything; boto3 wants something.
@@ -29,6 +32,12 @@ class StoreOptions:
 
     dynamodb_endpoint: str | None = None
     s3_endpoint: str | None = None
+    sqs_endpoint: str | None = None
+
+    @property
+    def endpoints(self) -> dict[str, str | None]:
+        """By service."""
+        return {"dynamodb": self.dynamodb_endpoint, "s3": self.s3_endpoint, "sqs": self.sqs_endpoint}
 
 
 class Stores:
@@ -41,25 +50,24 @@ class Stores:
     def __init__(self, template: Template, options: StoreOptions, log: Log) -> None:
         self._tables: tuple[Table, ...] = template.tables
         self._buckets: tuple[Bucket, ...] = template.buckets
-        self._options = options
+        self._queues: tuple[Queue, ...] = template.queues
+        self._endpoints = options.endpoints
         self._log = log
         self._process: Process | None = None
         self._life: asyncio.Task[None] | None = None
         self._closing = False
         self._ready = asyncio.Event()
+        self._sending = asyncio.Lock()
         self._listener = _listen() if self._moto_is_needed() else None
         self._url = None if self._listener is None else f"http://127.0.0.1:{self._listener.getsockname()[1]}"
 
     @property
     def environ(self) -> dict[str, str]:
         """What boto3 in a function needs to find them."""
-        if not self._tables and not self._buckets:
+        if not any(self._wanted.values()):
             return {}
-        return {
-            **self._credentials(),
-            "AWS_ENDPOINT_URL_DYNAMODB": self._endpoint("dynamodb"),
-            "AWS_ENDPOINT_URL_S3": self._endpoint("s3"),
-        }
+        endpoints = {f"AWS_ENDPOINT_URL_{name.upper()}": self._endpoint(name) for name in self._endpoints}
+        return self._credentials() | endpoints
 
     @property
     def url(self) -> str | None:
@@ -72,8 +80,49 @@ class Stores:
         return self._process.pid if self._process is not None else None
 
     async def ready(self) -> None:
-        """Returns when every table and bucket is there, or cannot be made."""
+        """Returns when every table, bucket and queue is there, or cannot be made."""
         await self._ready.wait()
+
+    async def send(self, arn: str, message: bytes) -> str:
+        """Sends a message (UTF-8) to a queue of the template. Returns the command that reads it.
+
+        Raises NotSent. The server's process does it, which has boto3: importing that here would stop all
+        requests meanwhile.
+        """
+        queue = next((queue for queue in self._queues if queue.arn == arn), None)
+        if queue is None:
+            raise NotSent("it is no queue that was made here")
+        if _is_aws(self._endpoint("sqs")):
+            raise NotSent("a queue of AWS itself is not written to from here")
+        if self._closing:
+            raise NotSent("the emulator is leaving")
+        self.start()
+        await self._ready.wait()
+        url = await self._ask((queue.name, message.decode()))
+        place = f"--region {REGION} --endpoint-url {self._endpoint('sqs')}"
+        return f"aws sqs receive-message {place} --queue-url {url}"
+
+    async def _ask(self, request: tuple[str, str]) -> str:
+        """One message to the server's process: the URL of its queue. Raises NotSent."""
+        reply = b""
+        async with self._sending:
+            with contextlib.suppress(ConnectionError):
+                reply = await self._exchange(msgspec.json.encode(request) + b"\n")
+        if not reply:
+            raise NotSent("the local stores are gone")
+        url, error = msgspec.json.decode(reply, type=tuple[str, str])
+        if error:
+            raise NotSent(error)
+        return url
+
+    async def _exchange(self, line: bytes) -> bytes:
+        """A line to the server's process, and its answer; empty when it is gone."""
+        process = self._process
+        if process is None or process.stdin is None or process.stdout is None or process.stdin.is_closing():
+            return b""
+        process.stdin.write(line)
+        await process.stdin.drain()
+        return await process.stdout.readline()
 
     async def finished(self) -> None:
         """Returns when the process that was started has ended, be it well or not."""
@@ -109,42 +158,41 @@ class Stores:
         if self._listener is not None:
             self._listener.close()
 
+    @property
+    def _wanted(self) -> dict[str, tuple[Table, ...] | tuple[Bucket, ...] | tuple[Queue, ...]]:
+        """What the template has of each service."""
+        return {"dynamodb": self._tables, "s3": self._buckets, "sqs": self._queues}
+
     def _moto_is_needed(self) -> bool:
-        options = self._options
-        return bool(self._tables and options.dynamodb_endpoint is None) or bool(
-            self._buckets and options.s3_endpoint is None
-        )
+        return any(wanted and self._endpoints[service] is None for service, wanted in self._wanted.items())
 
     def _plan_is_needed(self) -> bool:
         """Real AWS is left as it is: what a deploy makes there costs money."""
         return self._moto_is_needed() or any(
-            endpoint is not None and not _is_aws(endpoint)
-            for endpoint in (self._options.dynamodb_endpoint, self._options.s3_endpoint)
+            endpoint is not None and not _is_aws(endpoint) for endpoint in self._endpoints.values()
         )
 
     def _credentials(self) -> dict[str, str]:
         """The developer's own for endpoints that they gave; moto's server takes any."""
-        given = (self._options.dynamodb_endpoint, self._options.s3_endpoint) != (None, None)
+        given = any(endpoint is not None for endpoint in self._endpoints.values())
         own = {name: os.environ[name] for name in _CREDENTIALS if name in os.environ}
         return own if given and own else _LOCAL_CREDENTIALS
 
     def _endpoint(self, service: str) -> str:
-        given = {"dynamodb": self._options.dynamodb_endpoint, "s3": self._options.s3_endpoint}[service]
-        return given or self.url or ""
+        return self._endpoints[service] or self.url or ""
 
     def _plan(self) -> bytes:
-        dynamodb, s3 = self._options.dynamodb_endpoint, self._options.s3_endpoint
+        made = {
+            service: () if _is_aws(self._endpoint(service)) else wanted
+            for service, wanted in self._wanted.items()
+        }
         plan = {
             "region": REGION,
-            "tables": []
-            if dynamodb and _is_aws(dynamodb)
-            else [(table.parameters, table.ttl_attribute) for table in self._tables],
-            "buckets": [] if s3 and _is_aws(s3) else [bucket.name for bucket in self._buckets],
-            "dynamodb_endpoint": dynamodb,
-            "s3_endpoint": s3,
+            "tables": [(table.parameters, table.ttl_attribute) for table in self._tables if made["dynamodb"]],
+            "buckets": [bucket.name for bucket in self._buckets if made["s3"]],
+            "queues": [(queue.name, queue.attributes) for queue in self._queues if made["sqs"]],
+            "endpoints": {name: given for name, given in self._endpoints.items() if given is not None},
         }
-        if not self._moto_is_needed():  # a service without table or bucket needs no moto either
-            plan |= {"dynamodb_endpoint": dynamodb or s3, "s3_endpoint": s3 or dynamodb}
         return msgspec.json.encode(plan)
 
     async def _live(self) -> None:
@@ -182,7 +230,9 @@ class Stores:
         if self._closing:
             return
         if not made:
-            self._log(f"Tables and buckets of the template could not be made: {why}. Functions run without.")
+            self._log(
+                f"Tables, buckets and queues of the template could not be made: {why}. Functions run without."
+            )
         elif self._listener is not None:
             self._log(
                 f"The local stores are gone: {why}. Functions run without; start `coldframe up` again "
@@ -198,15 +248,16 @@ def _listen() -> socket.socket:
 
 
 def without_stores(template: Template) -> Template:
-    """The template without tables and buckets: variables that would name one of them are empty."""
+    """The template without tables, buckets and queues: variables that would name one of them are empty."""
     names = {table.name for table in template.tables} | {bucket.name for bucket in template.buckets}
+    names |= {name for queue in template.queues for name in (queue.name, queue.url)}
     functions = tuple(
         replace(
             function, settings=replace(function.settings, environ=_emptied(function.settings.environ, names))
         )
         for function in template.functions
     )
-    return replace(template, functions=functions, tables=(), buckets=())
+    return replace(template, functions=functions, tables=(), buckets=(), queues=())
 
 
 def _emptied(environ: Mapping[str, str], names: set[str]) -> dict[str, str]:

@@ -1,36 +1,36 @@
-"""template.yaml as the emulator runs it: functions, APIs, tables and buckets.
+"""template.yaml as the emulator runs it: functions, APIs, tables, buckets and queues.
 
 Reads SAM's own resources, the way SAM's translator and CloudFormation would make them:
-parameters, conditions, Globals, implicit APIs. `tests/integration/test_sam.py` holds both
-readings side by side.
+parameters, conditions, Globals, implicit APIs. `tests/integration/test_emulated_template.py`
+holds both readings side by side.
 """
 
 from __future__ import annotations
 
-import io
-import json
 import os
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-from dockerfile_parse import DockerfileParser
-
+from local.destinations import EventInvokeConfig
+from local.dockerfile import Dockerfile
 from local.gateway_types import Api
-from local.intrinsics import Intrinsics, TemplateError
-from local.process import ACCOUNT_ID, FunctionSettings
+from local.intrinsics import TemplateError, as_text
+from local.parameters import REGION, parameter_values, pseudo_parameters, why_refused
+from local.process import FunctionSettings
 from local.template_apis import ApiSource, read_apis
-
-STACK_NAME = "coldframe"
-REGION = "us-east-1"
-
-FUNCTION = "AWS::Serverless::Function"
-TABLE = "AWS::DynamoDB::Table"
-SIMPLE_TABLE = "AWS::Serverless::SimpleTable"
-BUCKET = "AWS::S3::Bucket"
+from local.template_events import read_event_invoke_configs
+from local.template_resources import (
+    BUCKET,
+    EVENT_INVOKE_CONFIG,
+    FUNCTION,
+    QUEUE,
+    SIMPLE_TABLE,
+    TABLE,
+    Resources,
+)
+from local.template_yaml import read_document
 
 # SAM's, where the template says nothing.
 _DEFAULT_MEMORY_MB = 128
@@ -44,6 +44,7 @@ class Function:
     """A function of the template.
 
     settings: as the Lambda service is told. alias: what its events call; None for `$LATEST`.
+    event_invoke_configs: of asynchronous events, by the qualifier that they come by.
     other_events: what else would call it on AWS (SQS, Schedule…): nobody does here.
     code: the files and folders that are deployed.
     """
@@ -53,6 +54,7 @@ class Function:
     alias: str | None = None
     provisioned_concurrency: int = 0
     reserved_concurrency: int | None = None
+    event_invoke_configs: Mapping[str, EventInvokeConfig] = field(default_factory=dict)
     other_events: tuple[str, ...] = ()
     is_image: bool = False
     code: tuple[Path, ...] = ()
@@ -75,6 +77,16 @@ class Bucket:
 
 
 @dataclass(frozen=True, slots=True)
+class Queue:
+    """An SQS queue. url: what `Ref` gives. attributes: of boto3's `create_queue`."""
+
+    name: str
+    arn: str
+    url: str
+    attributes: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Template:
     """What is to be run."""
 
@@ -82,6 +94,7 @@ class Template:
     apis: tuple[Api, ...] = ()
     tables: tuple[Table, ...] = ()
     buckets: tuple[Bucket, ...] = ()
+    queues: tuple[Queue, ...] = ()
 
     def with_settings(
         self,
@@ -121,171 +134,60 @@ def load_template(
     url: where the emulator listens, for what refers to the API's address.
     Raises TemplateError when it cannot be run.
     """
-    return _Reader(path, _parse(path), parameters or {}, region, url).read()
+    document = read_document(path)
+    names = pseudo_parameters(region) | _parameters(document.get("Parameters") or {}, parameters or {})
+    return _Reader(path, Resources(document, names, url), region).read()
 
 
-class _CloudFormationLoader(yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader):  # type: ignore[misc]
-    """YAML with CloudFormation's short tags, read as the long form: `!Ref X` is {"Ref": "X"}."""
-
-
-def _intrinsic(loader: yaml.SafeLoader, suffix: str, node: yaml.Node) -> dict[str, Any]:
-    value: Any
-    if isinstance(node, yaml.ScalarNode):
-        value = loader.construct_scalar(node)
-    elif isinstance(node, yaml.SequenceNode):
-        value = loader.construct_sequence(node, deep=True)
-    else:
-        assert isinstance(node, yaml.MappingNode)  # noqa: S101 - YAML has no fourth kind
-        value = loader.construct_mapping(node, deep=True)
-    return {suffix if suffix in ("Ref", "Condition") else f"Fn::{suffix}": value}
-
-
-_CloudFormationLoader.add_multi_constructor("!", _intrinsic)
-
-
-def _parse(path: Path) -> dict[str, Any]:
-    try:
-        content = path.read_text()
-    except OSError as exc:
-        raise TemplateError(
-            f"{path} cannot be read: {exc.strerror}. Name a SAM template with --template."
-        ) from exc
-    try:
-        document = yaml.load(content, _CloudFormationLoader)  # noqa: S506 - a subclass of SafeLoader
-    except yaml.YAMLError as exc:
-        mark = getattr(exc, "problem_mark", None)
-        place = f", line {mark.line + 1}" if mark else ""
-        problem = getattr(exc, "problem", None) or "not YAML"
-        raise TemplateError(f"{path}{place}: {problem}. Expected a SAM template in YAML or JSON.") from exc
-    if not isinstance(document, dict) or not isinstance(document.get("Resources"), dict):
-        raise TemplateError(
-            f"{path} has no Resources. Expected a SAM template; name another with --template."
-        )
-    return document
+def _parameters(declared: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, Any]:
+    """Every parameter's value. Raises TemplateError for one that CloudFormation would not take."""
+    for name in given:
+        if name not in declared:
+            known = ", ".join(declared) or "none"
+            raise TemplateError(f"The template has no parameter {name}; its parameters: {known}.")
+    values = parameter_values(declared, given)
+    for name, declaration in declared.items():
+        if name not in values:
+            raise TemplateError(
+                f"The parameter {name} is read from SSM on AWS. Give its value: --parameter {name}=VALUE."
+            )
+        if reason := why_refused(name, declaration, values[name]):
+            raise TemplateError(f"The parameter {reason}.")
+    return values
 
 
 class _Reader:
     """Reads one template."""
 
-    def __init__(
-        self, path: Path, document: dict[str, Any], given: Mapping[str, str], region: str, url: str
-    ) -> None:
+    def __init__(self, path: Path, resources: Resources, region: str) -> None:
         self._path = path
         self._folder = path.resolve().parent
         self._region = region
-        self._url = url
-        self._resources: dict[str, Any] = document["Resources"]
-        self._globals: dict[str, Any] = document.get("Globals") or {}
-        self._conditions: dict[str, Any] = document.get("Conditions") or {}
-        names = _pseudo_parameters(region) | _parameters(document.get("Parameters") or {}, given)
-        mappings = document.get("Mappings") or {}
-        self._intrinsics = Intrinsics(names, self._identity, self._conditions, mappings)
+        self._resources = resources
+        self._resolve = resources.resolve
 
     def read(self) -> Template:
-        functions = tuple(self._function(*item) for item in self._of_types(FUNCTION))
+        functions = tuple(self._function(*item) for item in self._resources.of_types(FUNCTION))
         if not functions:
             raise TemplateError(
                 f"{self._path} has no resource of type {FUNCTION}: there is nothing to run. "
                 "Add a function, or name another template with --template."
             )
-        tables = tuple(self._table(*item) for item in self._of_types(TABLE, SIMPLE_TABLE))
-        buckets = tuple(Bucket(self._name(name)) for name, _ in self._of_types(BUCKET))
-        return Template(functions, read_apis(self._api_source()), tables, buckets)
+        tables = tuple(self._table(*item) for item in self._resources.of_types(TABLE, SIMPLE_TABLE))
+        buckets = tuple(Bucket(self._resources.name(name)) for name, _ in self._resources.of_types(BUCKET))
+        queues = tuple(self._queue(*item) for item in self._resources.of_types(QUEUE))
+        return Template(functions, read_apis(self._api_source()), tables, buckets, queues)
 
     def _api_source(self) -> ApiSource:
-        functions = dict(self._of_types(FUNCTION))
+        resources = self._resources
+        functions = dict(resources.of_types(FUNCTION))
         return ApiSource(
             functions=functions,
-            function_names={name: self._name(name) for name in functions},
-            aliases={name: self._alias(name, properties) for name, properties in functions.items()},
-            resources={name: (kind, self._properties(name)) for name, kind in self._kinds()},
+            function_names={name: resources.name(name) for name in functions},
+            aliases={name: resources.alias(name) for name in functions},
+            resources={name: (kind, resources.properties(name)) for name, kind in resources.kinds()},
             resolve=self._resolve,
         )
-
-    # Resources.
-
-    def _kinds(self) -> Iterator[tuple[str, str]]:
-        for name, resource in self._resources.items():
-            if not isinstance(resource, dict) or not isinstance(resource.get("Type"), str):
-                raise TemplateError(f"Resources.{name} has no Type. Expected one like {FUNCTION}.")
-            yield name, resource["Type"]
-
-    def _exists(self, name: str) -> bool:
-        condition = self._resources[name].get("Condition")
-        return condition is None or bool(
-            self._intrinsics.resolve({"Condition": condition}, f"{name}.Condition")
-        )
-
-    def _of_types(self, *types: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        for name, kind in self._kinds():
-            if kind in types and self._exists(name):
-                yield name, self._properties(name)
-
-    def _properties(self, name: str) -> dict[str, Any]:
-        """With Globals merged in, not yet resolved: much of it may be of no interest here."""
-        resource = self._resources[name]
-        section = resource["Type"].removeprefix("AWS::Serverless::")
-        merged: dict[str, Any] = _merged(self._globals.get(section) or {}, resource.get("Properties") or {})
-        return merged
-
-    def _resolve(self, value: Any, where: str) -> Any:
-        return self._intrinsics.resolve(value, where)
-
-    # Names.
-
-    def _identity(self, name: str, attribute: str | None) -> str | None:
-        """What CloudFormation would call a resource, or an attribute of it."""
-        function, dot, of_function = name.partition(".")
-        if dot and function in self._resources and of_function in ("Alias", "Version"):
-            return self._qualified_arn(function, of_function)
-        if name not in self._resources:
-            return None
-        kind = self._resources[name]["Type"]
-        if attribute is None:
-            return self._reference(name, kind)
-        if attribute == "Arn":
-            return self._arn(name, kind)
-        return self._attribute(name, kind, attribute)
-
-    def _reference(self, name: str, kind: str) -> str:
-        if kind == "AWS::SQS::Queue":
-            return f"https://sqs.{self._region}.amazonaws.com/{ACCOUNT_ID}/{self._name(name)}"
-        return self._name(name)
-
-    def _name(self, name: str) -> str:
-        """The physical name: the one that the template gives, or one that tells where it is from."""
-        resource = self._resources[name]
-        kind = resource["Type"]
-        given = self._properties(name).get(_NAME_PROPERTIES.get(kind, ""))
-        if given is not None:
-            return str(self._resolve(given, f"{name}.{_NAME_PROPERTIES[kind]}"))
-        if kind in (FUNCTION, "AWS::Serverless::HttpApi", "AWS::Serverless::Api"):
-            return name
-        return f"{STACK_NAME}-{name.lower() if kind == BUCKET else name}"
-
-    def _arn(self, name: str, kind: str) -> str:
-        if kind == BUCKET:
-            return f"arn:aws:s3:::{self._name(name)}"
-        service, resource = _ARNS.get(kind, (kind.split("::")[1].lower(), ""))
-        region = "" if service == "iam" else self._region
-        return f"arn:aws:{service}:{region}:{ACCOUNT_ID}:{resource}{self._name(name)}"
-
-    def _attribute(self, name: str, kind: str, attribute: str) -> str | None:
-        if kind == "AWS::Serverless::HttpApi" and attribute == "ApiEndpoint":
-            return self._url
-        if kind == BUCKET and attribute == "DomainName":
-            return f"{self._name(name)}.s3.amazonaws.com"
-        if kind == "AWS::SQS::Queue" and attribute == "QueueName":
-            return self._name(name)
-        if kind == "AWS::SQS::Queue" and attribute == "QueueUrl":
-            return self._reference(name, kind)
-        return None
-
-    def _qualified_arn(self, function: str, attribute: str) -> str | None:
-        alias = self._alias(function, self._properties(function))
-        if alias is None:
-            return None
-        return f"{self._arn(function, FUNCTION)}:{alias if attribute == 'Alias' else '1'}"
 
     # Functions.
 
@@ -296,7 +198,7 @@ class _Reader:
         variables = self._resolve(
             (properties.get("Environment") or {}).get("Variables") or {}, f"{name}.Environment.Variables"
         )
-        environ = {variable: _variable(value) for variable, value in variables.items()}
+        environ = {variable: as_text(value) for variable, value in variables.items()}
         return Function(
             FunctionSettings(
                 handler=code.handler,
@@ -308,13 +210,20 @@ class _Reader:
                     **{key: code.folders.get(text, text) for key, text in (code.environ | environ).items()},
                     "AWS_REGION": self._region,
                 },
-                name=self._name(name),
+                name=self._resources.name(name),
                 architecture=self._architecture(name, properties),
             ),
             logical_id=name,
-            alias=self._alias(name, properties),
+            alias=self._resources.alias(name),
             provisioned_concurrency=self._provisioned(name, properties),
             reserved_concurrency=self._number(name, properties, "ReservedConcurrentExecutions", None),
+            event_invoke_configs=read_event_invoke_configs(
+                self._resources.name(name),
+                self._resources.alias(name),
+                properties.get("EventInvokeConfig"),
+                [own for _, own in self._resources.of_types(EVENT_INVOKE_CONFIG)],
+                self._resolve,
+            ),
             other_events=self._other_events(properties),
             is_image=self._is_image(name, properties),
             code=code.paths,
@@ -333,14 +242,10 @@ class _Reader:
         architectures = self._resolve(properties.get("Architectures"), f"{name}.Architectures")
         return str(architectures[0]) if architectures else "x86_64"
 
-    def _alias(self, name: str, properties: Mapping[str, Any]) -> str | None:
-        alias = self._resolve(properties.get("AutoPublishAlias"), f"{name}.AutoPublishAlias")
-        return str(alias) if alias else None
-
     def _provisioned(self, name: str, properties: Mapping[str, Any]) -> int:
         config = self._resolve(properties.get("ProvisionedConcurrencyConfig"), name) or {}
         requested = self._number(name, config, "ProvisionedConcurrentExecutions", 0)
-        if requested and self._alias(name, properties) is None:
+        if requested and self._resources.alias(name) is None:
             raise TemplateError(
                 f"{name} has provisioned concurrency, but no AutoPublishAlias. "
                 "It belongs to an alias: add `AutoPublishAlias: live`."
@@ -372,16 +277,16 @@ class _Reader:
     def _layer(self, value: Any) -> Path | None:
         """The folder of a layer; None for one that exists in an account only."""
         layer = value.get("Ref") if isinstance(value, dict) else None
-        if layer not in self._resources:
+        if not isinstance(layer, str) or layer not in self._resources:
             return None
-        source = self._resolve(self._properties(layer).get("ContentUri"), f"{layer}.ContentUri")
+        source = self._resolve(self._resources.properties(layer).get("ContentUri"), f"{layer}.ContentUri")
         return self._folder / str(source)
 
     def _image(self, name: str, properties: Mapping[str, Any]) -> _Code:
-        metadata = self._resolve(self._resources[name].get("Metadata"), f"{name}.Metadata") or {}
+        metadata = self._resources.metadata(name)
         config = self._resolve(properties.get("ImageConfig"), f"{name}.ImageConfig") or {}
         context = self._folder / str(metadata.get("DockerContext", "."))
-        dockerfile = _Dockerfile.read(
+        dockerfile = Dockerfile.read(
             context / str(metadata.get("Dockerfile", "Dockerfile")), name, metadata.get("DockerBuildTarget")
         )
         command = config.get("Command") or dockerfile.command
@@ -405,14 +310,21 @@ class _Reader:
 
     def _table(self, name: str, properties: dict[str, Any]) -> Table:
         resolved = self._resolve(properties, name)
-        if self._resources[name]["Type"] == SIMPLE_TABLE:
+        if self._resources.kind(name) == SIMPLE_TABLE:
             resolved = _simple_table(resolved)
         ttl = resolved.get("TimeToLiveSpecification") or {}
         parameters = {key: resolved[key] for key in _TABLE_PARAMETERS if key in resolved}
         return Table(
-            self._name(name),
-            {**parameters, "TableName": self._name(name), "BillingMode": "PAY_PER_REQUEST"},
+            self._resources.name(name),
+            {**parameters, "TableName": self._resources.name(name), "BillingMode": "PAY_PER_REQUEST"},
             ttl.get("AttributeName") if ttl.get("Enabled") else None,
+        )
+
+    def _queue(self, name: str, properties: dict[str, Any]) -> Queue:
+        given = {key: self._resolve(properties.get(key), f"{name}.{key}") for key in _QUEUE_ATTRIBUTES}
+        attributes = {key: as_text(value) for key, value in given.items() if value is not None}
+        return Queue(
+            self._resources.name(name), self._resources.arn(name), self._resources.reference(name), attributes
         )
 
 
@@ -430,92 +342,22 @@ class _Code:
     folders: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class _Dockerfile:
-    """What a stage of a Dockerfile leaves to run.
-
-    copied: what all stages take from the context, and where to.
-    """
-
-    command: list[str]
-    environ: dict[str, str]
-    copied: list[tuple[str, str]]
-
-    @classmethod
-    def read(cls, path: Path, function: str, target: str | None) -> _Dockerfile:
-        """target: the stage to build; None for the last one."""
-        try:
-            text = path.read_text()
-        except OSError as exc:
-            raise TemplateError(
-                f"{function}: {path} cannot be read: {exc.strerror}. "
-                "Metadata.DockerContext and Metadata.Dockerfile of the function say where it is."
-            ) from exc
-        structure = DockerfileParser(fileobj=io.StringIO(text)).structure
-        instructions = [(each["instruction"], each["value"], each["content"]) for each in structure]
-        copied = [
-            (source, value.split()[-1])
-            for word, value, _ in instructions
-            if word == "COPY" and "--from" not in value
-            for source in value.split()[:-1]
-            if not source.startswith("--")
-        ]
-        stage = DockerfileParser(fileobj=io.StringIO(_stage(path, instructions, target)))
-        return cls(_exec_form(stage.cmd), dict(stage.envs), copied)
-
-
-def _stage(path: Path, instructions: Sequence[tuple[str, str, str]], target: str | None) -> str:
-    """One stage with those that it is built from, as a Dockerfile of its own.
-
-    instructions: each one's word, what follows it, and its lines.
-    """
-    stages: dict[str, str] = {}
-    name = ""
-    for word, value, lines in instructions:
-        if word == "FROM":
-            base, _, alias = re.sub(r"\s+as\s+", " as ", value.lower()).partition(" as ")
-            name = alias.strip() or str(len(stages))
-            stages[name] = stages.get(base.strip(), lines)
-        elif name:  # an ARG may come before the first stage
-            stages[name] += lines
-    chosen = stages.get((target or name).lower())
-    if chosen is None:
-        raise TemplateError(f"{path} has no stage {target}; its stages: {', '.join(stages)}.")
-    return chosen
-
-
-def _exec_form(command: str | None) -> list[str]:
-    """`CMD ["a", "b"]` as a list; the shell form is one string."""
-    try:
-        words = json.loads(command or "[]")
-    except ValueError:
-        return [str(command)]
-    return [str(word) for word in words]
-
-
-_NAME_PROPERTIES = {
-    FUNCTION: "FunctionName",
-    TABLE: "TableName",
-    SIMPLE_TABLE: "TableName",
-    BUCKET: "BucketName",
-    "AWS::SQS::Queue": "QueueName",
-    "AWS::Logs::LogGroup": "LogGroupName",
-}
-# Service and prefix of the resource, where they differ from the type's.
-_ARNS = {
-    FUNCTION: ("lambda", "function:"),
-    TABLE: ("dynamodb", "table/"),
-    SIMPLE_TABLE: ("dynamodb", "table/"),
-    "AWS::SQS::Queue": ("sqs", ""),
-    "AWS::Logs::LogGroup": ("logs", "log-group:"),
-    "AWS::IAM::Role": ("iam", "role/"),
-}
 _TABLE_PARAMETERS = (
     "AttributeDefinitions",
     "KeySchema",
     "GlobalSecondaryIndexes",
     "LocalSecondaryIndexes",
     "StreamSpecification",
+)
+
+_QUEUE_ATTRIBUTES = (
+    "ContentBasedDeduplication",
+    "DelaySeconds",
+    "FifoQueue",
+    "MaximumMessageSize",
+    "MessageRetentionPeriod",
+    "ReceiveMessageWaitTimeSeconds",
+    "VisibilityTimeout",
 )
 
 
@@ -529,80 +371,3 @@ def _simple_table(properties: Mapping[str, Any]) -> dict[str, Any]:
         ],
         "KeySchema": [{"AttributeName": attribute["Name"], "KeyType": "HASH"}],
     }
-
-
-def _pseudo_parameters(region: str) -> dict[str, Any]:
-    return {
-        "AWS::AccountId": ACCOUNT_ID,
-        "AWS::NotificationARNs": [],
-        "AWS::Partition": "aws",
-        "AWS::Region": region,
-        "AWS::StackId": f"arn:aws:cloudformation:{region}:{ACCOUNT_ID}:stack/{STACK_NAME}/local",
-        "AWS::StackName": STACK_NAME,
-        "AWS::URLSuffix": "amazonaws.com",
-    }
-
-
-def _parameters(declared: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, Any]:
-    """The value of each parameter: what was given, or its default."""
-    for name in given:
-        if name not in declared:
-            known = ", ".join(declared) or "none"
-            raise TemplateError(f"The template has no parameter {name}; its parameters: {known}.")
-    return {name: _parameter(name, declaration, given.get(name)) for name, declaration in declared.items()}
-
-
-def _parameter(name: str, declaration: Mapping[str, Any], given: str | None) -> Any:
-    if given is None and "Default" not in declaration:
-        raise TemplateError(f"The parameter {name} has no default. Give it: --parameter {name}=VALUE.")
-    value = _variable(declaration["Default"] if given is None else given)
-    kind = str(declaration.get("Type", "String"))
-    if kind.startswith("AWS::SSM::") and given is None:
-        raise TemplateError(
-            f"The parameter {name} is read from SSM on AWS. Give its value: --parameter {name}=VALUE."
-        )
-    allowed = declaration.get("AllowedValues")
-    if allowed and value not in [_variable(choice) for choice in allowed]:
-        raise TemplateError(f"The parameter {name} is {value!r}, expected one of {allowed}.")
-    if kind == "Number":
-        _check_number(name, declaration, value)
-    pattern = declaration.get("AllowedPattern")
-    if pattern and not re.fullmatch(pattern, value):
-        raise TemplateError(f"The parameter {name} is {value!r}, expected the pattern {pattern}.")
-    if kind == "CommaDelimitedList" or kind.startswith("List<"):
-        return [item.strip() for item in value.split(",")]
-    return value
-
-
-def _check_number(name: str, declaration: Mapping[str, Any], value: str) -> None:
-    try:
-        number = float(value)
-    except ValueError as exc:
-        raise TemplateError(f"The parameter {name} is {value!r}, expected a number.") from exc
-    low, high = declaration.get("MinValue"), declaration.get("MaxValue")
-    if (low is not None and number < float(low)) or (high is not None and number > float(high)):
-        bounds = [f"at least {low}"] * (low is not None) + [f"at most {high}"] * (high is not None)
-        raise TemplateError(f"The parameter {name} is {value}, expected {' and '.join(bounds)}.")
-
-
-def _variable(value: Any) -> str:
-    """A value as CloudFormation hands it on: always text."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _merged(defaults: Any, own: Any) -> Any:
-    """Globals under a resource's own properties: maps are merged, lists joined, anything else replaced.
-
-    https://docs.aws.amazon.com/serverless-application-model/latest/developerguide/sam-specification-template-anatomy-globals.html
-    """
-    if isinstance(defaults, dict) and isinstance(own, dict):
-        if _is_intrinsic(defaults) or _is_intrinsic(own):
-            return own
-        return {**defaults, **{name: _merged(defaults.get(name), value) for name, value in own.items()}}
-    if isinstance(defaults, list) and isinstance(own, list):
-        return defaults + own
-    return own
-
-
-def _is_intrinsic(value: Mapping[str, Any]) -> bool:
-    return len(value) == 1 and next(iter(value)).startswith(("Fn::", "Ref", "Condition"))

@@ -28,6 +28,7 @@ SNAPSTART = {"ColdStartMode": "SnapStart"}
 WARMED = {"WarmEnvironments": "5"}
 JWT = {"AuthMode": "JWT", "JwtIssuer": "https://example.com/", "JwtAudience": "coldframe"}
 OPEN = {"AuthMode": "None", "CorsAllowOrigin": "https://example.com"}
+FORGETFUL = {"KeepFailedEvents": "off"}
 WATCHED = {"MonthlyBudgetUsd": "20", "AlarmEmail": "someone@example.com"}
 
 

@@ -1,6 +1,7 @@
 """The encoder and the head for peers that serve whatever they are given: as lean as they come.
 
 Rust tokenizer, int8 ONNX session, a product in numpy. Texts are cut at 256 tokens and padded to the longest.
+One thread: servers run as many of these at once as there are cores.
 """
 
 import json
@@ -23,7 +24,7 @@ class Pipeline:
         self._tokenizer.enable_truncation(_MAX_TOKENS)
         self._tokenizer.enable_padding()
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = len(os.sched_getaffinity(0))
+        options.intra_op_num_threads = 1
         path = folder / "model" / "onnx" / "model_quantized.onnx"
         self._session = onnxruntime.InferenceSession(str(path), options, ["CPUExecutionProvider"])
         self._head = np.load(folder / "head.npz")

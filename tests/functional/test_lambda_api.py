@@ -94,6 +94,7 @@ async def test_invoke_without_a_payload(client: Any) -> None:
 async def test_log_tail(client: Any) -> None:
     """LogType=Tail brings the invocation's lines, START to REPORT, in base64."""
     answer = await called(client.invoke, FunctionName=NAME, Payload=b'{"do": "speak"}', LogType="Tail")
+    assert answer["Payload"].read() == b"{}"
     log = base64.b64decode(answer["LogResult"]).decode().splitlines()
     assert [line.split(" ")[0] for line in log] == ["START", "first", "END", "REPORT"]
 
@@ -144,7 +145,7 @@ async def test_crash(client: Any) -> None:
 async def test_dry_run(client: Any, lines: list[str]) -> None:
     """A dry run answers 204 and runs nothing; it still asks for a function that exists."""
     answer = await called(client.invoke, FunctionName=NAME, InvocationType="DryRun")
-    assert answer["StatusCode"] == 204
+    assert (answer["StatusCode"], answer["Payload"].read()) == (204, b"")
     with refused("ResourceNotFoundException", 404):
         await called(client.invoke, FunctionName="nobody", InvocationType="DryRun")
     assert lines == []

@@ -42,6 +42,8 @@ ARNS = {
     "CacheBucket.Arn": f"arn:aws:s3:::{BUCKET}",
     "ServerlessDeploymentApplication": APPLICATION,
 }
+# Lines of the log, and events that failed.
+OF_LAMBDA = {"WriteLogs", "KeepFailedEvents"}
 # Operations that IAM calls otherwise.
 ACTIONS = {"lambda:Invoke": "lambda:InvokeFunction"}
 
@@ -91,12 +93,12 @@ def resource_of(service: str, params: dict[str, Any]) -> str:
 
 
 def grants(role: str) -> list[tuple[str, str]]:
-    """(action, pattern of resources) that a role allows, but for writing logs, which Lambda does itself."""
+    """(action, pattern of resources) that a role allows, but for what Lambda itself does with it."""
     policies = stacks.properties(stack(**WARMED), role)["Policies"]
     statements = [
         statement
         for policy in policies
-        if policy["PolicyName"] != "WriteLogs"
+        if policy["PolicyName"] not in OF_LAMBDA
         for statement in policy["PolicyDocument"]["Statement"]
     ]
     assert all(statement["Effect"] == "Allow" for statement in statements)

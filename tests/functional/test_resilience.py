@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.closed_loop import Connection
+from bench.http_client import HttpClient
 from local.emulator import Emulator, EmulatorOptions
 from local.process import MemoryMeter
 from tests.functional.emulation import HERE, PATIENCE_S, is_alive, until
@@ -25,10 +25,11 @@ REQUESTS, CLIENTS, KILLS, MANY = 1000, 8, 40, 20_000
 
 async def ask(port: int, requests: int, statuses: Counter[int]) -> None:
     """So many requests in a row."""
-    async with Connection("127.0.0.1", port) as connection:
-        for _ in range(requests):
-            status, _ = await connection.get("/")
-            statuses[status] += 1
+    client = HttpClient(f"http://127.0.0.1:{port}/")
+    for _ in range(requests):
+        status, _ = await client.post(b"{}")
+        statuses[status] += 1
+    client.close()
 
 
 async def test_every_request_is_answered_while_environments_are_killed() -> None:

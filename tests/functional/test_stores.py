@@ -1,4 +1,4 @@
-"""Tables and buckets of a template, in moto's server or at endpoints that were given."""
+"""Tables, buckets and queues of a template, in moto's server or at endpoints that were given."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ import httpx
 import pytest
 from botocore.config import Config
 
+from local.destinations import NotSent
 from local.emulator import Emulator, EmulatorOptions
 from local.stores import StoreOptions, Stores, without_stores
 from local.template import Template, load_template
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.anyio
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 PATIENCE_S = 60.0
-TABLE, BUCKET = "coldframe-CacheTable", "coldframe-cachebucket"
+TABLE, BUCKET, QUEUE = "coldframe-CacheTable", "coldframe-cachebucket", "coldframe-FailedEvents"
 
 
 @pytest.fixture
@@ -80,6 +81,25 @@ async def test_table_and_bucket_are_the_template_s(template: Template, lines: li
     assert lines == []
 
 
+def attributes_of_the_queue(environ: dict[str, str]) -> dict[str, str]:
+    sqs = client_of("sqs", environ)
+    try:
+        url = sqs.get_queue_url(QueueName=QUEUE)["QueueUrl"]
+        found: dict[str, str] = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
+        return found
+    finally:
+        sqs.close()
+
+
+async def test_queue_is_the_template_s(template: Template, lines: list[str]) -> None:
+    """It keeps messages as long, and takes them as large, as the template says."""
+    async with started(template, lines) as stores:
+        attributes = await asyncio.to_thread(attributes_of_the_queue, stores.environ)
+    assert attributes["QueueArn"] == f"arn:aws:sqs:us-east-1:123456789012:{QUEUE}"
+    assert (attributes["MessageRetentionPeriod"], attributes["MaximumMessageSize"]) == ("1209600", "1048576")
+    assert lines == []
+
+
 async def test_first_connection_starts_the_server(template: Template, lines: list[str]) -> None:
     """Nothing runs until somebody connects, who then gets an answer."""
     async with Stores(template, StoreOptions(), lines.append) as stores:
@@ -111,12 +131,16 @@ async def test_nothing_starts_after_the_block(template: Template, lines: list[st
 
 async def test_given_endpoints_get_table_and_bucket(template: Template, lines: list[str], moto: str) -> None:
     """DynamoDB Local, MinIO and the like are filled as moto is; a second run finds everything there."""
-    endpoints = {"dynamodb_endpoint": moto, "s3_endpoint": moto}
+    endpoints = {"dynamodb_endpoint": moto, "s3_endpoint": moto, "sqs_endpoint": moto}
     for _ in range(2):
         async with started(template, lines, **endpoints) as stores:
             assert stores.url is None
             environ = stores.environ
-    assert environ["AWS_ENDPOINT_URL_DYNAMODB"] == environ["AWS_ENDPOINT_URL_S3"] == moto
+            arn = f"arn:aws:sqs:us-east-1:123456789012:{QUEUE}"
+            assert moto in await stores.send(arn, b"a message")
+    assert {environ[f"AWS_ENDPOINT_URL_{service}"] for service in ("DYNAMODB", "S3", "SQS")} == {moto}
+    attributes = await asyncio.to_thread(attributes_of_the_queue, environ)
+    assert attributes["ApproximateNumberOfMessages"] == "2"
     _, ttl, buckets = await asyncio.to_thread(described, environ)
     assert ttl["TimeToLiveStatus"] == "ENABLED"
     assert BUCKET in buckets
@@ -133,10 +157,13 @@ async def test_one_given_endpoint(template: Template, lines: list[str], moto: st
 async def test_unreachable_endpoint_is_named(template: Template, lines: list[str]) -> None:
     """An endpoint where nobody listens is said once, and functions run without."""
     nobody = "http://127.0.0.1:9"
-    async with started(template, lines, dynamodb_endpoint=nobody, s3_endpoint=nobody) as stores:
+    endpoints = {"dynamodb_endpoint": nobody, "s3_endpoint": nobody, "sqs_endpoint": nobody}
+    async with started(template, lines, **endpoints) as stores:
         await stores.finished()
+        with pytest.raises(NotSent, match="the local stores are gone"):
+            await stores.send(f"arn:aws:sqs:us-east-1:123456789012:{QUEUE}", b"a message")
     [line] = lines
-    assert line.startswith("Tables and buckets of the template could not be made")
+    assert line.startswith("Tables, buckets and queues of the template could not be made")
     assert nobody in line
 
 
@@ -153,10 +180,12 @@ async def test_own_credentials_are_for_given_endpoints(
 
 
 async def test_real_aws_is_left_as_it_is(template: Template, lines: list[str]) -> None:
-    """No table is made in an account."""
-    aws = StoreOptions("https://dynamodb.us-east-1.amazonaws.com", "https://s3.us-east-1.amazonaws.com")
+    """Nothing is made in an account, nor sent there."""
+    aws = StoreOptions(*(f"https://{name}.us-east-1.amazonaws.com" for name in ("dynamodb", "s3", "sqs")))
     async with Stores(template, aws, lines.append) as stores:
         await stores.ready()
+        with pytest.raises(NotSent, match="AWS itself"):
+            await stores.send(f"arn:aws:sqs:us-east-1:123456789012:{QUEUE}", b"a message")
         assert stores.pid is None
 
 

@@ -183,6 +183,33 @@ def test_bucket(deployed: Deployed) -> None:
     assert statement["Resource"] == [f"arn:aws:s3:::{name}", f"arn:aws:s3:::{name}/*"]
 
 
+def test_queue(deployed: Deployed) -> None:
+    """The queue is encrypted, keeps messages for 14 days, and answers over TLS only."""
+    client, url = deployed.client("sqs"), deployed.outputs["FailedEventsUrl"]
+    found = client.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
+    assert (found["MessageRetentionPeriod"], found["MaximumMessageSize"]) == ("1209600", "1048576")
+    assert found["SqsManagedSseEnabled"] == "true"
+    [statement] = json.loads(found["Policy"])["Statement"]
+    assert (statement["Effect"], statement["Resource"]) == ("Deny", found["QueueArn"])
+
+
+def test_failed_events_go_to_the_queue(deployed: Deployed) -> None:
+    """Alias and functions have the queue for a destination, and their roles may send to it and no further."""
+    url = deployed.outputs["FailedEventsUrl"]
+    attributes = deployed.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
+    arn = attributes["Attributes"]["QueueArn"]
+    client, iam = deployed.client("lambda"), deployed.client("iam")
+    for name, alias in (("Predict", "live"), ("Warmer", None), ("PreTraffic", None), ("PostTraffic", None)):
+        config = client.get_function_event_invoke_config(
+            FunctionName=deployed.ids[f"{name}Function"], Qualifier=alias or "$LATEST"
+        )
+        assert config["DestinationConfig"]["OnFailure"]["Destination"] == arn
+        assert config["MaximumRetryAttempts"] == (2 if alias else 0)
+        policy = iam.get_role_policy(RoleName=deployed.ids[f"{name}Role"], PolicyName="KeepFailedEvents")
+        [statement] = policy["PolicyDocument"]["Statement"]
+        assert (statement["Action"], statement["Resource"]) == ("sqs:SendMessage", arn)
+
+
 def test_logs_are_kept_for_thirty_days(deployed: Deployed) -> None:
     """Every log group of the stack has the retention that was asked for."""
     groups = deployed.client("logs").describe_log_groups()["logGroups"]
@@ -212,6 +239,7 @@ def test_dashboard(deployed: Deployed) -> None:
     widgets = json.dumps(json.loads(body)["widgets"])
     for logical in ("PredictFunction", "HttpApi", "CacheTable"):
         assert deployed.ids[logical] in widgets
+    assert deployed.outputs["FailedEventsUrl"].rpartition("/")[2] in widgets
 
 
 def test_schedule_calls_the_warmer(deployed: Deployed) -> None:
@@ -262,12 +290,26 @@ def test_pruning_runs_as_it_was_deployed(deployed: Deployed) -> None:
     assert [entry["Version"] for entry in found] == ["$LATEST", "2", "3", "4", "5"]
 
 
+def test_event_that_fails_is_in_the_queue(deployed: Deployed) -> None:
+    """What a deployed function cannot handle, here no JSON object, is read from the queue with boto3."""
+    name, url = deployed.ids["PostTrafficFunction"], deployed.outputs["FailedEventsUrl"]
+    answer = deployed.client("lambda").invoke(FunctionName=name, InvocationType="Event", Payload=b"7")
+    assert (answer["StatusCode"], answer["Payload"].read()) == (202, b"")
+    [message] = deployed.client("sqs").receive_message(QueueUrl=url, WaitTimeSeconds=20)["Messages"]
+    record = json.loads(message["Body"])
+    assert record["requestContext"]["condition"] == "RetriesExhausted"
+    assert f":function:{name}" in record["requestContext"]["functionArn"]
+    assert record["requestPayload"] == 7
+    assert record["responseContext"]["functionError"] == "Unhandled"
+
+
 def test_removing_leaves_nothing(deployed: Deployed) -> None:
-    """After the stack is deleted, its table, bucket, logs and functions are gone."""
+    """After the stack is deleted, its table, bucket, queue, logs and functions are gone."""
     client = deployed.client("cloudformation")
     client.delete_stack(StackName=NAME)
     client.get_waiter("stack_delete_complete").wait(StackName=NAME, WaiterConfig={"Delay": 1})
     assert deployed.client("dynamodb").list_tables()["TableNames"] == []
     assert [b["Name"] for b in deployed.client("s3").list_buckets()["Buckets"]] == ["uploaded-by"]
+    assert deployed.client("sqs").list_queues().get("QueueUrls", []) == []
     assert deployed.client("logs").describe_log_groups()["logGroups"] == []
     assert deployed.client("lambda").list_functions()["Functions"] == []

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from bench.cold import ColdOptions
+from bench.cold_targets import run_container
 from bench.container import AS_ON_LAMBDA, Container, docker, running
 from bench.image import (
     EVENTS,
@@ -16,6 +18,7 @@ from bench.image import (
     reads,
     sizes,
 )
+from bench.records import Cold, read_results
 from tests.conftest import ROOT
 from tests.functional.conftest import BUCKET, TABLE
 from tests.functional.faulty_server import FaultyServer
@@ -81,6 +84,15 @@ def test_first_answer_is_cold(image: str) -> None:
     with running(image) as container:
         starts = [json.loads(container.invoke(EVENT)["body"])["start"] for _ in range(2)]
     assert starts == ["cold", "warm"]
+
+
+def test_cold_starts_of_containers(image: str, bundle: Path, tmp_path: Path) -> None:
+    """`coldframe bench cold --image`: a container for each sample, of which none is left."""
+    before = docker("ps", "--all", "--quiet")
+    results = read_results(run_container(ColdOptions(bundle, 1, 0, tmp_path / "cold.jsonl"), image))
+    series = {sample.series: sample.by for sample in results.of(Cold)}
+    assert series == {"estimator, in a container": "estimator", "encoder, in a container": "ensemble"}
+    assert docker("ps", "--all", "--quiet") == before
 
 
 def test_only_tmp_can_be_written(container: Container) -> None:

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -16,7 +15,11 @@ from typing import Any
 
 import pytest
 
+from bench.cold import ColdOptions
+from bench.cold_targets import run_http
 from bench.container import Container, docker
+from bench.records import Cold, Fact, read_results
+from bench.serving import free_port
 from tests.conftest import ROOT
 from tests.integration.requests_of_all_routes import REQUESTS, Asked, answer_of, ask_container
 from tests.test_docs import command_environ
@@ -64,16 +67,26 @@ def listening(command: list[str], line: str) -> Iterator[int]:
         os.killpg(process.pid, 0)
 
 
+@contextmanager
+def serving(*variables: str) -> Iterator[int]:
+    """`sam local start-api`, with environment variables; nothing is left of it."""
+    before = containers()
+    command = ["env", *variables, str(SAM), "start-api", "--port", str(free_port())]
+    with listening(command, r"Running on http://127\.0\.0\.1:(\d+)") as port:
+        yield port
+    assert containers() == before
+
+
+def containers() -> str:
+    """Those that SAM has started."""
+    return docker("ps", "--all", "--quiet", "--filter=label=sam.cli.container.type=lambda")
+
+
 @pytest.fixture(scope="module")
 def sam(built: None) -> Iterator[int]:
-    """`sam local start-api`."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    with listening([str(SAM), "start-api", "--port", str(port)], r"Running on http://127\.0\.0\.1:(\d+)"):
+    """The same for all requests: its container stays warm."""
+    with serving() as port:
         yield port
-    left = docker("ps", "--all", "--quiet", "--filter=label=sam.cli.container.type=lambda")
-    assert left == ""
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +131,15 @@ def test_same_answer_everywhere(emulator: int, sam: int, container: Container, a
     assert status == by_sam[0] == reply.status == asked.status
     assert answer_of(by_sam[1]) == answer_of(body)
     assert answer_of(reply.body) == answer_of(body)
+
+
+def test_cold_starts_behind_sam(built: None, bundle: Path, tmp_path: Path) -> None:
+    """`coldframe bench cold --url`: without warm containers `sam local` starts one for every request."""
+    options = ColdOptions(bundle, 1, 0, tmp_path / "cold.jsonl")
+    with serving("WARM_CONTAINERS=") as port:
+        results = read_results(run_http(options, f"http://127.0.0.1:{port}", idle_s=0))
+    assert [sample.by for sample in results.of(Cold)] == ["estimator", "ensemble"]
+    assert [fact.value for fact in results.of(Fact) if fact.name == "warm_answers"] == [0]
 
 
 @pytest.mark.parametrize("kind", ["http-api-proxy", "aws-proxy"])

@@ -3,6 +3,7 @@
 CloudFormation's resource types have the shapes of these calls, but for a few spellings.
 """
 
+import json
 from collections.abc import Iterator
 
 import boto3
@@ -74,6 +75,29 @@ def test_bucket_forgets() -> None:
     [found] = client.get_bucket_lifecycle_configuration(Bucket="cache")["Rules"]
     assert found["Expiration"] == {"Days": 30}
     assert found["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
+
+
+@pytest.mark.usefixtures("aws")
+def test_queue() -> None:
+    """The queue is made as the template describes it; a record of a megabyte comes out as it went in."""
+    made = stack()
+    wanted = properties(made, "FailedEvents")
+    client = boto3.client("sqs")
+    attributes = {name: str(value).lower() for name, value in wanted.items()}
+    url = client.create_queue(QueueName="failed", Attributes=attributes)["QueueUrl"]
+    found = client.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
+    assert attributes.items() <= found.items()
+    assert found["SqsManagedSseEnabled"] == "true"
+    policy = properties(made, "FailedEventsPolicy")["PolicyDocument"]
+    [statement] = policy["Statement"]
+    policy = json.dumps({**policy, "Statement": [{**statement, "Resource": found["QueueArn"]}]})
+    client.set_queue_attributes(QueueUrl=url, Attributes={"Policy": policy})
+    kept = client.get_queue_attributes(QueueUrl=url, AttributeNames=["Policy"])["Attributes"]
+    assert json.loads(kept["Policy"]) == json.loads(policy)
+    record = json.dumps({"requestPayload": {"body": "x" * 1_000_000}})
+    client.send_message(QueueUrl=url, MessageBody=record)
+    [message] = client.receive_message(QueueUrl=url)["Messages"]
+    assert message["Body"] == record
 
 
 @pytest.mark.usefixtures("aws")

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from bench.newsgroups import TextsMissing
 from bench.texts import OWN, load_texts, with_duplicates
+from coldframe.config import Settings
+from coldframe.predictor import load_predictor
 
 
 @pytest.fixture(autouse=True)
@@ -22,6 +24,14 @@ def test_own_texts_have_the_lengths_of_the_data_set() -> None:
     assert mix.source == OWN
     assert words[len(words) // 2] == pytest.approx(82, rel=0.1)
     assert sum(words) / len(words) == pytest.approx(175, rel=0.3)
+
+
+def test_own_texts_need_the_encoder_as_often_as_the_data_set(bundle: Path) -> None:
+    """The estimator is sure of 0.62 of the data set's texts: of about as many of ours."""
+    predictor = load_predictor(Settings(model_dir=bundle))
+    texts = load_texts(400, seed=0).texts
+    estimated = predictor.predict(texts, ["auto"]).usage.estimated
+    assert estimated / len(texts) == pytest.approx(0.62, abs=0.08)
 
 
 def test_seed_decides() -> None:

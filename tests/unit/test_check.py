@@ -15,7 +15,7 @@ from local.cloudformation import Stack, load_stack, stack_of
 from local.deployment import Deployment, InitFailed, load_deployment, measure_init_s
 from tests import stacks
 from tests.conftest import tiny_manifest
-from tests.stacks import BUSY, JWT, OPEN, PROVISIONED, SNAPSTART, TEMPLATE, WARMED, WATCHED
+from tests.stacks import BUSY, FORGETFUL, JWT, OPEN, PROVISIONED, SNAPSTART, TEMPLATE, WARMED, WATCHED
 
 pytestmark = stacks.needs_translator
 
@@ -104,6 +104,25 @@ def without_table(resources: Resources) -> None:
     del variables["COLDFRAME_CACHE_BUCKET"]
 
 
+def without_sending(role: str) -> Callable[[Resources], None]:
+    """Takes away from a role what its function's destination needs."""
+
+    def change(resources: Resources) -> None:
+        properties = resources[role]["Properties"]
+        properties["Policies"] = [p for p in properties["Policies"] if "KeepFailedEvents" not in str(p)]
+
+    return change
+
+
+def sending_elsewhere(resources: Resources) -> None:
+    [statement] = resources["WarmerRole"]["Properties"]["Policies"][-1]["PolicyDocument"]["Statement"]
+    statement["Resource"] = {"Fn::GetAtt": ["CacheBucket", "Arn"]}
+
+
+def fifo(resources: Resources) -> None:
+    resources["FailedEvents"]["Properties"]["FifoQueue"] = True
+
+
 TARGET = "ProvisionedConcurrencyTarget"
 PREDICT_VARIABLES = "Properties.Environment.Variables"
 CANARY = "CodeDeployDefault.LambdaCanary10Percent5Minutes"
@@ -177,6 +196,19 @@ BREAKS: list[tuple[str, Callable[[Resources], None], dict[str, str]]] = [
     ),
     ("MissingPermission", without_permission, {}),
     ("MissingPermission", permission_of_the_function, {}),
+    ("DestinationRefused", fifo, {}),
+    (
+        "DestinationRefused",
+        set_property(
+            "PostTrafficFunctionEventInvokeConfig",
+            "Properties.DestinationConfig.OnFailure.Destination",
+            {"Ref": "FailedEvents"},
+        ),
+        {},
+    ),
+    ("MissingDestinationPermission", without_sending("PredictRole"), {}),
+    ("MissingDestinationPermission", without_sending("WarmerRole"), WARMED),
+    ("MissingDestinationPermission", sending_elsewhere, WARMED),
 ]  # fmt: skip
 
 
@@ -284,7 +316,7 @@ def test_every_rule_is_tested() -> None:
     assert names == {rule for rule, _, _ in BREAKS} | TESTED_APART
 
 
-MODES: list[dict[str, str]] = [{}, PROVISIONED, BUSY, SNAPSTART, WARMED, JWT, OPEN, WATCHED]
+MODES: list[dict[str, str]] = [{}, PROVISIONED, BUSY, SNAPSTART, WARMED, JWT, OPEN, WATCHED, FORGETFUL]
 
 
 @pytest.mark.parametrize("parameters", MODES)
@@ -337,6 +369,57 @@ Resources:
       Layers: ["arn:aws:lambda:us-east-1:123456789012:layer:other:1"]
       DeploymentPreference: {Type: Canary10Percent5Minutes}
 """
+
+EVENTS = """
+Transform: AWS::Serverless-2016-10-31
+Globals:
+  Function: {Runtime: python3.13, Handler: app.handler, CodeUri: .}
+Resources:
+  RoleOfSam:
+    Type: AWS::Serverless::Function
+    Properties:
+      EventInvokeConfig:
+        DestinationConfig:
+          OnSuccess: {Type: SNS}
+          OnFailure: {Type: SQS, Destination: !GetAtt Failed.Arn}
+  RoleOfAnAccount:
+    Type: AWS::Serverless::Function
+    Properties:
+      Role: arn:aws:iam::123456789012:role/any
+      EventInvokeConfig: {DestinationConfig: {OnFailure: {Type: SQS, Destination: !GetAtt Failed.Arn}}}
+  QueueOfAnAccount:
+    Type: AWS::Serverless::Function
+    Properties:
+      Role: !GetAtt Silent.Arn
+      EventInvokeConfig: {DestinationConfig: {OnFailure: {Type: SQS, Destination: !ImportValue failed}}}
+  PolicyOfItsOwn:
+    Type: AWS::Serverless::Function
+    Properties:
+      Role: !GetAtt Attached.Arn
+      EventInvokeConfig: {DestinationConfig: {OnFailure: {Type: SQS, Destination: !GetAtt Failed.Arn}}}
+  Missing:
+    Type: AWS::Serverless::Function
+    Properties:
+      Role: !GetAtt Silent.Arn
+      EventInvokeConfig: {DestinationConfig: {OnFailure: {Type: SQS, Destination: !GetAtt Failed.Arn}}}
+  Failed: {Type: AWS::SQS::Queue}
+  Silent: {Type: AWS::IAM::Role, Properties: {AssumeRolePolicyDocument: {}}}
+  Attached: {Type: AWS::IAM::Role, Properties: {AssumeRolePolicyDocument: {}}}
+  Attaches:
+    Type: AWS::IAM::Policy
+    Properties:
+      PolicyName: send
+      Roles: [!Ref Attached]
+      PolicyDocument: {Statement: {Effect: Allow, Action: "sqs:*", Resource: "*"}}
+"""
+
+
+def test_destinations_of_other_templates(tmp_path: Path) -> None:
+    """A permission is found wherever the stack gives it; what only an account knows is not judged."""
+    file = tmp_path / "template.yaml"
+    file.write_text(EVENTS)
+    found = [(finding.rule, finding.where) for finding in check(deployment_of(load_stack(file)))]
+    assert found == [("MissingDestinationPermission", "MissingEventInvokeConfig")]
 
 
 def test_other_templates(tmp_path: Path) -> None:

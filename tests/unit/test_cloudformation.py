@@ -1,64 +1,13 @@
-"""Intrinsic functions, as far as parameters decide them; templates that cannot be read."""
+"""The stack of a template: what parameters it takes; templates that cannot be read."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from local.cloudformation import Resolver, TemplateError, load_stack, stack_of
+from local.cloudformation import load_stack, stack_of
+from local.intrinsics import TemplateError
 from tests import stacks
-
-CONDITIONS = {
-    "Yes": {"Fn::Equals": [{"Ref": "Mode"}, "on"]},
-    "No": {"Fn::Not": [{"Condition": "Yes"}]},
-    "Both": {"Fn::And": [{"Condition": "Yes"}, {"Condition": "No"}]},
-    "Either": {"Fn::Or": [{"Condition": "Yes"}, {"Condition": "No"}]},
-}
-RESOLVER = Resolver({"Mode": "on", "Size": 7}, CONDITIONS)
-NOTHING = {"Ref": "AWS::NoValue"}
-
-
-@pytest.mark.parametrize(
-    ("value", "resolved"),
-    [
-        ({"Ref": "Size"}, 7),
-        ({"Ref": "AWS::Region"}, "us-east-1"),
-        ({"Ref": "Table"}, {"Ref": "Table"}),
-        ({"Fn::GetAtt": ["Table", "Arn"]}, {"Fn::GetAtt": ["Table", "Arn"]}),
-        ({"Fn::Sub": "${Size} MB in ${AWS::Region}"}, "7 MB in us-east-1"),
-        ({"Fn::Sub": "${Table.Arn}/${Size}"}, {"Fn::Sub": "${Table.Arn}/7"}),
-        ({"Fn::Sub": ["${A} ${Size}", {"A": {"Ref": "Mode"}}]}, "on 7"),
-        ({"Fn::Sub": ["${A}", {"A": {"Ref": "Table"}}]}, {"Fn::Sub": ["${A}", {"A": {"Ref": "Table"}}]}),
-        ({"Fn::Sub": "${!Size}"}, "${!Size}"),
-        ({"Fn::If": ["Yes", "a", "b"]}, "a"),
-        ({"Fn::If": ["No", "a", {"Fn::If": ["Yes", {"Ref": "Size"}, "c"]}]}, 7),
-        ({"x": {"Fn::If": ["No", 1, NOTHING]}, "y": 2}, {"y": 2}),
-        ([1, {"Fn::If": ["Yes", NOTHING, 3]}, {"Ref": "Size"}], [1, 7]),
-        ({"x": {"Fn::If": ["Yes", {"Fn::If": ["Yes", NOTHING, 1]}, 2]}}, {}),
-    ],
-)
-def test_resolve(value: Any, resolved: Any) -> None:
-    """What parameters decide is decided; what only exists once deployed stays a reference."""
-    assert RESOLVER.resolve(value) == resolved
-
-
-@pytest.mark.parametrize(("name", "holds"), [("Yes", True), ("No", False), ("Both", False), ("Either", True)])
-def test_condition(name: str, holds: bool) -> None:
-    """Conditions by name, and what they are made of."""
-    assert RESOLVER.condition(name) is holds
-
-
-def test_numbers_and_texts_are_compared_as_text() -> None:
-    """CloudFormation compares a number with what is written like it."""
-    assert RESOLVER.condition({"Fn::Equals": [{"Ref": "Size"}, "7"]})
-    assert RESOLVER.condition({"Fn::Equals": [True, "true"]})
-
-
-def test_a_condition_about_a_resource_cannot_be_decided() -> None:
-    """What is not made of parameters is refused by name, not guessed."""
-    with pytest.raises(TemplateError, match=r"Fn::Contains"):
-        RESOLVER.condition({"Fn::Contains": [["a"], "a"]})
-
 
 WRITTEN: dict[str, Any] = {"Parameters": {"Given": {"Type": "String"}}, "Resources": {}}
 
@@ -73,6 +22,40 @@ def test_parameter_without_default() -> None:
     """A parameter without default must be given."""
     with pytest.raises(TemplateError, match="--parameter Given=VALUE"):
         stack_of(Path("t.yaml"), WRITTEN, {"Resources": {}}, {})
+
+
+FROM_SSM: dict[str, Any] = {
+    "Parameters": {"Size": {"Type": "AWS::SSM::Parameter::Value<String>", "Default": "/size"}},
+    "Conditions": {"IsBig": {"Fn::Equals": [{"Ref": "Size"}, "big"]}},
+    "Resources": {
+        "Topic": {"Type": "AWS::SNS::Topic", "Condition": "IsBig"},
+        "Queue": {"Type": "AWS::SQS::Queue", "Properties": {"QueueName": {"Ref": "Size"}}},
+    },
+}
+
+
+def test_what_only_ssm_knows_is_not_guessed() -> None:
+    """A reference to it stays; a condition about it is an error that asks for the value."""
+    without = {**FROM_SSM, "Resources": {"Queue": FROM_SSM["Resources"]["Queue"]}}
+    made = stack_of(Path("t.yaml"), without, without, {})
+    assert made.resources["Queue"]["Properties"] == {"QueueName": {"Ref": "Size"}}
+    with pytest.raises(TemplateError, match=r"Conditions\.IsBig: .* from SSM with --parameter"):
+        stack_of(Path("t.yaml"), FROM_SSM, FROM_SSM, {})
+
+
+@pytest.mark.parametrize(("given", "names"), [("big", {"Topic", "Queue"}), ("small", {"Queue"})])
+def test_what_ssm_knows_can_be_given(given: str, names: set[str]) -> None:
+    """A value that is given decides conditions and takes the place of references."""
+    made = stack_of(Path("t.yaml"), FROM_SSM, FROM_SSM, {"Size": given})
+    assert set(made.resources) == names
+    assert made.resources["Queue"]["Properties"] == {"QueueName": given}
+
+
+def test_condition_that_does_not_exist() -> None:
+    """It is named, with those that exist and with who asks for it."""
+    wrong = {**FROM_SSM, "Conditions": {"IsSmall": True}}
+    with pytest.raises(TemplateError, match=r"Topic\.Condition uses the condition IsBig, .* \['IsSmall'\]"):
+        stack_of(Path("t.yaml"), wrong, wrong, {"Size": "big"})
 
 
 class TestTemplatesThatCannotBeRead:

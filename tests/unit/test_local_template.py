@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from local.destinations import EventInvokeConfig
 from local.gateway_types import ApiKind, Cors, PayloadFormat, Throttling
 from local.intrinsics import TemplateError
 from local.template import Template, load_template
@@ -61,6 +62,56 @@ def test_table_of_the_own_template() -> None:
     [table] = load_template(ROOT / "template.yaml").tables
     assert table.parameters["KeySchema"] == [{"AttributeName": "cache_key", "KeyType": "HASH"}]
     assert table.ttl_attribute == "expires_at_s"
+
+
+def test_failed_events_of_the_own_template() -> None:
+    """Events that come by the alias have the queue for a destination, and so have those of the hooks."""
+    template = load_template(ROOT / "template.yaml")
+    [queue] = template.queues
+    assert queue.attributes == {"MaximumMessageSize": "1048576", "MessageRetentionPeriod": "1209600"}
+    found = {function.logical_id: function.event_invoke_configs for function in template.functions}
+    hook = {"$LATEST": EventInvokeConfig(0, 3600.0, on_failure=queue.arn)}
+    assert found == {
+        "PredictFunction": {"live": EventInvokeConfig(2, 3600.0, on_failure=queue.arn)},
+        "PreTrafficFunction": hook,
+        "PostTrafficFunction": hook,
+    }
+
+
+def test_event_invoke_configs(load: Load) -> None:
+    """SAM's property is the alias's or `$LATEST`'s; a resource names its own; each has Lambda's defaults."""
+    destination = "DestinationConfig: {OnFailure: {Type: SQS, Destination: !GetAtt Q.Arn}}"
+    more = (
+        "  OfAVersion: {Type: AWS::Lambda::EventInvokeConfig, Properties: {FunctionName: !Ref F,"
+        " Qualifier: 1, MaximumRetryAttempts: !Ref Tries}}\n"
+        "  OfAnother: {Type: AWS::Lambda::EventInvokeConfig, Properties: {FunctionName: other,"
+        " Qualifier: 1}}\n"
+        "  Q: {Type: AWS::SQS::Queue, Properties: {FifoQueue: true}}\n"
+        "Parameters: {Tries: {Type: Number, Default: 1}}\n"
+    )
+    arn = "arn:aws:sqs:us-east-1:123456789012:coldframe-Q.fifo"
+    for alias, qualifier in (("", "$LATEST"), (", AutoPublishAlias: live", "live")):
+        config = f"{alias}, EventInvokeConfig: {{{destination}}}}}"
+        template = load(one_function(ZIP + config, more))
+        assert template.functions[0].event_invoke_configs == {
+            qualifier: EventInvokeConfig(2, 21_600.0, on_failure=arn),
+            "1": EventInvokeConfig(1),
+        }
+    assert [queue.attributes for queue in template.queues] == [{"FifoQueue": "true"}]
+
+
+@pytest.mark.parametrize(
+    ("destination", "arn"),
+    [
+        ("{Type: SQS, Destination: !ImportValue failed}", "a destination of another stack"),
+        ("{Type: SQS}", "SAM's own SQS"),
+    ],
+)
+def test_destination_that_is_not_in_the_template(load: Load, destination: str, arn: str) -> None:
+    """What only an account, or SAM, makes is no reason not to run a function."""
+    config = f"EventInvokeConfig: {{DestinationConfig: {{OnFailure: {destination}}}}}"
+    template = load(one_function(f"{ZIP}, {config}}}"))
+    assert template.functions[0].event_invoke_configs["$LATEST"].on_failure == arn
 
 
 def test_zip_function(load: Load, tmp_path: Path) -> None:

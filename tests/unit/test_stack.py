@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from coldframe.express import open_lane
-from local.cloudformation import load_stack
+from local.cloudformation import Stack, load_stack
 from tests import stacks
 from tests.stacks import (
     BUSY,
+    FORGETFUL,
     JWT,
     OPEN,
     PROVISIONED,
@@ -27,10 +28,10 @@ pytestmark = stacks.needs_translator
 
 PREDICT_ALIAS = "PredictFunctionAliaslive"
 MODES: dict[str, dict[str, str]] = {"OnDemand": {}, "Provisioned": PROVISIONED, "SnapStart": SNAPSTART}
-ALL: list[dict[str, str]] = [{}, PROVISIONED, BUSY, SNAPSTART, WARMED, JWT, OPEN, WATCHED]
+ALL: list[dict[str, str]] = [{}, PROVISIONED, BUSY, SNAPSTART, WARMED, JWT, OPEN, WATCHED, FORGETFUL]
 
 
-@pytest.mark.parametrize("parameters", [BUSY, SNAPSTART, {**WARMED, **JWT, **WATCHED}])
+@pytest.mark.parametrize("parameters", [BUSY, SNAPSTART, {**WARMED, **JWT, **WATCHED}, FORGETFUL])
 def test_translation_does_not_depend_on_parameters(parameters: dict[str, str]) -> None:
     """SAM makes the same stack whether it knows the parameters or CloudFormation fills them in afterwards."""
     assert load_stack(TEMPLATE, parameters).resources == stack(**parameters).resources
@@ -290,7 +291,7 @@ def test_a_version_is_published_when_the_function_changes(changed: dict[str, str
     assert description(**changed) != description()
 
 
-@pytest.mark.parametrize("changed", [BUSY, WARMED, JWT, WATCHED, {"ReservedConcurrency": "7"}])
+@pytest.mark.parametrize("changed", [BUSY, WARMED, JWT, WATCHED, FORGETFUL, {"ReservedConcurrency": "7"}])
 def test_no_version_is_published_when_it_does_not(changed: dict[str, str]) -> None:
     """Lambda refuses to publish what has not changed, so the description must not change either."""
     assert description(**changed) == description()
@@ -380,6 +381,86 @@ def test_bucket_answers_over_tls_only() -> None:
     ]
 
 
+# Events that failed.
+
+# configuration: (function, role, qualifier, attempts after the first, age in seconds)
+EVENTS = {
+    "PredictEventInvokeConfig": ("PredictFunction", "PredictRole", "live", 2, 3600),
+    "WarmerFunctionEventInvokeConfig": ("WarmerFunction", "WarmerRole", "$LATEST", 0, 300),
+    "PreTrafficFunctionEventInvokeConfig": ("PreTrafficFunction", "PreTrafficRole", "$LATEST", 0, 3600),
+    "PostTrafficFunctionEventInvokeConfig": ("PostTrafficFunction", "PostTrafficRole", "$LATEST", 0, 3600),
+}
+FAILED_EVENTS = {"Fn::GetAtt": ["FailedEvents", "Arn"]}
+SENDS = [{"Effect": "Allow", "Action": "sqs:SendMessage", "Resource": FAILED_EVENTS}]
+
+
+def sending(made: Stack, role: str) -> list[dict[str, Any]]:
+    """What a role says of SQS."""
+    statements = [s for p in properties(made, role)["Policies"] for s in p["PolicyDocument"]["Statement"]]
+    return [statement for statement in statements if "sqs:" in json.dumps(statement["Action"])]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_failed_events_are_kept(mode: str) -> None:
+    """Events of each function that fail go to the one queue; its own role may send to it, and no more."""
+    made = stack(**MODES[mode], **(WARMED if mode == "OnDemand" else {}))
+    configs = made.of_type("AWS::Lambda::EventInvokeConfig")
+    assert set(configs) == set(EVENTS) - (
+        set() if mode == "OnDemand" else {"WarmerFunctionEventInvokeConfig"}
+    )
+    assert len(configs) == len(made.of_type("AWS::Lambda::Function"))
+    for name, config in configs.items():
+        function, role, qualifier, attempts, age_s = EVENTS[name]
+        assert config == {
+            "FunctionName": {"Ref": function},
+            "Qualifier": qualifier,
+            "MaximumRetryAttempts": attempts,
+            "MaximumEventAgeInSeconds": age_s,
+            "DestinationConfig": {"OnFailure": {"Destination": FAILED_EVENTS}},
+        }
+        assert sending(made, role) == SENDS
+    assert made.resources["PredictEventInvokeConfig"]["DependsOn"] == PREDICT_ALIAS
+
+
+def test_texts_need_not_be_kept() -> None:
+    """Without KeepFailedEvents those of the predict function, which hold texts, go nowhere; others do."""
+    made = stack(**FORGETFUL, **WARMED)
+    config = properties(made, "PredictEventInvokeConfig")
+    assert "DestinationConfig" not in config
+    assert (config["MaximumRetryAttempts"], config["MaximumEventAgeInSeconds"]) == (2, 3600)
+    assert sending(made, "PredictRole") == []
+    for name in EVENTS.keys() - {"PredictEventInvokeConfig"}:
+        assert properties(made, name) == properties(stack(**WARMED), name)
+        assert sending(made, EVENTS[name][1]) == SENDS
+
+
+def test_queue_keeps_what_it_gets_to_itself() -> None:
+    """It is encrypted, takes the largest event, keeps it as long as SQS can, and goes with the stack."""
+    queue = stack().resources["FailedEvents"]
+    assert queue["Properties"] == {
+        "SqsManagedSseEnabled": True,
+        "MaximumMessageSize": 1_048_576,
+        "MessageRetentionPeriod": 14 * 86_400,
+    }
+    assert (queue["DeletionPolicy"], queue["UpdateReplacePolicy"]) == ("Delete", "Delete")
+
+
+def test_queue_answers_over_tls_only() -> None:
+    """Whoever asks without TLS is refused; nobody is let in who has no permission of their own."""
+    policy = properties(stack(), "FailedEventsPolicy")
+    assert policy["Queues"] == [{"Ref": "FailedEvents"}]
+    assert policy["PolicyDocument"]["Statement"] == [
+        {
+            "Sid": "OnlyOverTls",
+            "Effect": "Deny",
+            "Principal": "*",
+            "Action": "sqs:*",
+            "Resource": FAILED_EVENTS,
+            "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+        }
+    ]
+
+
 # Watching.
 
 # alarm: (namespace, metric, statistic, threshold, dimensions)
@@ -388,12 +469,14 @@ ALIAS_DIMENSIONS = {
     "Resource": {"Fn::Sub": "${PredictFunction}:live"},
 }
 TABLE_DIMENSIONS = {"TableName": {"Ref": "CacheTable"}}
+QUEUE_DIMENSIONS = {"QueueName": {"Fn::GetAtt": ["FailedEvents", "QueueName"]}}
 ALARMS = {
     "ThrottlesAlarm": ("AWS/Lambda", "Throttles", "Sum", 0, ALIAS_DIMENSIONS),
     "ErrorsAlarm": ("AWS/Lambda", "Errors", "Sum", 0, ALIAS_DIMENSIONS),
     "LatencyAlarm": ("AWS/Lambda", "Duration", "p99", 1000, ALIAS_DIMENSIONS),
     "TableReadThrottlesAlarm": ("AWS/DynamoDB", "ReadThrottleEvents", "Sum", 0, TABLE_DIMENSIONS),
     "TableWriteThrottlesAlarm": ("AWS/DynamoDB", "WriteThrottleEvents", "Sum", 0, TABLE_DIMENSIONS),
+    "FailedEventsAlarm": ("AWS/SQS", "ApproximateNumberOfMessagesVisible", "Maximum", 0, QUEUE_DIMENSIONS),
     "InitAlarm": ("Coldframe/coldframe", "InitDuration", "Maximum", 5000, {}),
     "SpilloverAlarm": (
         "AWS/Lambda",
@@ -476,9 +559,11 @@ def test_dashboard_is_json() -> None:
         "Cold starts",
         "Environments",
         "Shared cache",
+        "Failed events",
     }
     assert all(widget["properties"]["region"] == "us-east-1" for widget in widgets)
-    assert set(re.findall(r"\$\{(\w+)\}", body)) == {"PredictFunction", "HttpApi", "CacheTable"}
+    named = {"PredictFunction", "HttpApi", "CacheTable", "FailedEvents.QueueName"}
+    assert set(re.findall(r"\$\{([\w.]+)\}", body)) == named
 
 
 def test_budget_writes_before_it_is_spent() -> None:
@@ -523,6 +608,7 @@ WRONG = [
     ("KeptVersions", {"KeptVersions": "1"}),
     ("WarmEnvironments", {"WarmEnvironments": "51"}),
     ("TrafficShift", {"TrafficShift": "Canary10Percent"}),
+    ("KeepFailedEvents", {"KeepFailedEvents": "true"}),
 ]
 
 

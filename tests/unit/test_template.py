@@ -11,36 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from coldframe import dynamodb_store, s3_store
 from coldframe.config import ENVIRONMENT_NAMES, Settings
+from local.template_yaml import read_document
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "functions" / "Dockerfile").read_text()
 
-
-class CloudFormationLoader(yaml.SafeLoader):
-    """YAML with CloudFormation's short tags, read as the long form: `!Ref X` is {"Ref": "X"}."""
-
-
-def _intrinsic(loader: yaml.SafeLoader, suffix: str, node: yaml.Node) -> dict[str, Any]:
-    value: Any
-    if isinstance(node, yaml.ScalarNode):
-        value = loader.construct_scalar(node)
-    elif isinstance(node, yaml.SequenceNode):
-        value = loader.construct_sequence(node, deep=True)
-    else:
-        assert isinstance(node, yaml.MappingNode)
-        value = loader.construct_mapping(node, deep=True)
-    if suffix == "GetAtt" and isinstance(value, str):
-        value = value.split(".", 1)
-    return {suffix if suffix in ("Ref", "Condition") else f"Fn::{suffix}": value}
-
-
-CloudFormationLoader.add_multi_constructor("!", _intrinsic)
-
-TEMPLATE: dict[str, Any] = CloudFormationLoader((ROOT / "template.yaml").read_text()).get_single_data()
+TEMPLATE: dict[str, Any] = read_document(ROOT / "template.yaml")
 RESOURCES: dict[str, Any] = TEMPLATE["Resources"]
 FUNCTION: dict[str, Any] = RESOURCES["PredictFunction"]["Properties"]
 VARIABLES: dict[str, Any] = FUNCTION["Environment"]["Variables"]
@@ -68,9 +47,15 @@ def references(value: Any) -> Iterator[str]:
             yield from references(inner)
 
 
+def policies_of(role: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """Statements by the name of the policy, those under a condition too."""
+    written = [policy.get("Fn::If", [None, policy])[1] for policy in role["Properties"]["Policies"]]
+    return {policy["PolicyName"]: policy["PolicyDocument"]["Statement"] for policy in written}
+
+
 def statements() -> list[dict[str, Any]]:
-    policies = (policy for role in of_type("AWS::IAM::Role") for policy in role["Properties"]["Policies"])
-    return [statement for policy in policies for statement in policy["PolicyDocument"]["Statement"]]
+    policies = (policy for role in of_type("AWS::IAM::Role") for policy in policies_of(role).values())
+    return [statement for policy in policies for statement in policy]
 
 
 def as_list(value: Any) -> list[Any]:
@@ -226,9 +211,7 @@ def test_function_uses_the_cache() -> None:
     """The function knows the table and the bucket, and may do there what its code does, and nothing else."""
     assert VARIABLES["COLDFRAME_CACHE_TABLE"] == {"Ref": "CacheTable"}
     assert VARIABLES["COLDFRAME_CACHE_BUCKET"] == {"Ref": "CacheBucket"}
-    role = RESOURCES["PredictRole"]
-    policies = {policy["PolicyName"]: policy["PolicyDocument"] for policy in role["Properties"]["Policies"]}
-    table, bucket = policies["UsePredictionCache"]["Statement"]
+    table, bucket = policies_of(RESOURCES["PredictRole"])["UsePredictionCache"]
     assert table["Action"] == ["dynamodb:BatchGetItem", "dynamodb:BatchWriteItem"]
     assert table["Resource"] == {"Fn::GetAtt": ["CacheTable", "Arn"]}
     assert bucket["Action"] == ["s3:GetObject", "s3:PutObject"]
@@ -299,9 +282,8 @@ def test_logs_are_kept_for_a_stated_time(name: str) -> None:
     """Each function writes to a log group of the stack, which has a retention, and to no other."""
     group = FUNCTIONS[name]["LoggingConfig"]["LogGroup"]["Ref"]
     assert RESOURCES[group]["Properties"]["RetentionInDays"] == {"Ref": "LogRetentionDays"}
-    role = RESOURCES[FUNCTIONS[name]["Role"]["Fn::GetAtt"][0]]["Properties"]
-    [logs] = [p["PolicyDocument"]["Statement"] for p in role["Policies"] if p["PolicyName"] == "WriteLogs"]
-    assert logs == [
+    role = RESOURCES[FUNCTIONS[name]["Role"]["Fn::GetAtt"][0]]
+    assert policies_of(role)["WriteLogs"] == [
         {
             "Effect": "Allow",
             "Action": ["logs:CreateLogStream", "logs:PutLogEvents"],
@@ -343,5 +325,6 @@ def test_outputs() -> None:
         "CacheTableName",
         "CacheBucketName",
         "PreTrafficFunctionName",
+        "FailedEventsUrl",
         "DashboardUrl",
     }

@@ -1,10 +1,12 @@
-"""BentoML: one service, one worker, one text at a time."""
+"""BentoML: one service, one worker per core, one text at a time."""
+
+import os
 
 import bentoml
 from pipeline import Pipeline
 
 
-@bentoml.service(traffic={"timeout": 30}, workers=1)
+@bentoml.service(traffic={"timeout": 30}, workers=int(os.environ["PEER_WORKERS"]))
 class Topics:
     """One text in, one label out."""
 

@@ -16,7 +16,7 @@ FOLDER = Path(os.environ["PEER_FOLDER"])
 app = FastAPI()
 tokenizer = AutoTokenizer.from_pretrained(FOLDER / "model")
 options = onnxruntime.SessionOptions()
-options.intra_op_num_threads = len(os.sched_getaffinity(0))
+options.intra_op_num_threads = 1  # FastAPI calls `predict` in as many threads as there are callers
 session = onnxruntime.InferenceSession(
     str(FOLDER / "model" / "onnx" / "model_quantized.onnx"), options, ["CPUExecutionProvider"]
 )

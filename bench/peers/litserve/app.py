@@ -1,4 +1,4 @@
-"""LitServe: one worker, one text at a time."""
+"""LitServe: one worker per core, one text at a time."""
 
 import os
 
@@ -23,5 +23,6 @@ class Topics(litserve.LitAPI):
 
 
 if __name__ == "__main__":
-    server = litserve.LitServer(Topics(), accelerator="cpu")
+    workers = int(os.environ["PEER_WORKERS"])
+    server = litserve.LitServer(Topics(), accelerator="cpu", workers_per_device=workers)
     server.run(host="127.0.0.1", port=int(os.environ["PEER_PORT"]), generate_client_file=False)

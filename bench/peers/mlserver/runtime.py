@@ -1,4 +1,4 @@
-"""MLServer: a runtime of our own in its process, one text at a time."""
+"""MLServer: a runtime of our own, one process per core, one text at a time."""
 
 from mlserver import MLModel
 from mlserver.codecs import StringCodec

@@ -1,11 +1,15 @@
-"""Ray Serve: one replica, one text at a time."""
+"""Ray Serve: one replica per core, one text at a time."""
+
+import os
 
 from pipeline import Pipeline
 from ray import serve
 from starlette.requests import Request
 
 
-@serve.deployment(num_replicas=1, max_ongoing_requests=64, ray_actor_options={"num_cpus": 1})
+@serve.deployment(
+    num_replicas=int(os.environ["PEER_WORKERS"]), max_ongoing_requests=64, ray_actor_options={"num_cpus": 1}
+)
 class Topics:
     """One text in, one label out."""
 
