@@ -22,7 +22,7 @@ from bench.runtime_client import take_through_client
 from bench.samples import Program, SampleFailed, Taken, take
 from bench.texts import sentences
 from coldframe.errors import ColdframeError
-from local.paths import ROOT
+from local.paths import ROOT, python_path
 
 INTERPRETER = "interpreter"
 FLOOR = "floor"
@@ -168,12 +168,11 @@ def sample_environ(options: ColdOptions) -> dict[str, str]:
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith(("COLDFRAME_", "PYTHON"))
     }
-    layers = options.root / "layers" / "shared" / "python"
     return kept | {
         "COLDFRAME_MODEL_DIR": str(options.model_dir.resolve()),
         "COLDFRAME_LOG_LEVEL": "off",
         "ORT_DISABLE_TELEMETRY": "1",
-        "PYTHONPATH": f"{options.root}{os.pathsep}{layers}",
+        "PYTHONPATH": python_path(options.root),
     }
 
 

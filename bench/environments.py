@@ -1,18 +1,16 @@
 """Environments of peers: what each needs beside the others', made once, and what it weighs."""
 
-import os
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from coldframe.errors import ColdframeError
-from local.paths import ROOT
+from local.paths import BUILD_PYTHON, ROOT, build_environ
 
 PEERS = Path(__file__).with_name("peers")
 ENVIRONMENTS = ROOT / ".venv-peers"
 PEERS_MODEL = ROOT / ".cache" / "peers"
-_BUILD_PYTHON = ROOT / ".venv-build" / "bin" / "python"
 _TORCH = "torch==2.13.0"
 
 
@@ -24,16 +22,13 @@ def prepare_model() -> None:
     """What all peers serve, made once. Raises PeersMissing where the build environment is not there."""
     if (PEERS_MODEL / "head.joblib").exists():
         return
-    if not _BUILD_PYTHON.exists():
+    if not BUILD_PYTHON.exists():
         raise PeersMissing(
-            f"{_BUILD_PYTHON} is missing: peers' model is exported there. Run `make build` first."
+            f"{BUILD_PYTHON} is missing: peers' model is exported there. Run `make build` first."
         )
     PEERS_MODEL.mkdir(parents=True, exist_ok=True)
-    path = f"{ROOT}{os.pathsep}{ROOT / 'layers' / 'shared' / 'python'}"
-    command = [str(_BUILD_PYTHON), "-m", "bench.peers.prepare", str(PEERS_MODEL)]
-    done = subprocess.run(
-        command, cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True
-    )
+    command = [str(BUILD_PYTHON), "-m", "bench.peers.prepare", str(PEERS_MODEL)]
+    done = subprocess.run(command, cwd=ROOT, env=build_environ(), capture_output=True, text=True)
     if done.returncode:
         raise PeersMissing(f"The model for peers cannot be made: {done.stderr.strip()[-800:]}")
 

@@ -14,13 +14,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from tqdm import tqdm
 
 from bench.container import Container, docker, running
+from local.paths import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 BODIES = {
     "the estimator": json.dumps({"text": "The shuttle reached orbit"}),
     "the encoder": json.dumps({"text": "The shuttle reached orbit", "heads": ["mlp"]}),

@@ -7,9 +7,8 @@ from functools import cache
 from typing import NamedTuple
 
 from coldframe.errors import ColdframeError
-from local.paths import ROOT
+from local.paths import BUILD_PYTHON, ROOT, build_environ
 
-_BUILD_PYTHON = ROOT / ".venv-build" / "bin" / "python"
 _READ = r"""
 import json, re
 from layers.model.data import load_split
@@ -33,15 +32,14 @@ class Newsgroups(NamedTuple):
 
 def is_available() -> bool:
     """Whether COLDFRAME_DATA leads to the data set, and there is something to read it with."""
-    return "COLDFRAME_DATA" in os.environ and _BUILD_PYTHON.exists()
+    return "COLDFRAME_DATA" in os.environ and BUILD_PYTHON.exists()
 
 
 @cache
 def read_newsgroups() -> Newsgroups:
     """Raises TextsMissing when the data set cannot be read."""
-    environ = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'layers' / 'shared' / 'python'}"}
-    command = [str(_BUILD_PYTHON), "-c", _READ]
-    done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True)
+    command = [str(BUILD_PYTHON), "-c", _READ]
+    done = subprocess.run(command, cwd=ROOT, env=build_environ(), capture_output=True, text=True)
     if done.returncode:
         raise TextsMissing(f"20 Newsgroups cannot be read: {done.stderr.strip().splitlines()[-1]}")
     return Newsgroups(*json.loads(done.stdout))

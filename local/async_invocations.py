@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from coldframe.concurrency import LATEST, Throttle
+from coldframe.timing import Clock
 from local.destinations import Condition, EventInvokeConfig, NotSent, destination_record
 from local.lambda_types import Invoked, LambdaException
 from local.process import Log
 from local.report import InvocationStatus, timestamp
 
-Clock = Callable[[], float]
 Sleep = Callable[[float], Awaitable[None]]
 
 

@@ -13,7 +13,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from local.events import Headers, HttpRequest, HttpResponse, gateway_problem
+from local.events import Headers, HttpRequest, HttpResponse, gateway_problem, header
 
 if TYPE_CHECKING:
     from local.emulator import Door
@@ -46,13 +46,13 @@ def refusal(headers: Headers, names: Collection[str], *, always: bool = False) -
     names: by which this machine is known, besides `localhost` and addresses.
     always: the host name is looked at without an `Origin` too, which a page need not send to read.
     """
-    host, origin = _header(headers, b"host"), _header(headers, b"origin")
+    host, origin = header(headers, b"host"), header(headers, b"origin")
     if not origin and not always:
         return None
     if not _is_own_name(host, names):
         found = f"The host is {host!r}, which is not known to be this machine."
         return _forbidden(f"{found} Open it by address, as localhost, or by the name given to --host.")
-    if origin and urlsplit(origin).netloc != host:
+    if origin and not _is_page_of(origin, host):
         return _forbidden(f"The request comes from {origin!r}, expected http://{host}: its own page.")
     return None
 
@@ -60,6 +60,13 @@ def refusal(headers: Headers, names: Collection[str], *, always: bool = False) -
 def own_names(listening_on: str) -> frozenset[str]:
     """Names by which this machine is known."""
     return frozenset({listening_on.lower(), socket.gethostname().lower()})
+
+
+def _is_page_of(origin: str, host: str) -> bool:
+    try:
+        return urlsplit(origin).netloc == host
+    except ValueError:
+        return False
 
 
 def _is_own_name(host: str, names: Collection[str]) -> bool:
@@ -74,10 +81,6 @@ def _is_own_name(host: str, names: Collection[str]) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _header(headers: Headers, name: bytes) -> str:
-    return next((value.decode("latin-1") for key, value in headers if key == name), "")
 
 
 def _forbidden(detail: str) -> HttpResponse:

@@ -17,12 +17,12 @@ _MOST = 400  # each takes two descriptors of this process, which usually has 102
 
 
 class Burst(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What to send, and how often. path: with its query. body: JSON."""
+    """What to send, and how often. path: with its query, and none of the emulator's own. body: JSON."""
 
     count: Annotated[int, Meta(ge=1, le=_MOST)]
-    path: Annotated[str, Meta(pattern="^/([^_ -][!-~]*)?$")]
+    path: Annotated[str, Meta(pattern=r"^/(?!_)[!-~]*\Z")]
     body: str
-    method: Annotated[str, Meta(pattern="^[A-Z]{1,16}$")] = "POST"
+    method: Annotated[str, Meta(pattern=r"^[A-Z]{1,16}\Z")] = "POST"
 
 
 class Answered(msgspec.Struct, frozen=True):

@@ -12,10 +12,9 @@ from msgspec.structs import replace
 from bench.cli import bench
 from coldframe import __version__
 from coldframe.errors import ColdframeError
-from local.paths import ROOT
+from local.paths import BUILD_PYTHON, ROOT, build_environ
 from local.paths import model_dir as _model_dir
 
-BUILD_PYTHON = ROOT / ".venv-build" / "bin" / "python"
 _AWS_ACCESS = (
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
@@ -63,7 +62,7 @@ def build(train: bool, weights: Path | None) -> None:
     arguments = ["--weights", str(weights)] if weights else []
     training = ["layers.model.train", "layers.model.train_estimator"] if train else []
     for module in [*training, "layers.model.build"]:
-        finished = subprocess.run([BUILD_PYTHON, "-m", module, *arguments], cwd=ROOT, env=_build_environ())
+        finished = subprocess.run([BUILD_PYTHON, "-m", module, *arguments], cwd=ROOT, env=build_environ())
         if finished.returncode:
             sys.exit(finished.returncode)
 
@@ -290,10 +289,6 @@ def warm_cache(file: Path, heads: tuple[str, ...]) -> None:
 
 
 main.add_command(bench)
-
-
-def _build_environ() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'layers' / 'shared' / 'python'}"}
 
 
 if __name__ == "__main__":

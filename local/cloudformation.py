@@ -13,9 +13,7 @@ from typing import Any
 
 from local.intrinsics import Intrinsics, TemplateError
 from local.parameters import parameter_values, pseudo_parameters, why_refused
-
-_ROOT = Path(__file__).resolve().parent.parent
-SAM_PYTHON = _ROOT / ".venv-sam" / "bin" / "python"
+from local.paths import SAM_PYTHON
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from local.burst import Burst, send_burst
-from local.events import HttpRequest, HttpResponse, gateway_problem
+from local.events import NOT_JSON, HttpRequest, HttpResponse, gateway_problem
 
 PATH = "/_console"
 
@@ -63,7 +63,7 @@ class Console:
     async def _burst(self, request: HttpRequest) -> HttpResponse:
         try:
             burst = msgspec.json.decode(request.body, type=Burst)
-        except msgspec.DecodeError as exc:
+        except NOT_JSON as exc:
             return gateway_problem(HTTPStatus.BAD_REQUEST, {}, f"Cannot send this: {exc}.")
         report = await send_burst(burst, *self._address())
         content_type = (b"content-type", b"application/json")

@@ -22,19 +22,21 @@ import uvicorn
 import uvloop
 
 from coldframe.errors import ColdframeError
+from coldframe.timing import Clock
 from local import browsers, console, event_stream
 from local.async_invocations import AsyncInvocations, Sleep
 from local.console import Console
 from local.event_stream import EventStream
-from local.events import HttpRequest, HttpResponse
+from local.events import HttpRequest, HttpResponse, header
 from local.gateway import Gateways
 from local.gateway_types import ANY, DEFAULT_ROUTE, DEFAULT_STAGE, Api, ApiKind, PayloadFormat, Route
 from local.lambda_api import LambdaApi, is_lambda_api
 from local.lambda_types import LIVE, LambdaException
 from local.metrics_door import PATH as METRICS_PATH
 from local.metrics_door import MetricsDoor
+from local.paths import ROOT
 from local.process import FunctionSettings, Log, function_environ, raise_file_limit
-from local.service import Clock, LambdaService
+from local.service import LambdaService
 from local.stores import StoreOptions, Stores
 from local.summary import summary
 from local.template import Function, Template
@@ -44,7 +46,6 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
-_REPOSITORY_ROOT = Path(__file__).resolve().parent.parent
 _LAST_PORT = 65535
 # An address that means "all of this machine's" is none to connect to.
 _REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104
@@ -107,7 +108,7 @@ class EmulatorOptions:
     architecture: str = "x86_64"
     cpu_from_memory: bool = False
     handler: str = "functions.predict.app.handler"
-    task_root: Path = _REPOSITORY_ROOT
+    task_root: Path = ROOT
     environ: Mapping[str, str] = field(default_factory=dict)
     stores: StoreOptions = field(default_factory=StoreOptions)
     reload: bool = False
@@ -278,7 +279,9 @@ class Emulator:
             return self._own_pages[path]
         if console.is_console(path):
             return self._console
-        return self._lambda_api if is_lambda_api(path) else self._gateways.of(_host(scope))
+        if is_lambda_api(path):
+            return self._lambda_api
+        return self._gateways.of(header(scope["headers"], b"host"))
 
 
 class _Server(uvicorn.Server):
@@ -386,10 +389,6 @@ async def _read_body(receive: Receive, max_bytes: int) -> bytes | None:
         chunks.append(chunk)
         if not message.get("more_body", False):
             return b"".join(chunks)
-
-
-def _host(scope: Scope) -> str:
-    return next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")
 
 
 def _request(scope: Scope, body: bytes) -> HttpRequest:

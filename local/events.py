@@ -25,6 +25,9 @@ Headers = list[tuple[bytes, bytes]]
 
 API_ID = "local"
 
+NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What msgspec raises for bytes that are not JSON, not UTF-8, or nested too deep."""
+
 # The gateway sets these itself, or they belong to one connection only.
 NOT_FORWARDED = frozenset({"connection", "content-length", "keep-alive", "transfer-encoding", "upgrade"})
 
@@ -72,6 +75,11 @@ class Arrived:
     path_parameters: Mapping[str, str] = field(default_factory=dict)
 
 
+def header(headers: Headers, name: bytes) -> str:
+    """The value of a header, the first one of several; "" when there is none. name: in lower case."""
+    return next((value.decode("latin-1") for key, value in headers if key == name), "")
+
+
 def event_from_request(request: HttpRequest, arrived: Arrived) -> dict[str, Any]:
     """The payload 2.0 event of a request."""
     headers = _joined(request.headers)
@@ -109,7 +117,7 @@ def response_from_result(payload: bytes) -> HttpResponse:
     """
     try:
         result = msgspec.json.decode(payload)
-    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+    except NOT_JSON as exc:
         raise MalformedResponse("the result is not JSON") from exc
     if isinstance(result, dict) and "statusCode" in result:
         return _full_response(result)

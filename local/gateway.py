@@ -10,7 +10,8 @@ from http import HTTPStatus
 
 import msgspec
 
-from coldframe.concurrency import Throttle
+from coldframe.concurrency import Throttle, ThrottleReason
+from coldframe.timing import Clock
 from local import cors, events, rest_events
 from local.events import (
     Arrived,
@@ -19,6 +20,7 @@ from local.events import (
     MalformedResponse,
     gateway_answer,
     gateway_problem,
+    header,
 )
 from local.gateway_types import Api, ApiKind, PayloadFormat, Throttling
 from local.lambda_types import Invoked
@@ -26,7 +28,6 @@ from local.process import Log
 from local.report import InvocationStatus
 from local.routes import Match, Router
 
-Clock = Callable[[], float]
 # (function, qualifier, event) -> how it ended, or why it was refused.
 Invoke = Callable[[str, str | None, bytes], Awaitable[Invoked | Throttle]]
 
@@ -191,8 +192,9 @@ class Gateway:
         try:
             if match.route.payload is PayloadFormat.V2:
                 return events.response_from_result(outcome.payload)
+            accept = header(request.headers, b"accept")
             return rest_events.response_from_result(
-                outcome.payload, self._api.kind, _accept(request), self._api.binary_media_types
+                outcome.payload, self._api.kind, accept, self._api.binary_media_types
             )
         except MalformedResponse as exc:
             self._log(
@@ -201,20 +203,25 @@ class Gateway:
             return _FAILED
 
 
-def _accept(request: HttpRequest) -> str:
-    return next((value.decode("latin-1") for name, value in request.headers if name == b"accept"), "")
-
-
 def _throttled(throttle: Throttle) -> HttpResponse:
     """Lambda's own answer, from its admission; API Gateway would turn it into a 503."""
     return gateway_problem(
         HTTPStatus.TOO_MANY_REQUESTS,
         {"Reason": throttle.reason, "Type": "User", "message": "Rate Exceeded."},
-        "All environments are busy. Try again, or raise --max-environments.",
+        _ADVICE[throttle.reason],
         (b"x-amzn-errortype", b"TooManyRequestsException"),
     )
 
 
+_ADVICE = {
+    ThrottleReason.RESERVED_CONCURRENCY: (
+        "All environments of the function are busy. Try again, or raise --reserved-concurrency."
+    ),
+    ThrottleReason.ACCOUNT_CONCURRENCY: (
+        "All of the account's concurrency is in use. Try again, or raise --account-concurrency."
+    ),
+    ThrottleReason.SCALING_RATE: "Environments are started no faster than on Lambda. Try again in a second.",
+}
 # Where the template has no API: nothing is found.
 _NO_API = Api("none", ApiKind.HTTP, ())
 _NO_ROUTE = {

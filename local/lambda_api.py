@@ -21,7 +21,7 @@ import msgspec
 from coldframe.concurrency import LATEST, Throttle
 from local.async_invocations import AsyncInvocations
 from local.destinations import EventInvokeConfig
-from local.events import HttpRequest, HttpResponse
+from local.events import NOT_JSON, HttpRequest, HttpResponse, header
 from local.lambda_types import (
     InvalidParameterValueException,
     Invoked,
@@ -29,7 +29,7 @@ from local.lambda_types import (
     ProvisionedConcurrencyConfig,
     ResourceNotFoundException,
 )
-from local.process import ACCOUNT_ID, FunctionSettings
+from local.process import FunctionSettings
 from local.report import InvocationStatus
 from local.service import LambdaService
 
@@ -43,6 +43,9 @@ _FUNCTION = re.compile(
     r"(?:(?P<account>\d{12}):)?(?:function:)?"
     r"(?P<name>[a-zA-Z0-9-_]+)(?::(?P<qualifier>\$LATEST|[a-zA-Z0-9-_]+))?"
 )
+
+# What an alias is told that sends all requests to one version.
+_NO_WEIGHTS: tuple[object, ...] = (None, {}, {"AdditionalVersionWeights": {}})
 
 Item = TypeVar("Item")
 
@@ -78,16 +81,21 @@ class _Call:
     query: Mapping[str, str]
 
     def header(self, name: bytes) -> str:
-        return next((value.decode("latin-1") for key, value in self.request.headers if key == name), "")
+        return header(self.request.headers, name)
 
-    def body(self, key: str) -> int:
-        """A whole number of the JSON body."""
+    def body(self) -> dict[str, Any]:
+        """The JSON object of the body; an empty one for any other body."""
         try:
-            value = msgspec.json.decode(self.request.body)[key]
-        except (msgspec.DecodeError, KeyError, TypeError) as exc:
-            raise InvalidParameterValueException(f"The body has no {key}, expected a whole number.") from exc
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise InvalidParameterValueException(f"{key} is not a whole number.")
+            content = msgspec.json.decode(self.request.body)
+        except NOT_JSON:
+            return {}
+        return content if isinstance(content, dict) else {}
+
+    def number(self, key: str) -> int:
+        """A whole number of the body."""
+        value = self.body().get(key)
+        if type(value) is not int:
+            raise InvalidParameterValueException(f"The body has no {key}, expected a whole number.")
         return value
 
     def needed_qualifier(self) -> str:
@@ -178,15 +186,12 @@ class LambdaApi:
             raise InvalidParameterValueException(
                 "The derived qualifier from the function name does not match the specified qualifier."
             )
-        region = self._region(match["name"])
+        region = self._service.get_function(match["name"]).region
         if match["region"] and match["region"] != region:
             raise ResourceNotFoundException(
                 f"Functions from '{match['region']}' are not reachable in this region ('{region}')"
             )
         return match["name"], own or qualifier
-
-    def _region(self, name: str) -> str:
-        return self._service.get_function(name).region
 
     # Invocations.
 
@@ -265,11 +270,12 @@ class LambdaApi:
 
     def _update_alias(self, call: _Call) -> HttpResponse:
         self._get_alias(call)  # it must be there
-        try:
-            version = msgspec.json.decode(call.request.body)["FunctionVersion"]
-        except (msgspec.DecodeError, KeyError, TypeError) as exc:
-            raise InvalidParameterValueException("The body has no FunctionVersion.") from exc
-        self._service.put_alias(call.name, call.rest, str(version))
+        asked = call.body()
+        if asked.get("RoutingConfig") not in _NO_WEIGHTS:
+            raise InvalidParameterValueException("Here an alias has one version. Leave RoutingConfig out.")
+        if "FunctionVersion" not in asked:
+            raise InvalidParameterValueException("The body has no FunctionVersion.")
+        self._service.put_alias(call.name, call.rest, str(asked["FunctionVersion"]))
         return self._get_alias(call)
 
     # Concurrency.
@@ -279,7 +285,7 @@ class LambdaApi:
         return _answer(HTTPStatus.OK, {} if reserved is None else {"ReservedConcurrentExecutions": reserved})
 
     def _put_concurrency(self, call: _Call) -> HttpResponse:
-        reserved = call.body("ReservedConcurrentExecutions")
+        reserved = call.number("ReservedConcurrentExecutions")
         self._service.put_function_concurrency(call.name, reserved)
         return _answer(HTTPStatus.OK, {"ReservedConcurrentExecutions": reserved})
 
@@ -294,7 +300,7 @@ class LambdaApi:
         return _answer(HTTPStatus.OK, _provisioned(config))
 
     def _put_provisioned(self, call: _Call) -> HttpResponse:
-        requested = call.body("ProvisionedConcurrentExecutions")
+        requested = call.number("ProvisionedConcurrentExecutions")
         config = self._service.put_provisioned_concurrency(call.name, call.needed_qualifier(), requested)
         return _answer(HTTPStatus.ACCEPTED, _provisioned(config))
 
@@ -355,9 +361,8 @@ class LambdaApi:
             },
         }
 
-    def _arn(self, name: str, qualifier: str | None = None) -> str:
-        arn = f"arn:aws:lambda:{self._region(name)}:{ACCOUNT_ID}:function:{name}"
-        return f"{arn}:{qualifier}" if qualifier else arn
+    def _arn(self, name: str, qualifier: str | None) -> str:
+        return self._service.get_function(name).arn(qualifier)
 
     def _alias(self, name: str, alias: str, version: str) -> dict[str, str]:
         return {
@@ -373,7 +378,7 @@ class LambdaApi:
         function = self._service.get_function(name, qualifier)
         common = {
             "FunctionName": name,
-            "FunctionArn": self._arn(name, qualifier if qualified or qualifier != LATEST else None),
+            "FunctionArn": function.arn(qualifier if qualified or qualifier != LATEST else None),
             "CodeSize": 0,
             "Description": "",
             "Timeout": int(function.timeout_s),
@@ -415,6 +420,8 @@ def _page(items: Sequence[Item], query: Mapping[str, str]) -> tuple[Sequence[Ite
         start, size = int(query.get("Marker") or 0), int(query.get("MaxItems") or 50)
     except ValueError as exc:
         raise InvalidParameterValueException("Marker or MaxItems is not a number.") from exc
+    if start < 0 or size < 1:
+        raise InvalidParameterValueException("Expected a Marker from 0 and MaxItems from 1.")
     end = start + size
     return items[start:end], str(end) if end < len(items) else None
 
@@ -422,7 +429,7 @@ def _page(items: Sequence[Item], query: Mapping[str, str]) -> tuple[Sequence[Ite
 def _check_json(event: bytes) -> None:
     try:
         msgspec.json.decode(event)
-    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+    except NOT_JSON as exc:
         raise InvalidRequestContentException(
             "Could not parse request body into json: the payload is not JSON. Send a JSON document."
         ) from exc

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-
-from prometheus_client import CollectorRegistry, Histogram
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
-from prometheus_client.registry import Collector
+from collections.abc import Callable
 
 from coldframe.concurrency import State
 from local.lambda_types import Invoked, Percentiles
@@ -19,7 +15,8 @@ from local.report import InvocationStatus
 _WINDOW = 1000  # values behind a percentile
 _RATE_S = 10
 
-_SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+BUCKETS_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+"""Upper bounds of a histogram's buckets, included; one more bucket has the rest."""
 
 
 class Latest:
@@ -40,6 +37,19 @@ class Latest:
             return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else 0.0
 
         return Percentiles(at(0.50), at(0.95), at(0.99))
+
+
+class Histogram:
+    """How many values are in each bucket, and their sum."""
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(BUCKETS_S) + 1)
+        self.sum_s = 0.0
+
+    def add(self, value_s: float) -> None:
+        """One more."""
+        self.counts[bisect_left(BUCKETS_S, value_s)] += 1
+        self.sum_s += value_s
 
 
 class Rate:
@@ -68,7 +78,7 @@ class Rate:
 class FunctionMetrics:
     """What is counted of one function. state: what its admission rules know, asked when needed."""
 
-    def __init__(self, function: str, state: Callable[[], State], histograms: Histograms, bill: Bill) -> None:
+    def __init__(self, function: str, state: Callable[[], State], bill: Bill) -> None:
         self.function = function
         self.state = state
         self.bill = bill
@@ -85,8 +95,8 @@ class FunctionMetrics:
         self.latency_ms = Latest()
         self.duration_ms = Latest()
         self.init_ms = Latest()
-        self._duration = histograms.duration.labels(function)
-        self._init_duration = histograms.init_duration.labels(function)
+        self.duration_histogram = Histogram()
+        self.init_histogram = Histogram()
 
     def arrived(self, now: float) -> None:
         """An invocation is asked for."""
@@ -111,7 +121,7 @@ class FunctionMetrics:
         self.spillover_invocations += invoked.spillover
         self.latency_ms.add(latency_ms)
         self.duration_ms.add(invoked.duration_ms)
-        self._duration.observe(invoked.duration_ms / 1000)
+        self.duration_histogram.add(invoked.duration_ms / 1000)
         if invoked.init_ms is not None:
             self._initialized(invoked.init_ms)
         self.bill.invocation(invoked.billed_ms, memory_mb, provisioned=invoked.provisioned)
@@ -130,120 +140,4 @@ class FunctionMetrics:
 
     def _initialized(self, init_ms: float) -> None:
         self.init_ms.add(init_ms)
-        self._init_duration.observe(init_ms / 1000)
-
-
-class Histograms:
-    """Durations of all functions."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self.duration = Histogram(
-            "lambda_duration_seconds",
-            "Duration: of the invoke phase",
-            ["function"],
-            registry=registry,
-            buckets=_SECONDS,
-        )
-        self.init_duration = Histogram(
-            "lambda_init_duration_seconds",
-            "InitDuration: of the init phase, on demand or provisioned",
-            ["function"],
-            registry=registry,
-            buckets=_SECONDS,
-        )
-
-
-class Metrics(Collector):
-    """The metrics of all functions, as Prometheus reads them. clock: that of the bills."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._registry = CollectorRegistry()
-        self._histograms = Histograms(self._registry)
-        self._functions: list[FunctionMetrics] = []
-        self._registry.register(self)
-
-    def add(self, function: str, state: Callable[[], State], bill: Bill) -> FunctionMetrics:
-        """Metrics of one more function, all 0."""
-        metrics = FunctionMetrics(function, state, self._histograms, bill)
-        self._functions.append(metrics)
-        return metrics
-
-    def render(self) -> tuple[str, bytes]:
-        """Content type and body of an answer to Prometheus."""
-        return CONTENT_TYPE_PLAIN_0_0_4, generate_latest(self._registry)
-
-    def collect(self) -> Iterable[Metric]:
-        """What is counted outside of the histograms; called by the registry."""
-        yield from self._counters()
-        yield from self._gauges()
-
-    def _counters(self) -> Iterator[Metric]:
-        now = self._clock()
-        for name, text, value in _COUNTERS:
-            family = CounterMetricFamily(f"lambda_{name}", text, labels=["function"])
-            for metrics in self._functions:
-                family.add_metric([metrics.function], value(metrics))
-            yield family
-        cost = CounterMetricFamily("lambda_cost_usd", "Cost so far in US dollars", labels=["function"])
-        for metrics in self._functions:
-            cost.add_metric([metrics.function], metrics.bill.usd(now))
-        yield cost
-
-    def _gauges(self) -> Iterator[Metric]:
-        for name, text, value in _GAUGES:
-            family = GaugeMetricFamily(f"lambda_{name}", text, labels=["function"])
-            for metrics in self._functions:
-                family.add_metric([metrics.function], value(metrics))
-            yield family
-        environments = GaugeMetricFamily(
-            "lambda_environments", "Execution environments", labels=["function", "type", "state"]
-        )
-        for metrics in self._functions:
-            counts: dict[tuple[str, str], int] = {}
-            for environment in metrics.state().environments.values():
-                kind = "provisioned-concurrency" if environment.provisioned else "on-demand"
-                key = (kind, environment.state.value)
-                counts[key] = counts.get(key, 0) + 1
-            for key, count in counts.items():
-                environments.add_metric([metrics.function, *key], count)
-        yield environments
-
-
-_Values = tuple[tuple[str, str, Callable[[FunctionMetrics], float]], ...]
-
-# CloudWatch's name first in each text.
-# Source: https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html, read 2026-11.
-_COUNTERS: _Values = (
-    ("invocations", "Invocations: admitted and finished", lambda m: m.invocations),
-    ("errors", "Errors: the function raised, crashed, or timed out", lambda m: m.errors),
-    ("throttles", "Throttles: refused with 429", lambda m: m.throttles),
-    ("cold_starts", "Invocations that waited for a new environment", lambda m: m.cold_starts),
-    (
-        "provisioned_concurrency_invocations",
-        "ProvisionedConcurrencyInvocations: in a provisioned environment",
-        lambda m: m.provisioned_invocations,
-    ),
-    (
-        "provisioned_concurrency_spillover_invocations",
-        "ProvisionedConcurrencySpilloverInvocations: on demand, as all provisioned environments were busy",
-        lambda m: m.spillover_invocations,
-    ),
-)
-_GAUGES: _Values = (
-    (
-        "concurrent_executions",
-        "ConcurrentExecutions: invocations admitted and not yet answered",
-        lambda m: m.state().in_flight,
-    ),
-    (
-        "concurrent_executions_max",
-        "The most ConcurrentExecutions since the start",
-        lambda m: m.most_concurrent,
-    ),
-    (
-        "provisioned_concurrency_utilization",
-        "ProvisionedConcurrencyUtilization: the share of provisioned environments that is busy",
-        lambda m: m.provisioned_utilization,
-    ),
-)
+        self.init_histogram.add(init_ms / 1000)

@@ -24,12 +24,11 @@ from coldframe.concurrency import (
     Start,
     Throttle,
 )
+from coldframe.timing import Clock
 from local.environment import ExecutionEnvironment
 from local.lambda_types import Invoked
 from local.process import FunctionSettings, Log, die_with_parent
 from local.report import Report
-
-Clock = Callable[[], float]
 
 
 class PoolClosed(Exception):

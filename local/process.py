@@ -24,6 +24,7 @@ ACCOUNT_ID = "123456789012"
 _PASSED_THROUGH = ("PATH", "LD_LIBRARY_PATH", "TMPDIR")
 _PROJECT_PREFIX = "COLDFRAME_"
 _PIPE_BYTES = 65536  # as much as a pipe holds
+_LINE_BYTES = 1024 * 1024  # a longer line is logged in parts: it may never end
 _PROBE_TIMEOUT_S = 10
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _MB = 1024 * 1024
@@ -61,6 +62,11 @@ class FunctionSettings:
     def region(self) -> str:
         """The AWS region that the function believes to be in."""
         return self.environ.get("AWS_REGION", "us-east-1")
+
+    def arn(self, qualifier: str | None = None) -> str:
+        """The function's name for all of AWS, with the qualifier where one is given."""
+        unqualified = f"arn:aws:lambda:{self.region}:{ACCOUNT_ID}:function:{self.name}"
+        return f"{unqualified}:{qualifier}" if qualifier else unqualified
 
 
 def function_environ(own: Mapping[str, str], inherited: Mapping[str, str]) -> dict[str, str]:
@@ -291,6 +297,9 @@ class LogPipe:
         *lines, self._unfinished = (self._unfinished + chunk).split(b"\n")
         for line in lines:
             self._emit(line)
+        if len(self._unfinished) >= _LINE_BYTES:
+            self._emit(self._unfinished)
+            self._unfinished = b""
 
     def _emit(self, line: bytes) -> None:
         # The runtime client joins the lines of a traceback by \r, which CloudWatch shows as lines.

@@ -18,6 +18,7 @@ import msgspec
 
 from local.events import (
     NOT_FORWARDED,
+    NOT_JSON,
     Arrived,
     Headers,
     HttpRequest,
@@ -26,6 +27,7 @@ from local.events import (
     clf_time,
     event_body,
     forwarded_headers,
+    header,
     header_bytes,
     response_body,
     response_status,
@@ -75,7 +77,7 @@ def response_from_result(
     """
     try:
         result = msgspec.json.decode(payload)
-    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+    except NOT_JSON as exc:
         raise MalformedResponse("the result is not JSON") from exc
     if not isinstance(result, dict):
         raise MalformedResponse("the result is not an object")
@@ -153,7 +155,6 @@ def _query(query: str) -> dict[str, list[str]]:
 
 
 def _request_context(request: HttpRequest, arrived: Arrived, kind: ApiKind, host: str) -> dict[str, Any]:
-    agent = next((value.decode("latin-1") for name, value in request.headers if name == b"user-agent"), None)
     return {
         "accountId": ACCOUNT_ID,
         "apiId": arrived.api_id,
@@ -164,7 +165,7 @@ def _request_context(request: HttpRequest, arrived: Arrived, kind: ApiKind, host
         "identity": {
             **dict.fromkeys(_IDENTITY),
             "sourceIp": request.source_ip,
-            "userAgent": agent,
+            "userAgent": header(request.headers, b"user-agent") or None,
         },
         "path": unquote(request.path) if kind is ApiKind.HTTP else request.path,
         "protocol": request.protocol,

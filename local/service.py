@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from types import TracebackType
 
 from coldframe import concurrency
 from coldframe.concurrency import LATEST, Limits, Provisioned, Throttle
+from coldframe.timing import Clock
 from local.cpu import can_limit_cpu, vcpus
 from local.destinations import EventInvokeConfig
 from local.lambda_types import (
@@ -28,14 +28,12 @@ from local.lambda_types import (
     Snapshot,
 )
 from local.latest_invocations import LatestInvocations
-from local.metrics import FunctionMetrics, Metrics
+from local.metrics import FunctionMetrics
 from local.pool import EnvironmentPool, PoolClosed
 from local.pricing import PRICES, Bill
-from local.process import ACCOUNT_ID, FunctionSettings, Log, die_with_parent
+from local.process import FunctionSettings, Log, die_with_parent
 from local.report import InvocationStatus, Outcome
 from local.views import environment_view, function_view
-
-Clock = Callable[[], float]
 
 # Concurrency that must stay unreserved, as long as the account has so much.
 # Source: https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html, read 2026-11.
@@ -89,7 +87,6 @@ class LambdaService:
         self._clock = clock
         self._started_at = clock()
         self._functions: dict[str, _Function] = {}
-        self._metrics = Metrics(clock)
         self._latest = LatestInvocations()
         self._revision = 0
         self._change: asyncio.Future[None] | None = None
@@ -126,7 +123,7 @@ class LambdaService:
             clock=self._clock,
         )
         bill = Bill(function.architecture, self._clock())
-        metrics = self._metrics.add(function.name, lambda: pool.state, bill)
+        metrics = FunctionMetrics(function.name, lambda: pool.state, bill)
         latest = replace(function, version=LATEST)
         self._functions[function.name] = _Function(latest, pool, metrics, {LATEST: latest}, {})
         self.put_alias(function.name, LIVE, self.publish_version(function.name))
@@ -156,7 +153,7 @@ class LambdaService:
         """Lets an alias point to a published version. Its provisioned concurrency moves along."""
         function = self._function(name)
         if version == LATEST or version not in function.versions:
-            raise ResourceNotFoundException(f"Function not found: {_arn(function.settings, version)}")
+            raise ResourceNotFoundException(f"Function not found: {function.settings.arn(version)}")
         before = function.aliases.get(alias)
         function.aliases[alias] = version
         function.arns.clear()
@@ -171,7 +168,7 @@ class LambdaService:
 
     def arn(self, name: str, qualifier: str | None = None) -> str:
         """The ARN by which a function, a version or an alias is called."""
-        return _arn(self._function(name).settings, qualifier)
+        return self._function(name).settings.arn(qualifier)
 
     # Invocations.
 
@@ -364,7 +361,9 @@ class LambdaService:
 
     def render_metrics(self) -> tuple[str, bytes]:
         """Content type and body of `GET /_metrics`, in Prometheus' text format."""
-        return self._metrics.render()
+        from local.prometheus import render  # only who asks waits for the import
+
+        return render([function.metrics for function in self._functions.values()], self._clock())
 
     def _changed(self) -> None:
         self._revision += 1
@@ -401,7 +400,7 @@ class LambdaService:
         if known is None:
             name = qualifier or LATEST
             version = function.aliases.get(name, name)
-            arn = _arn(function.settings, qualifier)
+            arn = function.settings.arn(qualifier)
             if version not in function.versions:
                 raise ResourceNotFoundException(f"Function not found: {arn}")
             known = function.arns[qualifier] = version, arn
@@ -493,11 +492,6 @@ def _status(state: Provisioned, requested: int) -> ProvisionedConcurrencyStatus:
     if state.failed:
         return ProvisionedConcurrencyStatus.FAILED
     return ProvisionedConcurrencyStatus.IN_PROGRESS
-
-
-def _arn(function: FunctionSettings, qualifier: str | None) -> str:
-    unqualified = f"arn:aws:lambda:{function.region}:{ACCOUNT_ID}:function:{function.name}"
-    return unqualified if qualifier is None else f"{unqualified}:{qualifier}"
 
 
 def _crash(version: str) -> Invoked:

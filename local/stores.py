@@ -10,7 +10,6 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from types import TracebackType
 from urllib.parse import urlsplit
 
@@ -18,10 +17,10 @@ import msgspec
 
 from local.destinations import NotSent
 from local.parameters import REGION
+from local.paths import ROOT
 from local.process import Log, exit_reason
 from local.template import Bucket, Queue, Table, Template
 
-_ROOT = Path(__file__).resolve().parent.parent
 _CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 # Local stores take anything; boto3 wants something.
 _LOCAL_CREDENTIALS = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
@@ -140,8 +139,8 @@ class Stores:
         return self
 
     def start(self) -> None:
-        """Makes what is not there yet; once is enough."""
-        if self._life is None and not self._ready.is_set():
+        """Makes what is not there yet; once is enough, and none is made that would be left behind."""
+        if self._life is None and not self._ready.is_set() and not self._closing:
             if self._listener is not None:
                 asyncio.get_running_loop().remove_reader(self._listener)
             self._life = asyncio.create_task(self._live())
@@ -207,7 +206,7 @@ class Stores:
             stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,
-            cwd=_ROOT,
+            cwd=ROOT,
             env=_environ(os.environ) | self.environ,
             pass_fds=descriptors,
             start_new_session=True,  # a terminal's Ctrl-C is for the emulator
@@ -276,5 +275,5 @@ def _environ(inherited: Mapping[str, str]) -> dict[str, str]:
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "AWS_EC2_METADATA_DISABLED": "true",
-        "PYTHONPATH": str(_ROOT),
+        "PYTHONPATH": str(ROOT),
     }

@@ -39,6 +39,18 @@ _TARGET = re.compile(
     r"arn:.*:lambda:path/[0-9-]+/functions/arn:.*:function:(?P<name>[^:/]+)(?::(?P<qualifier>[^:/]+))?/invocations"
 )
 _ANY_SPELLINGS = frozenset({"any", "x-amazon-apigateway-any-method", "*"})
+# What is read of an API beside its definition and its authorization.
+_READ = frozenset(
+    {
+        "StageName",
+        "CorsConfiguration",
+        "Cors",
+        "DefaultRouteSettings",
+        "RouteSettings",
+        "MethodSettings",
+        "BinaryMediaTypes",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,18 +110,19 @@ def _defined(source: ApiSource) -> Iterator[_Event]:
         if "DefinitionUri" in properties:
             raise TemplateError(f"{api}.DefinitionUri is not read. Write the definition as DefinitionBody.")
         where = f"{api}.DefinitionBody.paths"
-        paths = source.resolve((properties.get("DefinitionBody") or {}).get("paths"), where) or {}
-        for path, methods in paths.items():
-            for method, operation in methods.items():
+        paths = source.resolve(_definition(api, properties).get("paths"), where)
+        for path, methods in _map(paths, where).items():
+            for method, operation in _map(methods, f"{where}.{path}").items():
                 if method.lower() in _METHODS | _ANY_SPELLINGS:
                     place = f"{where}.{path}.{method}"
-                    yield _defined_route(source, ApiKind(kind), api, place, path, method, operation)
+                    described = _map(operation, place)
+                    yield _defined_route(source, ApiKind(kind), api, place, path, method, described)
 
 
 def _defined_route(
     source: ApiSource, kind: ApiKind, api: str, where: str, path: str, method: str, operation: Properties
 ) -> _Event:
-    integration = operation.get("x-amazon-apigateway-integration") or {}
+    integration = _map(operation.get("x-amazon-apigateway-integration"), where)
     target = _TARGET.fullmatch(str(integration.get("uri")))
     if str(integration.get("type")).lower() != "aws_proxy" or target is None:
         raise TemplateError(
@@ -132,12 +145,11 @@ def _defined_route(
 
 def _events(source: ApiSource) -> Iterator[_Event]:
     for function, properties in source.functions.items():
-        for name, event in (properties.get("Events") or {}).items():
-            kind = _EVENTS.get(event.get("Type"))
+        for name, event in _map(properties.get("Events"), f"{function}.Events").items():
+            where = f"{function}.Events.{name}"
+            kind = _EVENTS.get(str(_map(event, where).get("Type")))
             if kind is not None:
-                yield _event(
-                    source, function, f"{function}.Events.{name}", kind, event.get("Properties") or {}
-                )
+                yield _event(source, function, where, kind, _map(event.get("Properties"), where))
 
 
 def _event(source: ApiSource, function: str, where: str, kind: ApiKind, properties: Properties) -> _Event:
@@ -160,9 +172,9 @@ def _event(source: ApiSource, function: str, where: str, kind: ApiKind, properti
         payload=_payload(where, kind, payload),
         timeout_s=_timeout_s(where, kind, timeout_ms),
     )
-    settings = source.resolve(properties.get("RouteSettings"), f"{where}.RouteSettings") or {}
-    authorizer = (properties.get("Auth") or {}).get("Authorizer")
-    return _Event(kind, api, route, settings, authorizer)
+    settings = source.resolve(properties.get("RouteSettings"), f"{where}.RouteSettings")
+    authorizer = _map(properties.get("Auth"), f"{where}.Auth").get("Authorizer")
+    return _Event(kind, api, route, _map(settings, f"{where}.RouteSettings"), authorizer)
 
 
 def _api_of(source: ApiSource, where: str, kind: ApiKind, reference: Any) -> str:
@@ -187,25 +199,23 @@ def _payload(where: str, kind: ApiKind, version: Any) -> PayloadFormat:
 
 def _timeout_s(where: str, kind: ApiKind, milliseconds: Any) -> float:
     longest = _TIMEOUT_S[kind]
-    timeout_s = longest if milliseconds is None else float(milliseconds) / 1000
+    timeout_s = longest if milliseconds is None else _number(milliseconds, f"{where}: the timeout") / 1000
     if not 0.05 <= timeout_s <= longest:
         raise TemplateError(f"{where} waits {milliseconds} ms, expected 50 to {longest * 1000:.0f}.")
     return timeout_s
 
 
 def _api(source: ApiSource, kind: ApiKind, name: str, events: list[_Event]) -> Api:
+    _, properties = source.resources.get(name, (kind, {}))
     # The authorization is not enforced, so what it refers to need not exist here.
-    properties = {
-        key: value
-        for key, value in source.resources.get(name, (kind, {}))[1].items()
-        if key in _READ_PROPERTIES and value is not None
-    }
-    definition = source.resources.get(name, (kind, {}))[1].get("DefinitionBody") or {}
-    defined_cors = source.resolve(definition.get("x-amazon-apigateway-cors"), f"{name}.DefinitionBody")
-    resolved = source.resolve(properties, name)
+    read = {key: value for key, value in properties.items() if key in _READ and value is not None}
+    resolved = source.resolve(read, name)
+    defined_cors = source.resolve(
+        _definition(name, properties).get("x-amazon-apigateway-cors"), f"{name}.DefinitionBody"
+    )
     default_stage = DEFAULT_STAGE if kind is ApiKind.HTTP else _IMPLICIT_REST_STAGE
     throttling = _http_throttling if kind is ApiKind.HTTP else _rest_throttling
-    default, by_route = throttling(resolved, events)
+    default, by_route = throttling(name, resolved, events)
     return Api(
         name=name,
         kind=kind,
@@ -215,27 +225,19 @@ def _api(source: ApiSource, kind: ApiKind, name: str, events: list[_Event]) -> A
         default_throttling=default,
         throttling=by_route,
         binary_media_types=tuple(
-            str(media_type).replace("~1", "/") for media_type in resolved.get("BinaryMediaTypes", [])
+            str(media_type).replace("~1", "/")
+            for media_type in _list(resolved.get("BinaryMediaTypes"), f"{name}.BinaryMediaTypes")
         ),
-        authorizer=_asks_for_authorization(source.resources.get(name, (kind, {}))[1], events),
+        authorizer=_asks_for_authorization(name, properties, events),
     )
 
 
-_READ_PROPERTIES = frozenset(
-    {
-        "StageName",
-        "CorsConfiguration",
-        "Cors",
-        "DefaultRouteSettings",
-        "RouteSettings",
-        "MethodSettings",
-        "BinaryMediaTypes",
-    }
-)
+def _definition(api: str, properties: Properties) -> Properties:
+    return _map(properties.get("DefinitionBody"), f"{api}.DefinitionBody")
 
 
-def _asks_for_authorization(properties: Properties, events: list[_Event]) -> bool:
-    default = (properties.get("Auth") or {}).get("DefaultAuthorizer")
+def _asks_for_authorization(name: str, properties: Properties, events: list[_Event]) -> bool:
+    default = _map(properties.get("Auth"), f"{name}.Auth").get("DefaultAuthorizer")
     return any((event.authorizer or default or "NONE") != "NONE" for event in events)
 
 
@@ -247,13 +249,14 @@ def _http_cors(name: str, properties: Properties, defined: Any) -> Cors | None:
 
     https://docs.aws.amazon.com/serverless-application-model/latest/developerguide/sam-property-httpapi-httpapicorsconfiguration.html
     """
-    in_definition = {key[0].upper() + key[1:]: value for key, value in (defined or {}).items()}
+    in_definition = {key[:1].upper() + key[1:]: value for key, value in _map(defined, name).items()}
     configuration = properties.get("CorsConfiguration") or in_definition
     if not configuration:
         return None
     if configuration is True:
         return Cors(("*",))
-    cors = _cors(name, configuration, configuration.get("AllowOrigins"), "ExposeHeaders")
+    configuration = _map(configuration, f"{name}.CorsConfiguration")
+    cors = _cors(name, configuration, configuration.get("AllowOrigins"))
     if cors.allow_credentials and "*" in cors.allow_origins:
         raise TemplateError(f'{name}: AllowCredentials needs named AllowOrigins, found "*".')
     return cors
@@ -269,21 +272,18 @@ def _rest_cors(name: str, properties: Properties) -> Cors | None:
         return None
     if isinstance(configuration, str):
         configuration = {"AllowOrigin": configuration}
+    configuration = _map(configuration, f"{name}.Cors")
     return _cors(name, configuration, configuration.get("AllowOrigin") or "'*'")
 
 
-def _cors(name: str, configuration: Any, origins: Any, *more: str) -> Cors:
-    if not isinstance(configuration, dict):
-        raise TemplateError(
-            f"{name}: CORS is {configuration!r}, expected a map of AllowOrigins and the like."
-        )
+def _cors(name: str, configuration: Properties, origins: Any) -> Cors:
     max_age = configuration.get("MaxAge")
     return Cors(
         allow_origins=_words(origins),
         allow_methods=_words(configuration.get("AllowMethods")),
         allow_headers=_words(configuration.get("AllowHeaders")),
-        expose_headers=_words(configuration.get("ExposeHeaders")) if more else (),
-        max_age_s=None if max_age is None else int(str(max_age).strip("'")),
+        expose_headers=_words(configuration.get("ExposeHeaders")),
+        max_age_s=None if max_age is None else int(_number(str(max_age).strip("'"), f"{name}: MaxAge")),
         allow_credentials=bool(configuration.get("AllowCredentials")),
     )
 
@@ -298,27 +298,30 @@ def _words(value: Any) -> tuple[str, ...]:
 
 
 def _http_throttling(
-    properties: Properties, events: list[_Event]
+    name: str, properties: Properties, events: list[_Event]
 ) -> tuple[Throttling | None, dict[str, Throttling]]:
-    own = properties.get("RouteSettings") or {}
+    where = f"{name}.RouteSettings"
+    own = _map(properties.get("RouteSettings"), where)
     by_route: dict[str, Throttling] = {}
     for event in events:
         key = event.route.key
         # SAM's key of a route for any method is its path alone.
-        settings = {**(own.get(key) or own.get(event.route.path) or {}), **event.settings}
-        if (throttling := _throttling(settings)) is not None:
+        settings = {**_map(own.get(key) or own.get(event.route.path), where), **event.settings}
+        if (throttling := _throttling(settings, f"{where}.{key}")) is not None:
             by_route[key] = throttling
-    return _throttling(properties.get("DefaultRouteSettings") or {}), by_route
+    where = f"{name}.DefaultRouteSettings"
+    return _throttling(_map(properties.get("DefaultRouteSettings"), where), where), by_route
 
 
 def _rest_throttling(
-    properties: Properties, events: list[_Event]
+    name: str, properties: Properties, events: list[_Event]
 ) -> tuple[Throttling | None, dict[str, Throttling]]:
     """`MethodSettings`, whose resource path writes each slash as `/` or `~1`, and all of them as `/*`."""
     default: Throttling | None = None
     by_route: dict[str, Throttling] = {}
-    for settings in properties.get("MethodSettings") or []:
-        throttling = _throttling(settings)
+    where = f"{name}.MethodSettings"
+    for settings in _list(properties.get("MethodSettings"), where):
+        throttling = _throttling(_map(settings, where), where)
         if throttling is None:
             continue
         path = str(settings.get("ResourcePath", "/*")).replace("~1", "/")
@@ -333,11 +336,38 @@ def _rest_throttling(
     return default, by_route
 
 
-def _throttling(settings: Properties) -> Throttling | None:
+def _throttling(settings: Properties, where: str) -> Throttling | None:
     rate = settings.get("ThrottlingRateLimit")
     burst = settings.get("ThrottlingBurstLimit")
     if rate is None and burst is None:
         return None
     # Where only one is given, the other is the account's: 10,000 per second, bursts of 5,000.
     # https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-throttling.html, read 2026-11.
-    return Throttling(10_000.0 if rate is None else float(rate), 5_000 if burst is None else int(burst))
+    return Throttling(
+        10_000.0 if rate is None else _number(rate, f"{where}.ThrottlingRateLimit"),
+        5_000 if burst is None else int(_number(burst, f"{where}.ThrottlingBurstLimit")),
+    )
+
+
+# Values as they should be.
+
+
+def _map(value: Any, where: str) -> Properties:
+    """The map, or an empty one where there is no value."""
+    if value is not None and not isinstance(value, dict):
+        raise TemplateError(f"{where} is {value!r}, expected a map.")
+    return value or {}
+
+
+def _list(value: Any, where: str) -> list[Any]:
+    """The list, or an empty one where there is no value."""
+    if value is not None and not isinstance(value, list):
+        raise TemplateError(f"{where} is {value!r}, expected a list.")
+    return value or []
+
+
+def _number(value: Any, where: str) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError) as exc:
+        raise TemplateError(f"{where} is {value!r}, expected a number.") from exc

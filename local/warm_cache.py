@@ -11,10 +11,10 @@ from typing import Any
 from msgspec.structs import replace
 from tqdm import tqdm
 
-from coldframe.auto import AUTO
 from coldframe.config import load_settings
 from coldframe.dynamodb_store import chunks
 from coldframe.errors import ColdframeError
+from coldframe.files import AUTO
 from coldframe.predictor import Predictor, load_predictor
 from coldframe.text import normalise
 

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from local import cloudformation
-from local.cloudformation import SAM_PYTHON, Stack, stack_of
+from local.cloudformation import Stack, stack_of
+from local.paths import SAM_PYTHON
 from tests.conftest import ROOT
 
 TEMPLATE = ROOT / "template.yaml"

@@ -9,7 +9,6 @@ import math
 import operator
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -57,7 +56,7 @@ def verify(invoke: Invoke, golden: dict[str, Any], environments: int) -> dict[st
     _ask(invoke, "GET", "/healthz")
     lowest, texts = _check_embeddings(invoke, golden)
     version = _check_predictions(invoke, golden)
-    return {"model": version, "golden": texts, "lowest_cosine": round(lowest, 4), **asdict(warmed)}
+    return {"model": version, "golden": texts, "lowest_cosine": round(lowest, 4), **warmed._asdict()}
 
 
 def _check_embeddings(invoke: Invoke, golden: dict[str, Any]) -> tuple[float, int]:

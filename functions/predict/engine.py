@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 
 from coldframe.api import Api
-from coldframe.config import load_settings
-from coldframe.predictor import load_predictor
+from coldframe.config import Settings, load_settings
+from coldframe.predictor import Predictor, load_predictor
 from coldframe.timing import StartMark
 from coldframe.warm_up import is_ping
 from functions.predict.events import Context, Event, Response, read_event, write_response
@@ -21,19 +21,14 @@ class Engine:
         Raises BadSetting or a BundleError, and ahead of traffic RuntimeError when it cannot answer.
         """
         settings = load_settings(environ)
-        initialization_type = environ.get("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand")
         predictor = load_predictor(settings)
-        if initialization_type == "on-demand":
+        initialization_type = environ.get("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand")
+        is_on_demand = initialization_type == "on-demand"
+        self.api = Api(predictor, settings, StartMark(is_warm=has_answered or not is_on_demand))
+        if is_on_demand:
             predictor.model.start()
-        else:  # nobody waits for this init phase
-            model = predictor.model.get()
-            if not settings.max_batch_tokens:
-                model.measure_budget()
-            predictor.cache.set_up()
-        is_warm = has_answered or initialization_type != "on-demand"
-        self.api = Api(predictor, settings, StartMark(is_warm))
-        if initialization_type != "on-demand":
-            self._prepare(initialization_type)
+        else:
+            self._prepare(predictor, settings, will_be_snapshot=initialization_type == "snap-start")
 
     def answer(self, event: Event, context: Context) -> Response:
         """The function's result for an HTTP API (payload 2.0) or REST API (1.0) event, or a warm-up ping."""
@@ -49,12 +44,16 @@ class Engine:
 
         return answer_ping(event, self.api, context.aws_request_id, context.get_remaining_time_in_millis)
 
-    def _prepare(self, initialization_type: str) -> None:
-        """Ahead of traffic: everything once, and ready for a snapshot where one will be taken."""
+    def _prepare(self, predictor: Predictor, settings: Settings, will_be_snapshot: bool) -> None:
+        """Ahead of traffic, where nobody waits for the init phase: everything once."""
         from functions.predict.priming import prime
 
+        model = predictor.model.get()
+        if not settings.max_batch_tokens:
+            model.measure_budget()
+        predictor.cache.set_up()
         prime(self.answer)
-        if initialization_type == "snap-start":
+        if will_be_snapshot:
             from functions.predict.snapshot import register_hooks
 
             register_hooks(self.api)

@@ -34,6 +34,9 @@ def read_event(event: Event, context: Context) -> Request:
             " Call the function through its API, or send an event in that form."
         )
     if "%" in path:
+        # REST APIs and function URLs send the path encoded, HTTP APIs have decoded it
+        # (https://github.com/middleapi/standard-server/pull/93). Once more does no harm, as no route or
+        # model has a "%" in its name, and Mangum does the same: both doors see one path.
         from urllib.parse import unquote
 
         path = unquote(path)

@@ -3,7 +3,6 @@
 import json
 import os
 from collections.abc import Callable
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
@@ -44,7 +43,7 @@ def keep_warm(
     # the alarms.
     version = lambda_client.get_alias(FunctionName=function, Name=alias)["FunctionVersion"]
     warmed = warm(invoker(lambda_client, f"{function}:{version}"), environments)
-    return {"wanted": environments, "skipped": False, "busy": busy, "version": version, **asdict(warmed)}
+    return {"wanted": environments, "skipped": False, "busy": busy, "version": version, **warmed._asdict()}
 
 
 def _concurrency(cloudwatch: Any, function: str, alias: str, now: datetime) -> int:

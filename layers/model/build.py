@@ -14,9 +14,9 @@ import msgspec
 import numpy as np
 from tqdm import tqdm
 
-from coldframe.auto import AUTO
 from coldframe.bundle import EncoderFacts, EstimatorFacts, HeadFacts, Manifest, Source, describe_file
 from coldframe.files import (
+    AUTO,
     ENCODER,
     ESTIMATOR,
     GOLDEN,

@@ -12,8 +12,8 @@ import time
 import numpy as np
 from tqdm import tqdm
 
-from coldframe.auto import AUTO
 from coldframe.config import Settings
+from coldframe.files import AUTO
 from coldframe.predictor import load_predictor
 from coldframe.vectors import to_floats
 from layers.model.data import load_split

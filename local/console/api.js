@@ -1,11 +1,18 @@
-// Calls to the emulator's own API.
+// Requests to the emulator.
 
-/** The answer, decoded. What went wrong is an error that says it. */
-export async function call(method, path, body) {
+/** The answer to a call of the emulator's own API, decoded. What went wrong is an error that says it. */
+export const call = async (method, path, body) => decoded(await send(method, path, body));
+
+/** The response to a request. body: sent as JSON. */
+export async function send(method, path, body) {
   const headers = { "content-type": "application/json" };
-  const response = await fetch(path, { method, headers, body: body && JSON.stringify(body) }).catch(() => {
+  return fetch(path, { method, headers, body: body && JSON.stringify(body) }).catch(() => {
     throw new Error("The emulator does not answer.");
   });
+}
+
+/** What a response holds, if it is a good one. */
+export async function decoded(response) {
   const text = await response.text();
   const answer = text ? JSON.parse(text) : {};
   if (response.ok) return answer;

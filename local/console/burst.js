@@ -38,7 +38,9 @@ export class Burst {
     try {
       const report = await call("POST", "/_console/burst", burst);
       await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
-      byId("burst-result").replaceChildren(...told(report, before, this.#current()));
+      const after = this.#current();
+      // Another function may be shown by now, whose counts say nothing of these requests.
+      if (after.name === before.name) byId("burst-result").replaceChildren(...told(report, before, after));
     } catch (error) {
       byId("burst-result").replaceChildren(element("p", { class: "problem" }, error.message));
     }

@@ -12,7 +12,7 @@ import { Strip } from "./strip.js";
 
 const KEPT = 300; // invocations of each function, for who looks at another one
 
-const shown = { run: "", name: "", snapshot: undefined, invocations: new Map() };
+const shown = { run: "", name: "", last: 0, snapshot: undefined, invocations: new Map() };
 const figures = new Figures();
 const environments = new Environments();
 const strip = new Strip();
@@ -30,7 +30,7 @@ function ownInvocations() {
 
 function receive({ run, snapshot, invocations }) {
   if (run !== shown.run) begin(run, snapshot);
-  const fresh = invocations.filter((each) => each.number > (shown.last ?? 0));
+  const fresh = invocations.filter((each) => each.number > shown.last);
   shown.last = fresh.at(-1)?.number ?? shown.last;
   shown.snapshot = snapshot;
   for (const each of fresh) {

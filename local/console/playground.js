@@ -1,5 +1,6 @@
 // One text, all heads: what they say, and where the time of that request went.
 
+import { decoded, send } from "./api.js";
 import { byId, element, setText } from "./dom.js";
 import { drawWaterfall } from "./waterfall.js";
 
@@ -37,14 +38,10 @@ export class Playground {
     const last = this.#seen().at(-1)?.number ?? 0;
     performance.clearResourceTimings();
     try {
-      const body = JSON.stringify({ text: byId("text").value, heads: HEADS, top_k: 3, cache: false });
-      const response = await fetch(ROUTE, {
-        method: "POST",
-        body,
-        headers: { "content-type": "application/json" },
-      });
-      const answer = await response.json();
-      if (!response.ok) throw new Error(answer.detail ?? answer.message ?? `Status ${response.status}.`);
+      const asked = { text: byId("text").value, heads: HEADS, top_k: 3, cache: false };
+      const response = await send("POST", ROUTE, asked);
+      const answer = await decoded(response);
+      if (!answer?.predictions) throw new Error(`What answers ${ROUTE} here is no classifier.`);
       this.#show(answer);
       await new Promise((resolve) => setTimeout(resolve, EVENTS_MS));
       const [took] = performance.getEntriesByName(new URL(ROUTE, location).href);
@@ -55,10 +52,9 @@ export class Playground {
         this.#own(last),
       );
     } catch (error) {
-      const text = error instanceof TypeError ? "The emulator does not answer." : error.message;
       byId("answers").replaceChildren();
       byId("waterfall").hidden = true;
-      setText(byId("answer-status"), text);
+      setText(byId("answer-status"), error.message);
     }
   }
 
@@ -70,10 +66,9 @@ export class Playground {
 
   #show(answer) {
     const heads = answer.predictions[0].heads;
-    byId("answers").replaceChildren(
-      ...HEADS.filter((head) => head in heads).map((head) => card(head, heads[head])),
-    );
-    const labels = new Set(HEADS.map((head) => heads[head]?.label));
+    const given = HEADS.filter((head) => head in heads);
+    byId("answers").replaceChildren(...given.map((head) => card(head, heads[head])));
+    const labels = new Set(given.map((head) => heads[head].label));
     const agreed = labels.size === 1 ? "All agree" : `${labels.size} different answers`;
     setText(byId("answer-status"), `${agreed}. The environment was ${answer.start}.`);
   }

@@ -1,4 +1,4 @@
-"""moto's server, and the fault-injecting one in front of it."""
+"""The emulator's event loop and log; moto's server, and the fault-injecting one in front of it."""
 
 import re
 import subprocess
@@ -13,6 +13,18 @@ from tests.functional.faulty_server import FaultyServer, faulty_server
 
 TABLE, BUCKET = "predictions", "large-predictions"
 SECRET_KEY = "not-for-any-log"
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> tuple[str, dict[str, bool]]:
+    """The event loop that `run` uses."""
+    return "asyncio", {"use_uvloop": True}
+
+
+@pytest.fixture
+def lines() -> list[str]:
+    """What was logged."""
+    return []
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,7 @@ from axe_playwright_python.base import AXE_FILE_PATH
 from playwright.async_api import Browser, Page, async_playwright, expect
 
 from local.emulator import Emulator, EmulatorOptions
+from local.gateway_types import ANY, DEFAULT_ROUTE, Api, ApiKind, PayloadFormat, Route
 from local.template import Function, Template
 from tests.conftest import ROOT
 from tests.functional import emulation
@@ -45,12 +46,6 @@ DESKTOP = {"width": 1280, "height": 900}
 _LIGHTS: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
 expect.set_options(timeout=PATIENCE_S * 1000)
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> tuple[str, dict[str, bool]]:
-    """The event loop that `run` uses; one for all tests here, as they share the browser."""
-    return "asyncio", {"use_uvloop": True}
 
 
 @pytest.fixture(scope="module")
@@ -249,8 +244,12 @@ async def test_burst_is_as_many_requests_at_once(tmp_path: Path) -> None:
         {"path": "nowhere"},
         {"path": "/_console/burst"},  # one that sends itself
         {"path": "/a b"},
+        {"path": "/é"},
         {"path": "/\r\nx: y"},
+        {"path": "/\nx:y"},
+        {"path": "/a\n"},
         {"method": "GET /\r\n"},
+        {"method": "GET\n"},
         {"unknown": 1},
     ],
 )
@@ -402,6 +401,29 @@ async def test_functions_are_shown_one_at_a_time(page: Page) -> None:
         await expect(page.locator(".strip .bar")).to_have_count(0)
 
 
+async def test_burst_is_told_of_its_own_function(page: Page, tmp_path: Path) -> None:
+    """Who looks at another function before the last answer is not told of that one's counts."""
+    functions = tuple(
+        Function(
+            emulation.function("handlers.gate", name=name, environ={"GATE": str(tmp_path)}),
+            logical_id=name,
+            alias="live",
+        )
+        for name in ("first", "second")
+    )
+    route = Route(ANY, DEFAULT_ROUTE, "first", "live", PayloadFormat.V2, timeout_s=30.0)
+    template = Template(functions=functions, apis=(Api("local", ApiKind.HTTP, (route,)),))
+    async with serving(template=template) as (emulator, _):
+        await opened(page, emulator)
+        await page.get_by_label("Requests at once").fill("2")
+        await page.get_by_role("button", name="Send 2 at once").click()
+        await expect(page.locator(".tile[data-state=INVOKING]")).to_have_count(2)
+        await page.get_by_label("Function").select_option("second")
+        (tmp_path / "open").touch()
+        await expect(page.get_by_role("button", name="Send 2 at once")).to_be_visible()
+        await expect(page.locator("#burst-result")).to_be_empty()
+
+
 async def test_answers_are_text_and_never_markup(page: Page) -> None:
     """What a function answers cannot become an element of the page."""
     async with serving(handler="handlers.label_markup") as (emulator, _):
@@ -409,6 +431,16 @@ async def test_answers_are_text_and_never_markup(page: Page) -> None:
         await page.get_by_role("button", name="Classify").click()
         await expect(page.locator(".answer .label").first).to_have_text("<img src=x onerror=alert(1)>")
         await expect(page.locator(".answers img")).to_have_count(0)
+        await expect(page.locator("#answer-status")).to_contain_text("All agree")
+
+
+async def test_function_that_classifies_nothing(page: Page) -> None:
+    """Where another function answers the playground's route, the page says so, and nothing else."""
+    async with serving() as (emulator, _):
+        await opened(page, emulator)
+        await page.get_by_role("button", name="Classify").click()
+        await expect(page.locator("#answer-status")).to_contain_text("no classifier")
+        await expect(page.locator(".answer")).to_have_count(0)
 
 
 async def test_function_without_the_route_is_said(page: Page) -> None:

@@ -38,18 +38,6 @@ ROOT = HERE.parent.parent
 LogLines = list[str]
 
 
-@pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, bool]]:
-    """The event loop that `run` uses."""
-    return "asyncio", {"use_uvloop": True}
-
-
-@pytest.fixture
-def lines() -> LogLines:
-    """What the emulator logged."""
-    return []
-
-
 def options(lines: LogLines, **changes: Any) -> EmulatorOptions:
     settings: dict[str, Any] = {
         "handler": "handlers.route",
@@ -116,6 +104,7 @@ async def test_request_beyond_the_limit_is_throttled(lines: LogLines, tmp_path: 
             "status": 429,
         }.items()
     )
+    assert "--reserved-concurrency" in refused.json()["detail"]
     assert [request.result().status_code for request in requests] == [200, 200]
     assert served.json()["start"] == "warm"
 
@@ -132,6 +121,7 @@ async def test_small_account_throttles_with_its_own_reason(lines: LogLines, tmp_
         (tmp_path / "open").touch()
     assert request.result().status_code == 200
     assert (refused.status_code, refused.json()["Reason"]) == (429, "ConcurrentInvocationLimitExceeded")
+    assert "--account-concurrency" in refused.json()["detail"]
 
 
 async def test_killed_environment_answers_502_and_is_replaced(lines: LogLines, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 from local.emulator import Emulator, EmulatorOptions
 from local.lambda_types import InvalidParameterValueException
 from local.template import load_template
+from tests.functional.emulation import FakeClock
 
 pytestmark = pytest.mark.anyio
 
@@ -70,22 +71,6 @@ Resources:
           Type: Api
           Properties: {{RestApiId: !Ref Rest, Path: /slow, Method: GET, TimeoutInMillis: 50}}
 """
-
-
-@pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, bool]]:
-    """The event loop that `run` uses."""
-    return "asyncio", {"use_uvloop": True}
-
-
-class FakeClock:
-    """Seconds that pass only when a test says so."""
-
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def __call__(self) -> float:
-        return self.now_s
 
 
 @pytest.fixture

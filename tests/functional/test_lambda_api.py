@@ -26,18 +26,11 @@ HERE = Path(__file__).resolve().parent
 AWS = Path(sys.executable).parent / "aws"
 PATIENCE_S = 60.0
 NAME = "coldframe-predict"
-
-
-@pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, bool]]:
-    """The event loop that `run` uses."""
-    return "asyncio", {"use_uvloop": True}
-
-
-@pytest.fixture
-def lines() -> list[str]:
-    """What the emulator logged."""
-    return []
+NO_JSON = [
+    pytest.param(b"not json", id="text"),
+    pytest.param(b'"\xff"', id="not UTF-8"),
+    pytest.param(b"[" * 100_000, id="too deep"),
+]
 
 
 @pytest.fixture
@@ -255,6 +248,26 @@ async def test_function_and_its_versions(client: Any) -> None:
     assert [each["Name"] for each in aliases["Aliases"]] == ["live"]
 
 
+async def test_alias_with_weights(client: Any) -> None:
+    """It is refused rather than half done; one without weights is an alias of one version."""
+    some, none = ({"AdditionalVersionWeights": weights} for weights in ({"1": 0.1}, {}))
+    with refused("InvalidParameterValueException", 400) as said:
+        await called(
+            client.update_alias, FunctionName=NAME, Name="live", FunctionVersion="1", RoutingConfig=some
+        )
+    assert "RoutingConfig" in said["Error"]["Message"]
+    await called(client.update_alias, FunctionName=NAME, Name="live", FunctionVersion="1", RoutingConfig=none)
+
+
+@pytest.mark.parametrize("query", ["MaxItems=0", "MaxItems=-1", "MaxItems=few", "Marker=-1"])
+async def test_page_that_there_cannot_be(emulator: Emulator, query: str) -> None:
+    """It is refused, not answered with a page that leads nowhere."""
+    async with httpx.AsyncClient(base_url=emulator.url, timeout=PATIENCE_S, trust_env=False) as web:
+        response = await web.get(f"/2015-03-31/functions/?{query}")
+    assert response.status_code == 400
+    assert response.headers["x-amzn-errortype"] == "InvalidParameterValueException"
+
+
 async def test_pages(client: Any) -> None:
     """Lists come in pages, as boto3's paginators expect."""
     await called(client.publish_version, FunctionName=NAME)
@@ -291,11 +304,22 @@ async def test_qualifiers_that_differ(client: Any) -> None:
     assert "does not match the specified qualifier" in said["Error"]["Message"]
 
 
-async def test_payload_that_is_no_json(client: Any, lines: list[str]) -> None:
+@pytest.mark.parametrize("payload", NO_JSON)
+async def test_payload_that_is_no_json(client: Any, lines: list[str], payload: bytes) -> None:
     """It is refused before anything runs."""
     with refused("InvalidRequestContentException", 400):
-        await called(client.invoke, FunctionName=NAME, Payload=b"not json")
+        await called(client.invoke, FunctionName=NAME, Payload=payload)
     assert lines == []
+
+
+@pytest.mark.parametrize("body", [*NO_JSON, b"[]", b"{}", b'{"ReservedConcurrentExecutions": true}'])
+async def test_body_that_says_nothing(emulator: Emulator, body: bytes) -> None:
+    """A call whose body lacks what it is for is refused, whatever else is in it."""
+    async with httpx.AsyncClient(base_url=emulator.url, timeout=PATIENCE_S, trust_env=False) as web:
+        response = await web.put(f"/2017-10-31/functions/{NAME}/concurrency", content=body)
+    assert response.status_code == 400
+    assert response.headers["x-amzn-errortype"] == "InvalidParameterValueException"
+    assert "ReservedConcurrentExecutions" in response.json()["message"]
 
 
 @pytest.mark.parametrize(

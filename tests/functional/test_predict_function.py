@@ -272,6 +272,7 @@ FORBIDDEN = {
     "transformers",
     "optimum",
     "asyncio",
+    "dataclasses",
     "urllib.request",
     "http.client",
 }

@@ -25,12 +25,6 @@ INVOCATIONS = "/2015-03-31/functions/coldframe-predict/invocations"
 
 
 @pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, bool]]:
-    """The event loop that `run` uses."""
-    return "asyncio", {"use_uvloop": True}
-
-
-@pytest.fixture
 async def client() -> AsyncIterator[httpx.AsyncClient]:
     options = EmulatorOptions(
         port=0, handler="handlers.told", task_root=HERE, timeout_s=TIMEOUT_S, log=lambda line: None

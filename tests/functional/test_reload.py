@@ -29,12 +29,6 @@ Resources:
 """
 
 
-@pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, bool]]:
-    """The event loop that `run` uses."""
-    return "asyncio", {"use_uvloop": True}
-
-
 def write_handler(folder: Path, answer: str) -> None:
     (folder / "code" / "app.py").write_text(
         f"import shared\ndef handler(event, context):\n    return {answer!r} + shared.word\n"

@@ -23,12 +23,6 @@ pytestmark = pytest.mark.anyio
 REQUESTS, CLIENTS, KILLS, MANY = 1000, 8, 40, 20_000
 
 
-@pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, bool]]:
-    """The event loop that `run` uses."""
-    return "asyncio", {"use_uvloop": True}
-
-
 async def ask(port: int, requests: int, statuses: Counter[int]) -> None:
     """So many requests in a row."""
     client = HttpClient(f"http://127.0.0.1:{port}/")

@@ -41,18 +41,6 @@ from tests.functional.emulation import (
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, bool]]:
-    """The event loop that `run` uses."""
-    return "asyncio", {"use_uvloop": True}
-
-
-@pytest.fixture
-def lines() -> list[str]:
-    """What the service logged."""
-    return []
-
-
 @asynccontextmanager
 async def serving(lines: list[str], clock: Any = None, **changes: Any) -> AsyncIterator[LambdaService]:
     """A service with the function `f`."""

@@ -33,21 +33,9 @@ TABLE, BUCKET, QUEUE = "coldframe-CacheTable", "coldframe-cachebucket", "coldfra
 
 
 @pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, bool]]:
-    """The event loop that `run` uses."""
-    return "asyncio", {"use_uvloop": True}
-
-
-@pytest.fixture
 def template() -> Template:
     """The project's."""
     return load_template(ROOT / "template.yaml")
-
-
-@pytest.fixture
-def lines() -> list[str]:
-    """What was logged."""
-    return []
 
 
 @asynccontextmanager
@@ -130,6 +118,15 @@ async def test_nothing_outlives_the_block(template: Template, lines: list[str]) 
     assert pid is not None
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+async def test_nothing_starts_after_the_block(template: Template, lines: list[str]) -> None:
+    """The last request may be answered when the emulator is leaving already: it starts no server."""
+    async with Stores(template, StoreOptions(), lines.append) as stores:
+        pass
+    stores.start()
+    await stores.finished()
+    assert (stores.pid, lines) == (None, [])
 
 
 async def test_given_endpoints_get_table_and_bucket(template: Template, lines: list[str], moto: str) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from local.cloudformation import SAM_PYTHON
 from local.cloudformation import translated as translated_by_sam
 from local.cors import rest_preflight
 from local.gateway_types import Throttling
+from local.paths import SAM_PYTHON
 from local.template import load_template
 from tests.conftest import ROOT
 

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coldframe.auto import AUTO, Giver, Guess, answer_auto, split_answers
+from coldframe.auto import Giver, Guess, answer_auto, split_answers
+from coldframe.files import AUTO
 from coldframe.predictor import Predictor
 from coldframe.vectors import to_floats, to_vector
 from tests.conftest import TinyEncoder, tiny_predictor

@@ -40,7 +40,7 @@ def test_name_that_could_be_anybodys_is_refused(host: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "origin", ["http://evil.example", "null", "http://127.0.0.1:3001", "https://127.0.0.1"]
+    "origin", ["http://evil.example", "null", "http://127.0.0.1:3001", "https://127.0.0.1", "http://["]
 )
 def test_other_origin_is_refused(origin: str) -> None:
     """Another site, another port, and a page without an origin are other pages."""

@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coldframe.auto import AUTO
 from coldframe.cache import PredictionCache, cache_key, load_cache
 from coldframe.cache_policy import Costs, Policy
 from coldframe.config import Settings
 from coldframe.dynamodb_store import DynamoDbStore
+from coldframe.files import AUTO
 from coldframe.second_level import SecondLevel
 from tests.conftest import tiny_manifest, tiny_predictor
 from tests.unit.test_dynamodb_store import FakeClients, FakeTable, FakeTime

@@ -224,7 +224,7 @@ def test_malformed_results_are_refused(result: Any) -> None:
         response_of(result)
 
 
-@pytest.mark.parametrize("payload", [b"", b"{", b"\xff"])
+@pytest.mark.parametrize("payload", [b"", b"{", b"\xff", b'"\xff"', b"[" * 100_000])
 def test_result_that_is_not_json_is_refused(payload: bytes) -> None:
     """Bytes that are not JSON are no result."""
     with pytest.raises(MalformedResponse):

@@ -379,6 +379,34 @@ def test_what_cannot_be_run_is_named(load: Load, text: str, parameters: dict[str
         load(text, **parameters)
 
 
+API = "Web: {{Type: AWS::Serverless::HttpApi, Properties: {{{api}}}}}"
+ROUTE = "Events: {{A: {{Type: HttpApi, Properties: {{ApiId: !Ref Web, Path: /a, Method: GET, {route}}}}}}}"
+
+
+@pytest.mark.parametrize(
+    ("api", "route", "said"),
+    [
+        ("", "TimeoutInMillis: soon", r"F\.Events\.A: the timeout is 'soon', expected a number"),
+        (
+            "",
+            "RouteSettings: {ThrottlingRateLimit: fast}",
+            "RateLimit is 'fast', expected a number",
+        ),
+        ("DefaultRouteSettings: [1]", "", r"Web\.DefaultRouteSettings is \[1\], expected a map"),
+        ("BinaryMediaTypes: 3", "", r"Web\.BinaryMediaTypes is 3, expected a list"),
+        ("CorsConfiguration: {MaxAge: long}", "", "Web: MaxAge is 'long', expected a number"),
+        ("CorsConfiguration: [1]", "", r"Web\.CorsConfiguration is \[1\], expected a map"),
+        ("Auth: yes", "", r"Web\.Auth is True, expected a map"),
+        ("DefinitionBody: {paths: [1]}", "", r"Web\.DefinitionBody\.paths is \[1\], expected a map"),
+    ],
+)
+def test_values_of_another_kind_are_named(load: Load, api: str, route: str, said: str) -> None:
+    """A property of an API that is no number, map or list where one belongs is an error that says which."""
+    function = one_function(f"{ZIP}, {ROUTE.format(route=route)}}}")
+    with pytest.raises(TemplateError, match=said):
+        load(f"{function}\n  {API.format(api=api)}")
+
+
 def test_missing_template(tmp_path: Path) -> None:
     """A file that is not there is named, with the flag that names another."""
     with pytest.raises(TemplateError, match=r"nowhere\.yaml cannot be read.*--template"):

@@ -1,14 +1,18 @@
-"""Percentiles, rates and bills."""
+"""Percentiles, histograms, rates and bills."""
 
 from __future__ import annotations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry, Histogram, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
 
+from coldframe.concurrency import Limits, State
 from local.lambda_types import Percentiles
-from local.metrics import Latest, Rate
+from local.metrics import BUCKETS_S, FunctionMetrics, Latest, Rate
 from local.pricing import PRICES, Bill
+from local.prometheus import render
 
 
 def test_percentiles_are_values_that_occurred() -> None:
@@ -30,6 +34,29 @@ def test_percentiles_forget_the_oldest() -> None:
     for value in [1e9, *[1.0] * 1000]:
         latest.add(value)
     assert latest.percentiles().p99 == 1.0
+
+
+@given(st.lists(st.floats(0.0, 60.0) | st.sampled_from(BUCKETS_S)))
+def test_histogram_is_that_of_the_library(values_s: list[float]) -> None:
+    """Counted here, a histogram is to Prometheus what its client library would have made of the values."""
+    registry = CollectorRegistry()
+    theirs = Histogram("lambda_duration_seconds", "", ["function"], registry=registry, buckets=BUCKETS_S)
+    ours = FunctionMetrics("f", lambda: State(Limits()), Bill("x86_64", 0.0))
+    of_f = theirs.labels("f")
+    for value_s in values_s:
+        of_f.observe(value_s)
+        ours.duration_histogram.add(value_s)
+    assert duration_samples(render([ours], 0.0)[1]) == duration_samples(generate_latest(registry))
+
+
+def duration_samples(text: bytes) -> dict[tuple[str, str | None], float]:
+    """By name and bound."""
+    return {
+        (sample.name, sample.labels.get("le")): sample.value
+        for family in text_string_to_metric_families(text.decode())
+        for sample in family.samples
+        if family.name == "lambda_duration_seconds"
+    }
 
 
 @given(st.lists(st.floats(0.0, 60.0), max_size=200), st.floats(0.0, 20.0))

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coldframe.auto import AUTO, Giver
+from coldframe.auto import Giver
 from coldframe.errors import BundleCorrupt, Invalid, OutOfTime
+from coldframe.files import AUTO
 from coldframe.model import to_matrix
 from coldframe.predictor import Predictor
 from coldframe.text import normalise

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
 from pathlib import Path
 
-from local.process import FunctionSettings, MemoryMeter, exit_reason, function_environ, runtime_environ
+from local.process import (
+    FunctionSettings,
+    LogPipe,
+    MemoryMeter,
+    exit_reason,
+    function_environ,
+    runtime_environ,
+)
 
 
 def settings(task_root: Path, **environ: str) -> FunctionSettings:
@@ -66,3 +74,20 @@ def test_memory_of_a_process_that_has_ended_is_unknown() -> None:
         process.communicate(b"\n")
     assert (meter.peak_mb(), meter.resident_mb()) == (None, None)
     meter.close()
+
+
+def test_line_without_end_is_logged_in_parts() -> None:
+    """A line over a megabyte is logged before it ends, and nothing of it is lost."""
+    lines: list[str] = []
+
+    async def write(chunks: int) -> int:
+        pipe = LogPipe(lines.append)
+        for _ in range(chunks):
+            os.write(pipe.writer, b"x" * 16_384)
+            await asyncio.sleep(0)  # the loop reads, one turn behind
+        early = len(lines)
+        pipe.close()
+        return early
+
+    assert asyncio.run(write(100)) > 0
+    assert "".join(lines) == "x" * 100 * 16_384

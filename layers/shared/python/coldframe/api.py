@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import UnsetType
 
-from coldframe.auto import AUTO, Giver
+from coldframe.auto import Giver
 from coldframe.catalogue import model_card, model_cards
 from coldframe.config import Settings
 from coldframe.errors import AnswerTooLarge, BundleError, Invalid, NotReady, RequestError, TooLarge
+from coldframe.files import AUTO
 from coldframe.messages import Reply, Request, deadline_of, decode_json, echo, json_reply, read_body
 from coldframe.predictor import Prediction, Predictor
 from coldframe.routing import Handler, Router
@@ -28,7 +29,7 @@ from coldframe.schemas import (
     TextAnswer,
 )
 from coldframe.timing import StageTimes, StartMark, log_line
-from coldframe.vectors import Vector, to_floats
+from coldframe.vectors import Vector, ranked, to_floats
 
 if TYPE_CHECKING:
     from coldframe.inference_protocol import InferenceProtocol
@@ -210,8 +211,7 @@ class Api:
 
 def _head_answer(row: Vector, labels: list[str], asked: PredictRequest, giver: Giver | None) -> HeadAnswer:
     values = to_floats(row)
-    best = sorted(range(len(values)), key=values.__getitem__, reverse=True)[: asked.top_k]
-    top = [Score(labels[i], values[i]) for i in best]
+    top = [Score(labels[i], values[i]) for i in ranked(values)[: asked.top_k]]
     answer = HeadAnswer(top[0].label, top[0].probability, top)
     if giver is not None:
         answer.by, answer.rushed = giver

@@ -5,10 +5,9 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from coldframe.files import AUTO
 from coldframe.schemas import By
 from coldframe.vectors import Vector, to_floats, to_vector
-
-AUTO = "auto"
 
 
 class Guess(Struct, frozen=True):

@@ -1,7 +1,8 @@
 """AWS clients as the cache needs them, and what their errors mean. Imports boto3 when it is first used."""
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 _CLOSED_BY_PEER = frozenset({"ConnectionClosedError"})
 _BUSY = frozenset(
@@ -38,8 +39,7 @@ _MISSING = frozenset({"NoSuchKey", "AccessDenied"})
 _GARBAGE = "GarbageAnswer"
 
 
-@dataclass(frozen=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """Why a call failed: the service's error code, or the type of the exception. Never its message."""
 
     name: str

@@ -1,8 +1,8 @@
 """The models that one bundle is served as: the classifier, the encoder, and each head."""
 
-from coldframe.auto import AUTO
 from coldframe.bundle import HeadFacts, Manifest
 from coldframe.errors import NotFound
+from coldframe.files import AUTO
 from coldframe.messages import echo
 from coldframe.schemas import HeadCard, ModelCard
 

@@ -3,9 +3,10 @@
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Protocol, TypeVar
+
+from msgspec import Struct, field
 
 from coldframe.aws_clients import GARBAGE, OUT_OF_TIME, AwsClients, Failure, failure_of
 from coldframe.timing import Deadline
@@ -26,16 +27,14 @@ _LONGEST_PAUSE_S = 0.1
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Item:
+class Item(Struct, frozen=True):
     """A stored value and the end of its life, in seconds since 1970."""
 
     value: bytes
     expires_at_s: int
 
 
-@dataclass
-class Read:
+class Read(Struct):
     """Items that were there, keys whose item is none of ours, and why the rest is unknown, if it is."""
 
     items: dict[bytes, Item] = field(default_factory=dict)
@@ -45,8 +44,7 @@ class Read:
     failure: Failure | None = None
 
 
-@dataclass
-class Written:
+class Written(Struct):
     """Keys that are in the table now, and why others are not, if any."""
 
     keys: set[bytes] = field(default_factory=set)

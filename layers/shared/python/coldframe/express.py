@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from coldframe.errors import BundleCorrupt
 from coldframe.estimator import Estimator
-from coldframe.files import MANIFEST, REBUILD, read_file
+from coldframe.files import AUTO, MANIFEST, REBUILD, read_file
 from coldframe.text import normalise
-from coldframe.vectors import to_floats, to_vector
+from coldframe.vectors import ranked, to_floats, to_vector
 from coldframe.vocabulary import load_vocabulary
 from coldframe.wordpiece import PlainWordpiece, is_plain
 
@@ -30,7 +30,6 @@ _MAX_BODY = 20_000  # characters
 _MAX_TEXTS = 64
 _FIELDS = frozenset({"text", "texts", "heads", "top_k", "scores", "cache", "budget_ms"})
 _JSON_TYPES = ("application/json", "")
-_AUTO = "auto"
 
 # With these set, and no other one, the lane knows all there is to know of the settings.
 _KNOWN_SETTINGS = frozenset(
@@ -72,7 +71,7 @@ class ExpressLane:
             "version": self._version,
             "start": "warm" if self.answered else "cold",
             "predictions": [
-                {"index": index, "heads": {_AUTO: answers[text]}} for index, text in enumerate(texts)
+                {"index": index, "heads": {AUTO: answers[text]}} for index, text in enumerate(texts)
             ],
             "usage": self._usage(len(texts), len(answers)),
         }
@@ -90,7 +89,7 @@ class ExpressLane:
         if not self._estimator.is_sure(guess):
             return None
         values = to_floats(to_vector(guess))
-        best = sorted(range(len(values)), key=values.__getitem__, reverse=True)[: asked.get("top_k", 1)]
+        best = ranked(values)[: asked.get("top_k", 1)]
         top = [{"label": self._labels[i], "probability": values[i]} for i in best]
         answer = {**top[0], "top": top, "by": "estimator"}
         if asked.get("scores"):
@@ -186,7 +185,7 @@ def _is_plain_request(asked: Json) -> bool:
         and isinstance(texts, list)
         and 0 < len(texts) <= _MAX_TEXTS
         and all(isinstance(text, str) and is_plain(text) for text in texts)
-        and asked.get("heads", [_AUTO]) == [_AUTO]
+        and asked.get("heads", [AUTO]) == [AUTO]
         and type(top_k) is int
         and 1 <= top_k <= 20
         and type(budget_ms) is int

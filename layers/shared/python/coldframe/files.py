@@ -12,6 +12,7 @@ VOCABULARY = "vocabulary.txt"
 GOLDEN = "golden.json"
 ESTIMATOR = "estimator.bin"
 REBUILD = "Run `coldframe build` to make the bundle again."
+AUTO = "auto"  # the head that is estimator and encoder together
 HEAD_NAMES = ("logreg", "rf", "hgb", "mlp")
 
 

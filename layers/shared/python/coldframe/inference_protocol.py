@@ -7,11 +7,11 @@ import msgspec
 import numpy as np
 
 from coldframe import __version__
-from coldframe.auto import AUTO
 from coldframe.catalogue import head_of
 from coldframe.config import Settings
 from coldframe.encoder import Embeddings
 from coldframe.errors import Invalid, NotFound
+from coldframe.files import AUTO
 from coldframe.heads import Probabilities
 from coldframe.inference_schemas import (
     InferReply,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, field
 
-from coldframe.auto import AUTO, Giver, Guess, answer_auto, split_answers
+from coldframe.auto import Giver, Guess, answer_auto, split_answers
 from coldframe.background import Background
 from coldframe.bundle import Manifest, load_manifest
 from coldframe.cache import Known, PredictionCache, load_cache
@@ -16,6 +16,7 @@ from coldframe.collector import paused_collector
 from coldframe.config import Settings
 from coldframe.errors import OutOfTime
 from coldframe.estimator import Estimator
+from coldframe.files import AUTO
 from coldframe.schemas import CacheUsage, Usage
 from coldframe.text import normalise
 from coldframe.timing import Deadline, StageTimes

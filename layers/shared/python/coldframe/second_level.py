@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from coldframe.aws_clients import AwsClients, Failure
 from coldframe.cache_policy import Breaker, BreakerState, Costs, Policy
@@ -16,8 +17,7 @@ _NO_KEY = bytes(16)
 _CONNECT_S = 2.0
 
 
-@dataclass
-class Found:
+class Found(Struct):
     """Payloads by key, and what became of the keys that have none."""
 
     payloads: dict[bytes, bytes] = field(default_factory=dict)
@@ -28,8 +28,7 @@ class Found:
     """Names of what went wrong, for the log."""
 
 
-@dataclass(frozen=True)
-class Saved:
+class Saved(Struct, frozen=True):
     """How many values were written, of how many, and the name of what stopped the others."""
 
     values: int

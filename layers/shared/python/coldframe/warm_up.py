@@ -6,8 +6,7 @@ pinged looks at every event.
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 SOURCE = "coldframe.warm-up"
 HOLDS_MS = (250, 1000, 4000)
@@ -29,8 +28,7 @@ class FunctionFailed(Exception):
     """The function raised, or its environment died; the text is Lambda's error type."""
 
 
-@dataclass(frozen=True)
-class Warmed:
+class Warmed(NamedTuple):
     """What a round of pings found: different environments, how many of them started for it, and refusals."""
 
     environments: int
