@@ -64,8 +64,9 @@ def as_list(value: Any) -> list[Any]:
 
 def copies() -> list[tuple[str, str]]:
     """(source, target) of each COPY that reads the build context."""
-    words = [line.split() for line in DOCKERFILE.splitlines() if line.startswith("COPY ")]
-    return [(source, target) for _, source, target in (w for w in words if not w[1].startswith("--from"))]
+    lines = [line.split()[1:] for line in DOCKERFILE.splitlines() if line.startswith("COPY ")]
+    of_context = [words for words in lines if not words[0].startswith("--from")]
+    return [(source, target) for *sources, target in of_context for source in sources]
 
 
 def ignored(path: str) -> bool:
