@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +13,17 @@ from bench.records import RawFile, Timing
 from local.paths import ROOT
 
 _NAME = "encoders"
+_ROUNDS = 5
+_ENCODERS = (
+    "coldframe",
+    "Optimum default, int8",
+    "onnxruntime, fp32",
+    "OpenVINO",
+    "CTranslate2, int8",
+    "CTranslate2, fp32",
+    "peak, fp32",
+    "peak, int8",
+)
 
 # Multiplications and additions per token of all-MiniLM-L6-v2: six layers, each with four products of
 # 384 × 384 and two of 384 × 1536. Attention's own two products depend on the length and are left out.
@@ -36,20 +46,25 @@ def run(options: EncoderOptions) -> Path:
         prepare_model()
         if reason := install(options.environments / _NAME, _NAME, needs_torch=True):
             raise PeersMissing(f"The other encoders cannot be installed: {reason}")
-        for timing in tqdm(_timings(options, cores), desc="encoders", unit="pass"):
-            raw.write(timing)
+        turns = [
+            (threads, name)
+            for threads in sorted({1, cores})
+            for _ in range(_ROUNDS)
+            for name in _ENCODERS  # in turns: a busy moment is one for all of them
+        ]
+        for threads, name in tqdm(turns, desc="encoders", unit="turn"):
+            for timing in _timings(options, name, threads):
+                raw.write(timing)
     return options.out
 
 
-def _timings(options: EncoderOptions, cores: int) -> Iterator[Timing]:
-    command = [
-        str(options.environments / _NAME / "bin" / "python"),
-        str(ROOT / "bench" / "peers" / _NAME / "measure.py"),
-        *(str(argument) for argument in (options.model_dir.resolve(), PEERS_MODEL, cores)),
-    ]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    with process:
-        for line in process.stdout or ():
-            yield Timing(**json.loads(line))
-    if process.returncode:
-        raise PeersMissing(f"Measuring the encoders ended with status {process.returncode}; see above.")
+def _timings(options: EncoderOptions, name: str, threads: int) -> list[Timing]:
+    """Of one encoder, in a process of its own. Raises PeersMissing where that fails."""
+    python = options.environments / _NAME / "bin" / "python"
+    program = ROOT / "bench" / "peers" / _NAME / "measure.py"
+    places = (options.model_dir.resolve(), PEERS_MODEL)
+    command = [str(part) for part in (python, program, name, *places, threads)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise PeersMissing(f"Measuring {name} ended with status {done.returncode}; see above.")
+    return [Timing(**json.loads(line)) for line in done.stdout.splitlines()]

@@ -1,4 +1,4 @@
-"""BentoML: one service, one worker per core, one text at a time."""
+"""BentoML: one service, one worker with a thread per core, one text at a time."""
 
 import os
 
@@ -6,7 +6,7 @@ import bentoml
 from pipeline import Pipeline
 
 
-@bentoml.service(traffic={"timeout": 30}, workers=int(os.environ["PEER_WORKERS"]))
+@bentoml.service(traffic={"timeout": 30}, workers=1, threads=int(os.environ["PEER_WORKERS"]))
 class Topics:
     """One text in, one label out."""
 

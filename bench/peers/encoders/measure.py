@@ -1,14 +1,14 @@
-"""Encoders side by side in one process: `measure.py BUNDLE FOLDER CORES`, one line of JSON per timed pass.
+"""One encoder, alone in its process: `measure.py NAME BUNDLE FOLDER THREADS`, a line of JSON per timed pass.
 
-FOLDER is what bench/peers/prepare.py made. Variants take turns on each shape, so that a noisy
-machine is noisy for all of them. The first pass of each is not counted.
+FOLDER is what bench/peers/prepare.py made; NAME is a key of _ENCODERS or _PEAKS. Alone, because threads of a
+library wait for work by spinning, up to 200 ms long: beside them, whoever comes next has half of two cores.
+The first pass on each shape is not counted.
 """
 
 import json
 import sys
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import ctranslate2
@@ -19,50 +19,33 @@ import openvino
 from onnx import TensorProto, helper
 
 SHAPES = ((1, 16), (1, 64), (1, 128), (1, 256), (8, 32), (8, 128), (32, 32))
-_TOKENS = 1000  # of a shape are passed, in at least ten passes
+_TOKENS = 400  # of a shape are passed, in at least five passes
 _SIDE = 1024  # of the matrices whose product is the machine's peak
-_REST_S = 0.005  # until the threads of the one before spin no longer
 _SEED = 0
 
 Run = Callable[[np.ndarray], object]
 
 
-def main(bundle: Path, folder: Path, cores: int) -> None:
-    """All threads, shapes and variants, then the peaks."""
-    for threads in sorted({1, cores}):
-        variants = _variants(bundle, folder, threads)
-        for rows, tokens in SHAPES:
-            ids = np.random.default_rng(_SEED).integers(1000, 29_000, size=(rows, tokens))
-            _measure(
-                {name: partial(run, ids) for name, run in variants.items()},
-                {"rows": rows, "tokens": tokens, "threads": threads},
-                max(10, _TOKENS // (rows * tokens)),
-            )
-        _measure(_peaks(threads), {"side": _SIDE, "threads": threads}, 20)
+def main(name: str, bundle: Path, folder: Path, threads: int) -> None:
+    """All shapes by an encoder, or the product of two matrices."""
+    if name in _PEAKS:
+        product = _PEAKS[name](threads)
+        _measure(name, {"side": _SIDE, "threads": threads}, product, 10)
+        return
+    run = _ENCODERS[name](bundle, folder, threads)
+    for rows, tokens in SHAPES:
+        ids = np.random.default_rng(_SEED).integers(1000, 29_000, size=(rows, tokens))
+        conditions = {"rows": rows, "tokens": tokens, "threads": threads}
+        _measure(name, conditions, lambda ids=ids: run(ids), max(5, _TOKENS // (rows * tokens)))
 
 
-def _measure(calls: dict[str, Callable[[], object]], conditions: dict[str, int], passes: int) -> None:
+def _measure(name: str, conditions: dict[str, int], call: Callable[[], object], passes: int) -> None:
     for number in range(passes + 1):
-        for name, call in calls.items():
-            if conditions["threads"] > 1:
-                time.sleep(_REST_S)
-            started = time.perf_counter()
-            call()
-            spent_ms = (time.perf_counter() - started) * 1e3
-            if number:
-                print(json.dumps({"name": name, "conditions": conditions, "ms": spent_ms}), flush=True)
-
-
-def _variants(bundle: Path, folder: Path, threads: int) -> dict[str, Run]:
-    standard = folder / "model" / "onnx"
-    return {
-        "coldframe": _onnxruntime(bundle / "encoder.ort", threads),
-        "Optimum default, int8": _onnxruntime(standard / "model_quantized.onnx", threads),
-        "onnxruntime, fp32": _onnxruntime(standard / "model.onnx", threads),
-        "OpenVINO": _openvino(standard / "model.onnx", threads),
-        "CTranslate2, int8": _ctranslate2(folder, "int8", threads),
-        "CTranslate2, fp32": _ctranslate2(folder, "float32", threads),
-    }
+        started = time.perf_counter()
+        call()
+        spent_ms = (time.perf_counter() - started) * 1e3
+        if number:
+            print(json.dumps({"name": name, "conditions": conditions, "ms": spent_ms}), flush=True)
 
 
 def _onnxruntime(path: Path, threads: int) -> Run:
@@ -95,19 +78,20 @@ def _inputs(ids: np.ndarray) -> dict[str, np.ndarray]:
     return {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
 
 
-def _peaks(threads: int) -> dict[str, Callable[[], object]]:
-    """Products of square matrices by onnxruntime, the right one constant as weights are."""
+def _peak_fp32(threads: int) -> Callable[[], object]:
+    square = np.random.default_rng(_SEED).normal(size=(_SIDE, _SIDE)).astype(np.float32)
+    return _product("MatMul", square, square, threads)
+
+
+def _peak_int8(threads: int) -> Callable[[], object]:
     random = np.random.default_rng(_SEED)
-    fp32 = random.normal(size=(_SIDE, _SIDE)).astype(np.float32)
     left = random.integers(0, 256, size=(_SIDE, _SIDE), dtype=np.uint8)
     right = random.integers(-64, 64, size=(_SIDE, _SIDE), dtype=np.int8)
-    return {
-        "peak, fp32": _product("MatMul", fp32, fp32, threads),
-        "peak, int8": _product("MatMulInteger", left, right, threads),
-    }
+    return _product("MatMulInteger", left, right, threads)
 
 
 def _product(operator: str, left: np.ndarray, right: np.ndarray, threads: int) -> Callable[[], object]:
+    """By onnxruntime, the right matrix constant as weights are."""
     kind = helper.np_dtype_to_tensor_dtype(left.dtype)
     result = TensorProto.INT32 if operator == "MatMulInteger" else kind
     shape = [_SIDE, _SIDE]
@@ -125,5 +109,20 @@ def _product(operator: str, left: np.ndarray, right: np.ndarray, threads: int) -
     return lambda: session.run(None, {"a": left})
 
 
+def _standard(folder: Path, name: str, threads: int) -> Run:
+    return _onnxruntime(folder / "model" / "onnx" / name, threads)
+
+
+_ENCODERS: dict[str, Callable[[Path, Path, int], Run]] = {
+    "coldframe": lambda bundle, _, threads: _onnxruntime(bundle / "encoder.ort", threads),
+    "Optimum default, int8": lambda _, folder, threads: _standard(folder, "model_quantized.onnx", threads),
+    "onnxruntime, fp32": lambda _, folder, threads: _standard(folder, "model.onnx", threads),
+    "OpenVINO": lambda _, folder, threads: _openvino(folder / "model" / "onnx" / "model.onnx", threads),
+    "CTranslate2, int8": lambda _, folder, threads: _ctranslate2(folder, "int8", threads),
+    "CTranslate2, fp32": lambda _, folder, threads: _ctranslate2(folder, "float32", threads),
+}
+_PEAKS = {"peak, fp32": _peak_fp32, "peak, int8": _peak_int8}
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))
+    main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]))
