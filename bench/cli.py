@@ -154,7 +154,11 @@ def load(arrivals: str, out: Path, seed: int, slo_ms: float, success: float, **g
 @bench.command()
 @click.option("--rounds", default=5, show_default=True, type=click.IntRange(1), help="Turns of everyone.")
 @click.option(
-    "--texts", default=100, show_default=True, type=click.IntRange(20), help="Sent in each turn, one by one and at full load."
+    "--texts",
+    default=100,
+    show_default=True,
+    type=click.IntRange(20),
+    help="Sent in each turn, one by one and at full load.",
 )
 @click.option(
     "--concurrency",

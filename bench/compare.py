@@ -137,7 +137,8 @@ class _Comparison:
                 texts_per_s = self._full_load(contender, _FULL_LOAD_PASSES)
                 used_s = processor_s(started.pid) - used_s
                 self._raw.write(Fact("texts_per_s", contender.title, texts_per_s))
-                self._raw.write(Fact("processor_ms", contender.title, used_s / len(texts) / _FULL_LOAD_PASSES * 1e3))
+                used_ms = used_s / (len(texts) * _FULL_LOAD_PASSES) * 1e3
+                self._raw.write(Fact("processor_ms", contender.title, used_ms))
                 self._raw.write(Fact("memory_mb", contender.title, memory_mb(started.pid)))
         except (ServerFailed, SampleFailed) as exc:
             self._failed.add(contender.title)
