@@ -84,12 +84,12 @@ def with_duplicates(
 def _own_texts(count: int, source: random.Random) -> list[str]:
     """Sentences after one another until a text is as long as a document of the data set."""
     topics = [block.splitlines() for block in _SENTENCES.read_text().strip().split("\n\n")]
-    return [_text(_pool(topics, source), _length(source), source) for _ in range(count)]
+    everything = sentences()
 
+    def pool() -> Sequence[str]:
+        return everything if source.random() < _MIXED else source.choice(topics)
 
-def _pool(topics: Sequence[Sequence[str]], source: random.Random) -> Sequence[str]:
-    """The sentences of which one text is made: those of one topic, or of all."""
-    return sentences() if source.random() < _MIXED else source.choice(topics)
+    return [_text(pool(), _length(source), source) for _ in range(count)]
 
 
 def _length(source: random.Random) -> int:

@@ -54,16 +54,14 @@ def _onnxruntime(path: Path, threads: int) -> Run:
     if path.suffix == ".ort":  # optimised when it was built
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(str(path), options, ["CPUExecutionProvider"])
-    names = [given.name for given in session.get_inputs()]
-    return lambda ids: session.run(None, {name: _inputs(ids)[name] for name in names})
+    return _run([given.name for given in session.get_inputs()], lambda inputs: session.run(None, inputs))
 
 
 def _openvino(path: Path, threads: int) -> Run:
     """In its own choice of precision, which is bfloat16 where the processor has it."""
     options = {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY"}
     model = openvino.Core().compile_model(str(path), "CPU", options)
-    names = [given.any_name for given in model.inputs]
-    return lambda ids: model({name: _inputs(ids)[name] for name in names})
+    return _run([given.any_name for given in model.inputs], model)
 
 
 def _ctranslate2(folder: Path, kind: str, threads: int) -> Run:
@@ -74,8 +72,14 @@ def _ctranslate2(folder: Path, kind: str, threads: int) -> Run:
     return lambda ids: np.array(encoder.forward_batch(ids.tolist()).last_hidden_state)
 
 
-def _inputs(ids: np.ndarray) -> dict[str, np.ndarray]:
-    return {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+def _run(names: list[str], model: Callable[[dict[str, np.ndarray]], object]) -> Run:
+    """A model on token ids alone. names: of the inputs that it takes."""
+
+    def run(ids: np.ndarray) -> object:
+        inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+        return model({name: inputs[name] for name in names})
+
+    return run
 
 
 def _peak_fp32(threads: int) -> Callable[[], object]:
