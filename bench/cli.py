@@ -3,6 +3,7 @@
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,6 +14,7 @@ from local.paths import ROOT, model_dir
 
 if TYPE_CHECKING:
     from bench.cold import ColdOptions
+    from bench.records import Results
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -139,7 +141,6 @@ def cold(samples: int | None, check: bool, url: str, idle_s: float, image: str, 
 def load(arrivals: str, out: Path, seed: int, slo_ms: float, success: float, **given: Any) -> None:
     """The highest offered rate that holds the objective, open loop, without and with the cache."""
     from bench.load import LoadOptions, run
-    from bench.records import read_results
     from bench.schedule import arrivals_by_name
     from bench.tables import load_table
     from bench.verdict import Slo
@@ -147,8 +148,7 @@ def load(arrivals: str, out: Path, seed: int, slo_ms: float, success: float, **g
     _say_missing()
     given |= {"arrivals": arrivals_by_name(arrivals), "arrivals_name": arrivals}
     run(LoadOptions(model_dir(), out, seed, Slo(bound_ms=slo_ms, success=success), **given))
-    click.echo(load_table(read_results(out)))
-    click.echo(f"Raw lines: {out}")
+    _show(load_table, out)
 
 
 @bench.command()
@@ -174,13 +174,11 @@ def load(arrivals: str, out: Path, seed: int, slo_ms: float, success: float, **g
 def compare(out: Path, seed: int, **given: Any) -> None:
     """Peers side by side: cold start, one caller, full load, memory, installed size."""
     from bench.compare import CompareOptions, run
-    from bench.records import read_results
     from bench.tables import compare_table
 
     _say_missing()
     run(CompareOptions(model_dir(), out, seed, **given))
-    click.echo(compare_table(read_results(out)))
-    click.echo(f"Raw lines: {out}")
+    _show(compare_table, out)
 
 
 @bench.command()
@@ -189,13 +187,11 @@ def compare(out: Path, seed: int, **given: Any) -> None:
 def encoder(out: Path, environments: Path) -> None:
     """The encoder beside others of the same weights, and beside this machine's peak."""
     from bench.encoder import EncoderOptions, run
-    from bench.records import read_results
     from bench.tables import encoder_table
 
     _say_missing()
     run(EncoderOptions(model_dir(), out, environments))
-    click.echo(encoder_table(read_results(out)))
-    click.echo(f"Raw lines: {out}")
+    _show(encoder_table, out)
 
 
 @bench.command()
@@ -205,13 +201,11 @@ def encoder(out: Path, environments: Path) -> None:
 def cost(out: Path, seed: int, texts: int) -> None:
     """What a million predictions cost, from durations and memory measured here."""
     from bench.cost import run
-    from bench.records import read_results
     from bench.tables import cost_table
 
     _say_missing()
     run(model_dir(), out, seed, texts)
-    click.echo(cost_table(read_results(out)))
-    click.echo(f"Raw lines: {out}")
+    _show(cost_table, out)
 
 
 @bench.command()
@@ -226,13 +220,11 @@ def cost(out: Path, seed: int, texts: int) -> None:
 def loadgen(out: Path, seed: int, **given: Any) -> None:
     """MLPerf LoadGen beside our own loader, on the same server."""
     from bench.loadgen import LoadGenOptions, run
-    from bench.records import read_results
     from bench.tables import loadgen_table
 
     _say_missing()
     run(LoadGenOptions(model_dir(), out, seed, **given))
-    click.echo(loadgen_table(read_results(out)))
-    click.echo(f"Raw lines: {out}")
+    _show(loadgen_table, out)
 
 
 @bench.command()
@@ -259,11 +251,17 @@ def report(files: tuple[Path, ...], out: Path, docs: bool) -> None:
 def _cold_elsewhere(options: "ColdOptions", url: str, idle_s: float, image: str) -> None:
     from bench.budgets import load_budgets
     from bench.cold_targets import run_container, run_http
-    from bench.records import read_results
     from bench.tables import cold_table
 
     path = run_http(options, url, idle_s) if url else run_container(options, image)
-    click.echo(cold_table(read_results(path), load_budgets()))
+    _show(partial(cold_table, budgets=load_budgets()), path)
+
+
+def _show(table: "Callable[[Results], str]", path: Path) -> None:
+    """The table of a raw file, and where that is."""
+    from bench.records import read_results
+
+    click.echo(table(read_results(path)))
     click.echo(f"Raw lines: {path}")
 
 
