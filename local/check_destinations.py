@@ -4,19 +4,20 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Any
 
-from local.deployment import EVENT_INVOKE_CONFIG, ROLE, Deployment, Finding, Properties, references
+from local.deployment import ROLE, Deployment, Finding, Properties, references
+from local.template_resources import EVENT_INVOKE_CONFIG, QUEUE
 
-_QUEUE, _TOPIC = "AWS::SQS::Queue", "AWS::SNS::Topic"
+_TOPIC = "AWS::SNS::Topic"
 # What the function's role needs, by the type of destination.
 # https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html, read 2026-11-21
 _ACTIONS = {
-    _QUEUE: "sqs:SendMessage",
+    QUEUE: "sqs:SendMessage",
     _TOPIC: "sns:Publish",
     "AWS::S3::Bucket": "s3:PutObject",
     "AWS::Lambda::Function": "lambda:InvokeFunction",
     "AWS::Events::EventBus": "events:PutEvents",
 }
-_FIFO = {_QUEUE: "FifoQueue", _TOPIC: "FifoTopic"}
+_FIFO = {QUEUE: "FifoQueue", _TOPIC: "FifoTopic"}
 _POLICIES = ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy", "AWS::IAM::RolePolicy")
 # Managed policies that are known to say nothing of destinations.
 _LOGS_AND_TRACES = ("AWSLambdaBasicExecutionRole", "AWSXRayDaemonWriteAccess", "AWSXrayWriteOnlyAccess")
@@ -26,7 +27,7 @@ def destination_refused(deployment: Deployment) -> Iterator[Finding]:
     """A destination that is no ARN, or that Lambda does not send to."""
     for name, _, destination, kind in _destinations(deployment):
         target = next(references(destination))
-        if kind == _QUEUE and "Ref" in destination:
+        if kind == QUEUE and "Ref" in destination:
             fix = f"Write !GetAtt {target}.Arn"
             yield Finding("DestinationRefused", name, f"!Ref {target} is the queue's URL, and no ARN", fix)
         elif deployment.stack.resources[target].get("Properties", {}).get(_FIFO.get(kind, "")):

@@ -34,7 +34,6 @@ class Stack:
     """
 
     path: Path
-    parameters: Mapping[str, Any]
     resources: Mapping[str, dict[str, Any]]
     folders: Mapping[str, Path]
     refusals: tuple[Refusal, ...]
@@ -71,7 +70,7 @@ def stack_of(
         if "Condition" not in resource or intrinsics.holds(resource["Condition"], f"{name}.Condition")
     }
     refusals = (*_refused(declared, parameters), *_broken_rules(written.get("Rules", {}), intrinsics))
-    return Stack(path, parameters, resources, _folders(path, written), refusals)
+    return Stack(path, resources, _folders(path, written), refusals)
 
 
 def translated(path: Path, given: Mapping[str, str]) -> dict[str, Any]:

@@ -25,7 +25,6 @@ PERMISSION = "AWS::Lambda::Permission"
 HTTP_API = "AWS::ApiGatewayV2::Api"
 SCALABLE_TARGET = "AWS::ApplicationAutoScaling::ScalableTarget"
 DEPLOYMENT_GROUP = "AWS::CodeDeploy::DeploymentGroup"
-EVENT_INVOKE_CONFIG = "AWS::Lambda::EventInvokeConfig"
 ROLE = "AWS::IAM::Role"
 
 Properties = Mapping[str, Any]

@@ -30,6 +30,7 @@ from local.template_resources import (
     TABLE,
     Resources,
 )
+from local.template_values import as_whole_number
 from local.template_yaml import read_document
 
 # SAM's, where the template says nothing.
@@ -231,12 +232,7 @@ class _Reader:
 
     def _number(self, name: str, properties: Mapping[str, Any], key: str, default: Any) -> Any:
         value = self._resolve(properties.get(key), f"{name}.{key}")
-        if value is None:
-            return default
-        try:
-            return int(value)
-        except (TypeError, ValueError) as exc:
-            raise TemplateError(f"{name}.{key} is {value!r}, expected a whole number.") from exc
+        return default if value is None else as_whole_number(value, f"{name}.{key}")
 
     def _architecture(self, name: str, properties: Mapping[str, Any]) -> str:
         architectures = self._resolve(properties.get("Architectures"), f"{name}.Architectures")

@@ -19,6 +19,7 @@ from local.gateway_types import (
     Throttling,
 )
 from local.intrinsics import TemplateError
+from local.template_values import as_list, as_map, as_number
 
 Properties = Mapping[str, Any]
 
@@ -111,18 +112,18 @@ def _defined(source: ApiSource) -> Iterator[_Event]:
             raise TemplateError(f"{api}.DefinitionUri is not read. Write the definition as DefinitionBody.")
         where = f"{api}.DefinitionBody.paths"
         paths = source.resolve(_definition(api, properties).get("paths"), where)
-        for path, methods in _map(paths, where).items():
-            for method, operation in _map(methods, f"{where}.{path}").items():
+        for path, methods in as_map(paths, where).items():
+            for method, operation in as_map(methods, f"{where}.{path}").items():
                 if method.lower() in _METHODS | _ANY_SPELLINGS:
                     place = f"{where}.{path}.{method}"
-                    described = _map(operation, place)
+                    described = as_map(operation, place)
                     yield _defined_route(source, ApiKind(kind), api, place, path, method, described)
 
 
 def _defined_route(
     source: ApiSource, kind: ApiKind, api: str, where: str, path: str, method: str, operation: Properties
 ) -> _Event:
-    integration = _map(operation.get("x-amazon-apigateway-integration"), where)
+    integration = as_map(operation.get("x-amazon-apigateway-integration"), where)
     target = _TARGET.fullmatch(str(integration.get("uri")))
     if str(integration.get("type")).lower() != "aws_proxy" or target is None:
         raise TemplateError(
@@ -145,11 +146,11 @@ def _defined_route(
 
 def _events(source: ApiSource) -> Iterator[_Event]:
     for function, properties in source.functions.items():
-        for name, event in _map(properties.get("Events"), f"{function}.Events").items():
+        for name, event in as_map(properties.get("Events"), f"{function}.Events").items():
             where = f"{function}.Events.{name}"
-            kind = _EVENTS.get(str(_map(event, where).get("Type")))
+            kind = _EVENTS.get(str(as_map(event, where).get("Type")))
             if kind is not None:
-                yield _event(source, function, where, kind, _map(event.get("Properties"), where))
+                yield _event(source, function, where, kind, as_map(event.get("Properties"), where))
 
 
 def _event(source: ApiSource, function: str, where: str, kind: ApiKind, properties: Properties) -> _Event:
@@ -173,8 +174,8 @@ def _event(source: ApiSource, function: str, where: str, kind: ApiKind, properti
         timeout_s=_timeout_s(where, kind, timeout_ms),
     )
     settings = source.resolve(properties.get("RouteSettings"), f"{where}.RouteSettings")
-    authorizer = _map(properties.get("Auth"), f"{where}.Auth").get("Authorizer")
-    return _Event(kind, api, route, _map(settings, f"{where}.RouteSettings"), authorizer)
+    authorizer = as_map(properties.get("Auth"), f"{where}.Auth").get("Authorizer")
+    return _Event(kind, api, route, as_map(settings, f"{where}.RouteSettings"), authorizer)
 
 
 def _api_of(source: ApiSource, where: str, kind: ApiKind, reference: Any) -> str:
@@ -199,7 +200,7 @@ def _payload(where: str, kind: ApiKind, version: Any) -> PayloadFormat:
 
 def _timeout_s(where: str, kind: ApiKind, milliseconds: Any) -> float:
     longest = _TIMEOUT_S[kind]
-    timeout_s = longest if milliseconds is None else _number(milliseconds, f"{where}: the timeout") / 1000
+    timeout_s = longest if milliseconds is None else as_number(milliseconds, f"{where}: the timeout") / 1000
     if not 0.05 <= timeout_s <= longest:
         raise TemplateError(f"{where} waits {milliseconds} ms, expected 50 to {longest * 1000:.0f}.")
     return timeout_s
@@ -226,18 +227,18 @@ def _api(source: ApiSource, kind: ApiKind, name: str, events: list[_Event]) -> A
         throttling=by_route,
         binary_media_types=tuple(
             str(media_type).replace("~1", "/")
-            for media_type in _list(resolved.get("BinaryMediaTypes"), f"{name}.BinaryMediaTypes")
+            for media_type in as_list(resolved.get("BinaryMediaTypes"), f"{name}.BinaryMediaTypes")
         ),
         authorizer=_asks_for_authorization(name, properties, events),
     )
 
 
 def _definition(api: str, properties: Properties) -> Properties:
-    return _map(properties.get("DefinitionBody"), f"{api}.DefinitionBody")
+    return as_map(properties.get("DefinitionBody"), f"{api}.DefinitionBody")
 
 
 def _asks_for_authorization(name: str, properties: Properties, events: list[_Event]) -> bool:
-    default = _map(properties.get("Auth"), f"{name}.Auth").get("DefaultAuthorizer")
+    default = as_map(properties.get("Auth"), f"{name}.Auth").get("DefaultAuthorizer")
     return any((event.authorizer or default or "NONE") != "NONE" for event in events)
 
 
@@ -249,13 +250,13 @@ def _http_cors(name: str, properties: Properties, defined: Any) -> Cors | None:
 
     https://docs.aws.amazon.com/serverless-application-model/latest/developerguide/sam-property-httpapi-httpapicorsconfiguration.html
     """
-    in_definition = {key[:1].upper() + key[1:]: value for key, value in _map(defined, name).items()}
+    in_definition = {key[:1].upper() + key[1:]: value for key, value in as_map(defined, name).items()}
     configuration = properties.get("CorsConfiguration") or in_definition
     if not configuration:
         return None
     if configuration is True:
         return Cors(("*",))
-    configuration = _map(configuration, f"{name}.CorsConfiguration")
+    configuration = as_map(configuration, f"{name}.CorsConfiguration")
     cors = _cors(name, configuration, configuration.get("AllowOrigins"))
     if cors.allow_credentials and "*" in cors.allow_origins:
         raise TemplateError(f'{name}: AllowCredentials needs named AllowOrigins, found "*".')
@@ -272,7 +273,7 @@ def _rest_cors(name: str, properties: Properties) -> Cors | None:
         return None
     if isinstance(configuration, str):
         configuration = {"AllowOrigin": configuration}
-    configuration = _map(configuration, f"{name}.Cors")
+    configuration = as_map(configuration, f"{name}.Cors")
     return _cors(name, configuration, configuration.get("AllowOrigin") or "'*'")
 
 
@@ -283,7 +284,7 @@ def _cors(name: str, configuration: Properties, origins: Any) -> Cors:
         allow_methods=_words(configuration.get("AllowMethods")),
         allow_headers=_words(configuration.get("AllowHeaders")),
         expose_headers=_words(configuration.get("ExposeHeaders")),
-        max_age_s=None if max_age is None else int(_number(str(max_age).strip("'"), f"{name}: MaxAge")),
+        max_age_s=None if max_age is None else int(as_number(str(max_age).strip("'"), f"{name}: MaxAge")),
         allow_credentials=bool(configuration.get("AllowCredentials")),
     )
 
@@ -301,16 +302,16 @@ def _http_throttling(
     name: str, properties: Properties, events: list[_Event]
 ) -> tuple[Throttling | None, dict[str, Throttling]]:
     where = f"{name}.RouteSettings"
-    own = _map(properties.get("RouteSettings"), where)
+    own = as_map(properties.get("RouteSettings"), where)
     by_route: dict[str, Throttling] = {}
     for event in events:
         key = event.route.key
         # SAM's key of a route for any method is its path alone.
-        settings = {**_map(own.get(key) or own.get(event.route.path), where), **event.settings}
+        settings = {**as_map(own.get(key) or own.get(event.route.path), where), **event.settings}
         if (throttling := _throttling(settings, f"{where}.{key}")) is not None:
             by_route[key] = throttling
     where = f"{name}.DefaultRouteSettings"
-    return _throttling(_map(properties.get("DefaultRouteSettings"), where), where), by_route
+    return _throttling(as_map(properties.get("DefaultRouteSettings"), where), where), by_route
 
 
 def _rest_throttling(
@@ -320,8 +321,8 @@ def _rest_throttling(
     default: Throttling | None = None
     by_route: dict[str, Throttling] = {}
     where = f"{name}.MethodSettings"
-    for settings in _list(properties.get("MethodSettings"), where):
-        throttling = _throttling(_map(settings, where), where)
+    for settings in as_list(properties.get("MethodSettings"), where):
+        throttling = _throttling(as_map(settings, where), where)
         if throttling is None:
             continue
         path = str(settings.get("ResourcePath", "/*")).replace("~1", "/")
@@ -344,30 +345,6 @@ def _throttling(settings: Properties, where: str) -> Throttling | None:
     # Where only one is given, the other is the account's: 10,000 per second, bursts of 5,000.
     # https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-throttling.html, read 2026-11.
     return Throttling(
-        10_000.0 if rate is None else _number(rate, f"{where}.ThrottlingRateLimit"),
-        5_000 if burst is None else int(_number(burst, f"{where}.ThrottlingBurstLimit")),
+        10_000.0 if rate is None else as_number(rate, f"{where}.ThrottlingRateLimit"),
+        5_000 if burst is None else int(as_number(burst, f"{where}.ThrottlingBurstLimit")),
     )
-
-
-# Values as they should be.
-
-
-def _map(value: Any, where: str) -> Properties:
-    """The map, or an empty one where there is no value."""
-    if value is not None and not isinstance(value, dict):
-        raise TemplateError(f"{where} is {value!r}, expected a map.")
-    return value or {}
-
-
-def _list(value: Any, where: str) -> list[Any]:
-    """The list, or an empty one where there is no value."""
-    if value is not None and not isinstance(value, list):
-        raise TemplateError(f"{where} is {value!r}, expected a list.")
-    return value or []
-
-
-def _number(value: Any, where: str) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError) as exc:
-        raise TemplateError(f"{where} is {value!r}, expected a number.") from exc

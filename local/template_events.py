@@ -12,6 +12,7 @@ from typing import Any
 from coldframe.concurrency import LATEST
 from local.destinations import EventInvokeConfig
 from local.intrinsics import TemplateError
+from local.template_values import as_whole_number
 
 Resolve = Callable[[Any, str], Any]
 
@@ -43,13 +44,14 @@ def read_event_invoke_configs(
 def _config(name: str, properties: Mapping[str, Any], resolve: Resolve) -> EventInvokeConfig:
     where = f"{name}.EventInvokeConfig"
     destinations = _destinations(properties.get("DestinationConfig"), where, resolve)
+
+    def number(key: str, default: float) -> int:
+        value = resolve(properties.get(key), f"{where}.{key}")
+        return as_whole_number(default if value is None else value, f"{where}.{key}")
+
     return EventInvokeConfig(
-        maximum_retry_attempts=int(
-            _number(properties, "MaximumRetryAttempts", _DEFAULTS.maximum_retry_attempts, where, resolve)
-        ),
-        maximum_age_s=_number(
-            properties, "MaximumEventAgeInSeconds", _DEFAULTS.maximum_age_s, where, resolve
-        ),
+        maximum_retry_attempts=number("MaximumRetryAttempts", _DEFAULTS.maximum_retry_attempts),
+        maximum_age_s=number("MaximumEventAgeInSeconds", _DEFAULTS.maximum_age_s),
         on_success=destinations.get("OnSuccess"),
         on_failure=destinations.get("OnFailure"),
     )
@@ -64,13 +66,3 @@ def _destinations(value: Any, where: str, resolve: Resolve) -> dict[str, str]:
     return {
         kind: str(each.get("Destination") or f"SAM's own {each.get('Type')}") for kind, each in found.items()
     }
-
-
-def _number(properties: Mapping[str, Any], key: str, default: float, where: str, resolve: Resolve) -> float:
-    value = resolve(properties.get(key), f"{where}.{key}")
-    if value is None:
-        return default
-    try:
-        return float(value)
-    except (TypeError, ValueError) as exc:
-        raise TemplateError(f"{where}.{key} is {value!r}, expected a whole number.") from exc

@@ -3,6 +3,7 @@
 import copy
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -234,7 +235,7 @@ def test_zip_over_quota(tmp_path: Path) -> None:
     folders = {**stack.folders, **{folder.name: folder for folder in tmp_path.iterdir()}}
     golden = folders["GoldenLayer"] = tmp_path / "empty"
     golden.mkdir()
-    too_large = Stack(stack.path, stack.parameters, stack.resources, folders, stack.refusals)
+    too_large = replace(stack, folders=folders)
     found = [finding for finding in check(deployment_of(too_large)) if finding.where == "PreTrafficFunction"]
     assert [finding.rule for finding in found] == ["ZipOverQuota"]
     (tmp_path / "PreTrafficFunction" / "sparse").unlink()
