@@ -30,14 +30,14 @@ lint: $(VENV)/tests.stamp ## Check style and types
 build: $(BUNDLE)/manifest.json ## Build the model bundle (encoder, heads, manifest)
 
 image: $(BUNDLE)/manifest.json $(SAM)/stamp ## Build the container image `coldframe` (ARCHITECTURE=arm64 for another; needs Docker)
-	@local/image.sh $(ARCHITECTURE)
+	@local/tools/image.sh $(ARCHITECTURE)
 
 image-report: image ## Weigh the image and measure its cold start
 	@$(VENV)/bin/coldframe bench image
 
 sam: $(BUNDLE)/manifest.json $(SAM)/stamp ## Build with the SAM CLI and serve with `sam local start-api` (needs Docker)
-	@local/sam.sh build
-	@exec local/sam.sh start-api --port $(PORT)
+	@local/tools/sam.sh build
+	@exec local/tools/sam.sh start-api --port $(PORT)
 
 train: $(BUILD)/stamp $(VENV)/local.stamp ## Train heads and estimator on 20 Newsgroups, then build
 	$(VENV)/bin/coldframe build --train
@@ -51,16 +51,16 @@ bench-check: $(VENV)/bench.stamp $(BUNDLE)/manifest.json ## Fail when a cold sta
 	$(VENV)/bin/coldframe bench cold --check
 
 bench-encoder: $(BUILD)/stamp ## Build and compare variants of the encoder (four minutes; half an hour with the data set)
-	PYTHONPATH=.:layers/shared/python $(BUILD)/bin/python -m layers.model.variants
+	PYTHONPATH=.:layers/shared/python $(BUILD)/bin/python -m layers.model.study.variants
 
 check: $(BUNDLE)/manifest.json $(SAM)/stamp ## Check template and bundle against AWS's limits (PARAMETERS="Name=Value …")
 	@$(VENV)/bin/coldframe check $(addprefix --parameter ,$(PARAMETERS))
 
 sam-validate: $(SAM)/stamp ## Validate template.yaml with the SAM CLI
-	@local/sam.sh validate
+	@local/tools/sam.sh validate
 
 lock: ## Write the lock files anew (needs uv)
-	local/lock.sh
+	local/tools/lock.sh
 
 clean: ## Remove everything the other targets made
 	rm -rf $(VENV) $(BUILD) $(SAM) $(MINISTACK) $(BUNDLE) .pytest_cache .mypy_cache .ruff_cache .hypothesis .aws-sam build
@@ -112,7 +112,7 @@ $(MINISTACK)/stamp: tests/ministack-requirements.txt
 # --- the bundle -------------------------------------------------------------------
 
 BUNDLE_SOURCES := $(wildcard layers/model/*.py layers/model/*.json layers/model/heads/*) \
-	$(addprefix layers/shared/python/coldframe/,bundle.py encoder.py heads.py model.py tokenizer.py wordpiece.py)
+	$(addprefix layers/shared/python/coldframe/,$(addprefix model/,bundle.py encoder.py heads.py model.py tokenizer.py wordpiece.py))
 
 $(BUNDLE)/manifest.json: $(BUNDLE_SOURCES) | $(VENV)/local.stamp
 	@$(MAKE) --no-print-directory $(BUILD)/stamp

@@ -13,8 +13,8 @@ import click
 from local.paths import ROOT, model_dir
 
 if TYPE_CHECKING:
-    from bench.cold import ColdOptions
-    from bench.records import Results
+    from bench.benchmarks.cold import ColdOptions
+    from bench.reporting.records import Results
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -68,7 +68,7 @@ _SEED = click.option("--seed", default=0, show_default=True, help="Of all that i
 @_SEED
 def cold(samples: int | None, check: bool, url: str, idle_s: float, image: str, out: Path, seed: int) -> None:
     """Cold starts: fresh processes to their first answer, beside an import floor."""
-    from bench.cold import ColdOptions, run
+    from bench.benchmarks.cold import ColdOptions, run
 
     _say_missing()
     options = ColdOptions(model_dir(), samples or (15 if check else 30), seed, out, checked_only=check)
@@ -76,9 +76,9 @@ def cold(samples: int | None, check: bool, url: str, idle_s: float, image: str, 
         _cold_elsewhere(options, url, idle_s, image)
         return
     run(options)
-    from bench.budgets import load_budgets, spent
-    from bench.records import read_results
-    from bench.tables import budget_table, cold_table
+    from bench.reporting.budgets import load_budgets, spent
+    from bench.reporting.records import read_results
+    from bench.reporting.tables import budget_table, cold_table
 
     results, budgets = read_results(out), load_budgets()
     click.echo(cold_table(results, budgets))
@@ -140,10 +140,10 @@ def cold(samples: int | None, check: bool, url: str, idle_s: float, image: str, 
 @_SEED
 def load(arrivals: str, out: Path, seed: int, slo_ms: float, success: float, **given: Any) -> None:
     """The highest offered rate that holds the objective, open loop, without and with the cache."""
-    from bench.load import LoadOptions, run
-    from bench.schedule import arrivals_by_name
-    from bench.tables import load_table
-    from bench.verdict import Slo
+    from bench.benchmarks.load import LoadOptions, run
+    from bench.loader.verdict import Slo
+    from bench.reporting.tables import load_table
+    from coldframe.capacity.arrivals import arrivals_by_name
 
     _say_missing()
     given |= {"arrivals": arrivals_by_name(arrivals), "arrivals_name": arrivals}
@@ -173,8 +173,8 @@ def load(arrivals: str, out: Path, seed: int, slo_ms: float, success: float, **g
 @_SEED
 def compare(out: Path, seed: int, **given: Any) -> None:
     """Peers side by side: cold start, one caller, full load, memory, installed size."""
-    from bench.compare import CompareOptions, run
-    from bench.tables import compare_table
+    from bench.benchmarks.compare import CompareOptions, run
+    from bench.reporting.tables import compare_table
 
     _say_missing()
     run(CompareOptions(model_dir(), out, seed, **given))
@@ -186,8 +186,8 @@ def compare(out: Path, seed: int, **given: Any) -> None:
 @_out("encoder.jsonl")
 def encoder(out: Path, environments: Path) -> None:
     """The encoder beside others of the same weights, and beside this machine's peak."""
-    from bench.encoder import EncoderOptions, run
-    from bench.tables import encoder_table
+    from bench.benchmarks.encoder import EncoderOptions, run
+    from bench.reporting.tables import encoder_table
 
     _say_missing()
     run(EncoderOptions(model_dir(), out, environments))
@@ -200,8 +200,8 @@ def encoder(out: Path, environments: Path) -> None:
 @_SEED
 def cost(out: Path, seed: int, texts: int) -> None:
     """What a million predictions cost, from durations and memory measured here."""
-    from bench.cost import run
-    from bench.tables import cost_table
+    from bench.benchmarks.cost import run
+    from bench.reporting.tables import cost_table
 
     _say_missing()
     run(model_dir(), out, seed, texts)
@@ -219,8 +219,8 @@ def cost(out: Path, seed: int, texts: int) -> None:
 @_SEED
 def loadgen(out: Path, seed: int, **given: Any) -> None:
     """MLPerf LoadGen beside our own loader, on the same server."""
-    from bench.loadgen import LoadGenOptions, run
-    from bench.tables import loadgen_table
+    from bench.benchmarks.loadgen import LoadGenOptions, run
+    from bench.reporting.tables import loadgen_table
 
     _say_missing()
     run(LoadGenOptions(model_dir(), out, seed, **given))
@@ -238,7 +238,7 @@ def loadgen(out: Path, seed: int, **given: Any) -> None:
 @click.option("--docs", is_flag=True, help="Also write the tables of README.md and docs/benchmarks.md anew.")
 def report(files: tuple[Path, ...], out: Path, docs: bool) -> None:
     """Raw FILES to one page that needs nothing else; default: bench/results, else bench/published."""
-    from bench.report import PUBLISHED, fill, markdown, raw_files, read_all, write_page
+    from bench.reporting.report import PUBLISHED, fill, markdown, raw_files, read_all, write_page
 
     _say_missing()
     results = read_all(files or raw_files(RESULTS) or raw_files(PUBLISHED))
@@ -249,9 +249,9 @@ def report(files: tuple[Path, ...], out: Path, docs: bool) -> None:
 
 
 def _cold_elsewhere(options: "ColdOptions", url: str, idle_s: float, image: str) -> None:
-    from bench.budgets import load_budgets
-    from bench.cold_targets import run_container, run_http
-    from bench.tables import cold_table
+    from bench.reporting.budgets import load_budgets
+    from bench.reporting.tables import cold_table
+    from bench.targets.cold_targets import run_container, run_http
 
     path = run_http(options, url, idle_s) if url else run_container(options, image)
     _show(partial(cold_table, budgets=load_budgets()), path)
@@ -259,7 +259,7 @@ def _cold_elsewhere(options: "ColdOptions", url: str, idle_s: float, image: str)
 
 def _show(table: "Callable[[Results], str]", path: Path) -> None:
     """The table of a raw file, and where that is."""
-    from bench.records import read_results
+    from bench.reporting.records import read_results
 
     click.echo(table(read_results(path)))
     click.echo(f"Raw lines: {path}")
@@ -283,7 +283,7 @@ def _say_missing() -> None:
 )
 def emulator(requests: int) -> None:
     """The emulator's own latency and throughput, beside a bare uvicorn."""
-    from bench.emulator import run
+    from bench.benchmarks.emulator import run
 
     run(requests)
 
@@ -295,7 +295,7 @@ def emulator(requests: int) -> None:
 )
 def image(image: str, samples: int) -> None:
     """The container IMAGE: its size, what a cold start reads, and how long one takes."""
-    from bench.image import run
+    from bench.benchmarks.image import run
 
     run(image, samples)
 
@@ -304,7 +304,7 @@ def image(image: str, samples: int) -> None:
 @click.option("--seconds", default=3.0, show_default=True, type=click.FloatRange(0.1), help="Of each size.")
 def cpu(seconds: float) -> None:
     """How well `up --cpu-from-memory` keeps its promise."""
-    from bench.cpu_share import run
+    from bench.targets.cpu_share import run
 
     run(seconds)
 
@@ -317,7 +317,7 @@ def cpu(seconds: float) -> None:
 @_SEED
 def batching(requests: int, budget: int | None, seed: int) -> None:
     """Batching inside a request: one text at a time, fixed sizes and the budgeted plan, in one run."""
-    from bench.batching import run
+    from bench.benchmarks.batching import run
 
     run(model_dir(), requests, budget, seed)
 
@@ -328,7 +328,7 @@ def batching(requests: int, budget: int | None, seed: int) -> None:
 )
 def memory(samples: int) -> None:
     """A served environment: milliseconds of its session, peak memory after requests of every size."""
-    from bench.memory import run
+    from bench.benchmarks.memory import run
 
     run(model_dir(), samples)
 
@@ -344,6 +344,6 @@ def cache_faults(requests: int, seed: int) -> None:
         raise click.ClickException(
             "moto is not installed. Run `make test`, or install tests/requirements.txt."
         )
-    from bench.cache_faults import run
+    from bench.benchmarks.cache_faults import run
 
     run(model_dir(), requests, seed)

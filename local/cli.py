@@ -60,7 +60,7 @@ def build(train: bool, weights: Path | None) -> None:
             f"{BUILD_PYTHON} is missing: the build environment is not set up. Run `make build`."
         )
     arguments = ["--weights", str(weights)] if weights else []
-    training = ["layers.model.train", "layers.model.train_estimator"] if train else []
+    training = ["layers.model.train_heads", "layers.model.train_estimator"] if train else []
     for module in [*training, "layers.model.build"]:
         finished = subprocess.run([BUILD_PYTHON, "-m", module, *arguments], cwd=ROOT, env=build_environ())
         if finished.returncode:
@@ -71,7 +71,7 @@ def build(train: bool, weights: Path | None) -> None:
 @click.option("--model-dir", type=click.Path(path_type=Path), default=None, help="The bundle to check.")
 def verify(model_dir: Path | None) -> None:
     """Check every file of the bundle and every golden vector."""
-    from coldframe.verify import verify_bundle
+    from coldframe.model.verify import verify_bundle
 
     report = verify_bundle(model_dir or _model_dir())
     click.echo(f"{report.version}: {report.files} files as built, {report.golden} golden vectors,", nl=False)
@@ -95,10 +95,10 @@ def verify(model_dir: Path | None) -> None:
 )
 def check(template: Path, parameters: tuple[str, ...], account_concurrency: int) -> None:
     """Refuse what AWS would refuse during a deployment, or after it."""
-    from local.check import RULES
-    from local.check import check as findings_of
-    from local.cloudformation import load_stack
-    from local.deployment import load_deployment
+    from local.check.check import RULES
+    from local.check.check import check as findings_of
+    from local.check.deployment import load_deployment
+    from local.template.cloudformation import load_stack
 
     pairs = [pair.partition("=") for pair in parameters]
     if wrong := next((name for name, sign, _ in pairs if not sign), None):
@@ -209,10 +209,10 @@ def up(
     One request per environment, each a process that starts cold. The Lambda API is on the same port: boto3
     and the AWS CLI reach it with --endpoint-url.
     """
-    from coldframe.bundle import load_manifest
-    from local.emulator import EmulatorOptions, run
-    from local.stores import StoreOptions, without_stores
-    from local.template import load_template
+    from coldframe.model.bundle import load_manifest
+    from local.front.emulator import EmulatorOptions, run
+    from local.stores.stores import StoreOptions, without_stores
+    from local.template.template import load_template
 
     url = f"http://{host}:{port}"
     loaded = load_template(template, dict(_pair(each) for each in parameters), url=url)
@@ -259,9 +259,9 @@ def _pair(text: str) -> tuple[str, str]:
 @click.option("--top-k", default=1, show_default=True, type=click.IntRange(1, 20))
 def predict(texts: tuple[str, ...], heads: tuple[str, ...], top_k: int) -> None:
     """Classify TEXTS, or one text per line of standard input, without a server."""
-    from coldframe.api import Api, Request
+    from coldframe.api.api import Api, Request
     from coldframe.config import load_settings
-    from coldframe.predictor import load_predictor
+    from coldframe.pipeline.predictor import load_predictor
     from coldframe.timing import StartMark
 
     settings = replace(load_settings(os.environ), model_dir=_model_dir(), log_level="off")
@@ -283,7 +283,7 @@ def predict(texts: tuple[str, ...], heads: tuple[str, ...], top_k: int) -> None:
 @click.option("--head", "heads", multiple=True, help="A head whose predictions are stored; default: all.")
 def warm_cache(file: Path, heads: tuple[str, ...]) -> None:
     """Fill the shared cache from FILE: one JSON object with "text", or one string, per line."""
-    from local.warm_cache import warm
+    from local.stores.warm_cache import warm
 
     click.echo(str(warm(file, _model_dir(), heads)))
 

@@ -11,17 +11,17 @@ import msgspec
 import numpy as np
 import pytest
 
-from coldframe.api import Api, Reply, Request
-from coldframe.background import Background
-from coldframe.bundle import EncoderFacts, EstimatorFacts, HeadFacts, Manifest, Source
-from coldframe.cache import PredictionCache
+from coldframe.api.api import Api, Reply, Request
+from coldframe.cache.cache import PredictionCache
+from coldframe.coldstart.lazy import Background
 from coldframe.config import Settings
-from coldframe.encoder import Embeddings
-from coldframe.heads import Head, Probabilities
-from coldframe.model import Model
-from coldframe.predictor import Predictor, load_predictor
+from coldframe.model.bundle import EncoderFacts, EstimatorFacts, HeadFacts, Manifest, Source
+from coldframe.model.encoder import Embeddings
+from coldframe.model.heads import Head, Probabilities
+from coldframe.model.model import Model
+from coldframe.model.tokenizer import Window
+from coldframe.pipeline.predictor import Predictor, load_predictor
 from coldframe.timing import Clock, StartMark
-from coldframe.tokenizer import Window
 
 ROOT = Path(__file__).resolve().parent.parent
 BUNDLE = ROOT / "layers" / "model" / "bundle"
@@ -49,7 +49,7 @@ def containers() -> None:
     """A Docker engine that answers, a base image, and packages to build with; without, a test is skipped."""
     if shutil.which("docker") is None or subprocess.run(["docker", "info"], capture_output=True).returncode:
         pytest.skip("no Docker engine answers: nothing was built or run in a container")
-    base = subprocess.run([ROOT / "local" / "base-image.sh"], capture_output=True, text=True)
+    base = subprocess.run([ROOT / "local" / "tools" / "base-image.sh"], capture_output=True, text=True)
     if base.returncode:
         pytest.skip(f"no base image, so nothing was run in a container: {base.stderr.splitlines()[-1]}")
     download = ["-m", "pip", "download", "--quiet", "--no-deps", "--dest", "packages", "msgspec"]

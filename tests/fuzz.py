@@ -3,7 +3,7 @@
     python -m tests.fuzz --seconds 600
 
 An input that shows a defect is written to tests/fixtures/found/, from where
-tests/unit/test_contract.py runs it ever after. Runs of one seed are alike up to the time given.
+tests/unit/coldframe/api/test_contract.py runs it ever after. Runs of one seed are alike up to the time given.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from tests.unit.test_contract import ROUTES, send
+from tests.unit.coldframe.api.test_contract import ROUTES, send
 
 FOUND = Path(__file__).parent / "fixtures" / "found"
 WATCHED = ("messages.py", "compression.py", "openai.py", "tensors.py", "inference_protocol.py", "api.py")

@@ -14,10 +14,10 @@ import msgspec
 import pytest
 from msgspec import Meta
 
-from coldframe.bundle import load_manifest
 from coldframe.config import ENVIRONMENT_NAMES, Settings
 from coldframe.errors import REQUEST_ERRORS
-from local.check import RULES, Rule
+from coldframe.model.bundle import load_manifest
+from local.check.check import RULES, Rule
 from local.cli import main
 from tests.conftest import ROOT
 

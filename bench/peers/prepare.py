@@ -17,7 +17,7 @@ from optimum.onnxruntime import ORTQuantizer
 from optimum.onnxruntime.configuration import AutoQuantizationConfig
 from sklearn.linear_model import LogisticRegression
 
-from coldframe.bundle import load_manifest
+from coldframe.model.bundle import load_manifest
 from layers.model.paths import BUNDLE, CACHE, HEADS
 from layers.model.weights import find_weights
 

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from coldframe.warm_up import Invoke, invoker, warm
+from coldframe.coldstart.warm_up import Invoke, invoker, warm
 
 GOLDEN = Path("/opt/golden.json")
 # A token is at least one character and two more mark the ends: such a text is one window, and its

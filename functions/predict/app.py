@@ -9,8 +9,8 @@ here ends the environment loudly, as a failed init.
 import os
 from typing import TYPE_CHECKING
 
-from coldframe.background import Background
-from coldframe.express import open_lane
+from coldframe.coldstart.express import open_lane
+from coldframe.coldstart.lazy import Background
 
 if TYPE_CHECKING:
     from functions.predict.engine import Engine

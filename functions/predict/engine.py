@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 from functools import cached_property
 
-from coldframe.api import Api
+from coldframe.api.api import Api
+from coldframe.coldstart.warm_up import is_ping
 from coldframe.config import Settings, load_settings
-from coldframe.predictor import Predictor, load_predictor
+from coldframe.pipeline.predictor import Predictor, load_predictor
 from coldframe.timing import StartMark
-from coldframe.warm_up import is_ping
 from functions.predict.events import Context, Event, Response, read_event, write_response
 
 

@@ -4,7 +4,7 @@ import base64
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from coldframe.api import Reply, Request
+from coldframe.api.api import Reply, Request
 
 Event = Mapping[str, Any]
 Response = dict[str, Any]

@@ -13,8 +13,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.routing import request_response
 
 import coldframe
-from coldframe import api, messages, schemas
-from coldframe import inference_schemas as inference
+from coldframe.api import api, messages, schemas
+from coldframe.api import inference_schemas as inference
 from coldframe.errors import REQUEST_ERRORS, MethodNotAllowed, NotFound, RequestError
 from functions.predict.events import clock_of
 

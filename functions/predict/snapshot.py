@@ -8,7 +8,7 @@ import os
 import random
 import ssl
 
-from coldframe.api import Api
+from coldframe.api.api import Api
 
 
 def register_hooks(api: Api) -> None:

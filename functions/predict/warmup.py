@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
-from coldframe.api import Api, Request
+from coldframe.api.api import Api, Request
 
 # `auto` alone might be sure without the encoder, and leave it cold.
 _REQUEST = b'{"text": "warm-up", "heads": ["auto", "logreg"], "cache": false}'

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
-from coldframe.warm_up import invoker, warm
+from coldframe.coldstart.warm_up import invoker, warm
 
 _WINDOW = timedelta(minutes=5)  # the schedule's, so that no traffic is counted for two rounds
 

@@ -14,8 +14,8 @@ import msgspec
 import numpy as np
 from tqdm import tqdm
 
-from coldframe.bundle import EncoderFacts, EstimatorFacts, HeadFacts, Manifest, Source, describe_file
-from coldframe.files import (
+from coldframe.model.bundle import EncoderFacts, EstimatorFacts, HeadFacts, Manifest, Source, describe_file
+from coldframe.model.files import (
     AUTO,
     ENCODER,
     ESTIMATOR,
@@ -26,8 +26,8 @@ from coldframe.files import (
     VOCABULARY,
     head_folder,
 )
-from coldframe.verify import verify_bundle
-from coldframe.vocabulary import write_vocabulary
+from coldframe.model.verify import verify_bundle
+from coldframe.model.vocabulary import write_vocabulary
 from layers.model.paths import BUNDLE, CACHE, CALIBRATION, HEADS, METRICS
 from layers.model.weights import LICENCE, MODEL, SHA256, WeightsNotFound, find_weights
 

@@ -1,4 +1,4 @@
-"""Trained estimators to the arrays that `coldframe.heads` reads."""
+"""Trained estimators to the arrays that `coldframe.model.heads` reads."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 
-from coldframe.heads import Arrays
-from layers.model.estimators import TorchMlp
+from coldframe.model.heads import Arrays
+from layers.model.head_trainers import TorchMlp
 
 
 def convert_logreg(model: LogisticRegression) -> Arrays:

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from coldframe.bundle import EncoderFacts
-from coldframe.encoder import Embeddings, Encoder
-from coldframe.heads import load_head
-from coldframe.model import Model, to_matrix
-from coldframe.predictor import NO_DEADLINE
+from coldframe.model.bundle import EncoderFacts
+from coldframe.model.encoder import Embeddings, Encoder
+from coldframe.model.heads import load_head
+from coldframe.model.model import Model, to_matrix
+from coldframe.model.tokenizer import TextWindows
+from coldframe.pipeline.predictor import NO_DEADLINE
 from coldframe.text import normalise
-from coldframe.tokenizer import TextWindows
 from layers.model.paths import CACHE
 
 _CHUNK = 64  # texts handed to a process at once

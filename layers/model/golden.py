@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from transformers import BertModel
 
-from coldframe.bundle import GOLDEN, Golden, GoldenVector
+from coldframe.model.bundle import GOLDEN, Golden, GoldenVector
 from layers.model.export import load_original
 from layers.model.paths import HEADS
 from layers.model.weights import MODEL

@@ -11,16 +11,16 @@ from sklearn.linear_model import LogisticRegression
 from tokenizers import Tokenizer
 from tqdm import tqdm
 
-from coldframe.bundle import ESTIMATOR, TOKENIZER, EstimatorFacts
-from coldframe.estimator import Estimator
-from coldframe.heads import load_head
+from coldframe.model.bundle import ESTIMATOR, TOKENIZER, EstimatorFacts
+from coldframe.model.estimator import Estimator
+from coldframe.model.heads import load_head
+from coldframe.model.tokenizer import TextWindows, content_tokens
 from coldframe.text import normalise
-from coldframe.tokenizer import TextWindows, content_tokens
 from layers.model.build import ENCODER_FACTS, read_metrics
 from layers.model.data import Split, load_split, threads_of
-from layers.model.estimators import CHOSEN, build_estimator
+from layers.model.head_trainers import CHOSEN, build_estimator
 from layers.model.paths import CACHE, HEADS
-from layers.model.train import Embedded, both_kinds, embed_split, held_out_split, write_json
+from layers.model.train_heads import Embedded, both_kinds, embed_split, held_out_split, write_json
 
 _C = 5.0
 _MAX_LOSS = 0.001  # accuracy that answering alone may cost on validation
@@ -36,7 +36,7 @@ class Lexical(msgspec.Struct, frozen=True):
 
 
 class Tfidf:
-    """Documents × tokens, weighed as `coldframe.estimator` does; document frequencies of stripped texts."""
+    """Documents × tokens, weighed as the served estimator does; document frequencies of stripped texts."""
 
     def __init__(self, documents: Ids, vocabulary: int) -> None:
         self.vocabulary = vocabulary

@@ -9,11 +9,11 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from coldframe.bundle import load_golden, load_manifest
 from coldframe.config import Settings
-from coldframe.encoder import Encoder, check_golden
-from coldframe.predictor import load_predictor
-from coldframe.tokenizer import TextWindows
+from coldframe.model.bundle import load_golden, load_manifest
+from coldframe.model.encoder import Encoder, check_golden
+from coldframe.model.tokenizer import TextWindows
+from coldframe.pipeline.predictor import load_predictor
 from coldframe.vectors import to_floats
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from coldframe.bundle import load_golden
+from coldframe.model.bundle import load_golden
 from tests.arm64.answers import Answers
 from tests.conftest import ROOT
 

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from coldframe.concurrency import Throttle
-from local.lambda_types import Invoked
-from local.process import FunctionSettings
-from local.service import LambdaService
+from coldframe.capacity.admission import Throttle
+from local.lambda_service.lambda_types import Invoked
+from local.lambda_service.process import FunctionSettings
+from local.lambda_service.service import LambdaService
 
 HERE = Path(__file__).resolve().parent
 PATIENCE_S = 60.0  # for a busy machine; a condition that holds ends the wait at once

@@ -13,10 +13,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from coldframe.concurrency import Throttle
-from local.process import FunctionSettings
-from local.report import InvocationStatus
-from local.service import LambdaService
+from coldframe.capacity.admission import Throttle
+from local.lambda_service.process import FunctionSettings
+from local.lambda_service.report import InvocationStatus
+from local.lambda_service.service import LambdaService
 from tests.conftest import ROOT
 
 VERSION = "7"

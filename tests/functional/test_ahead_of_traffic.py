@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from coldframe.api import Api, Request
+from coldframe.api.api import Api, Request
 from functions.predict.priming import prime
 from functions.predict.snapshot import after_restore
 from tests.conftest import ROOT
@@ -224,7 +224,7 @@ def test_twins_do_not_draw_the_same_numbers(api: Api) -> None:
 
 def test_restored_environment_has_a_new_birthday(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     """`created` is the time of the restore, not that of the snapshot."""
-    monkeypatch.setattr("coldframe.api.time.time", lambda: 4_000_000_000.0)
+    monkeypatch.setattr("coldframe.api.api.time.time", lambda: 4_000_000_000.0)
     after_restore(api)
     answer = json.loads(api.answer(Request("GET", "/v1/models")).body)
     assert {model["created"] for model in answer["data"]} == {4_000_000_000}

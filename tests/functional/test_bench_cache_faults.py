@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import cache_faults
+from bench.benchmarks import cache_faults
 from tests.functional.faulty_server import content
 
 

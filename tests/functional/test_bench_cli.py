@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from bench.cost import run as run_cost
-from bench.records import Timing, read_results
-from bench.tables import cost_table
+from bench.benchmarks.cost import run as run_cost
+from bench.reporting.records import Timing, read_results
+from bench.reporting.tables import cost_table
 from local.cli import main
 
 HEAVY = ("numpy", "onnxruntime", "scipy", "plotly", "tqdm", "msgspec", "asyncio")

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from bench.budgets import Spent, load_budgets, spent
-from bench.cold import ColdOptions, run
-from bench.cold_targets import run_http
-from bench.compare import ours
-from bench.records import Cold, Fact, Results, read_results
-from bench.serving import serve
-from bench.tables import cold_table
+from bench.benchmarks.cold import ColdOptions, run
+from bench.benchmarks.compare import ours
+from bench.reporting.budgets import Spent, load_budgets, spent
+from bench.reporting.records import Cold, Fact, Results, read_results
+from bench.reporting.tables import cold_table
+from bench.targets.cold_targets import run_http
+from bench.targets.serving import serve
 from tests.conftest import ROOT
 
 SAMPLES = 3
@@ -32,8 +32,8 @@ TextWindows.cut = lambda self, texts: _once(self, texts) and _once(self, texts)
 """
 PLANTS = {
     ("imports", "fastapi"): ("config.py", IMPORT),
-    ("stage", "heads"): ("heads.py", SLOW_HEAD),
-    ("calls", "tokenize"): ("tokenizer.py", TWICE),
+    ("stage", "heads"): ("model/heads.py", SLOW_HEAD),
+    ("calls", "tokenize"): ("model/tokenizer.py", TWICE),
 }
 
 

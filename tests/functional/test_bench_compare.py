@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from bench.compare import load_peers
-from bench.environments import PEERS
-from bench.open_loop import Load, send_closed
-from bench.serving import Server, ServerFailed, descendants, free_port, memory_mb, serve
+from bench.benchmarks.compare import load_peers
+from bench.loader.open_loop import Load, send_closed
+from bench.targets.environments import PEERS
+from bench.targets.serving import Server, ServerFailed, descendants, free_port, memory_mb, serve
 
 SLOW_START = """
 import sys, time

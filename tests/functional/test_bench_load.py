@@ -4,13 +4,13 @@ import socket
 import time
 from pathlib import Path
 
-from bench.load import CACHE_OFF, CACHE_ON, NULL, LoadOptions, run
-from bench.null_target import null_target
-from bench.open_loop import TIMEOUT, Load, send
-from bench.records import Answer, Fact, read_results
-from bench.schedule import constant
-from bench.tables import load_points, load_table
-from bench.verdict import Slo
+from bench.benchmarks.load import CACHE_OFF, CACHE_ON, NULL, LoadOptions, run
+from bench.loader.null_target import null_target
+from bench.loader.open_loop import TIMEOUT, Load, send
+from bench.loader.verdict import Slo
+from bench.reporting.records import Answer, Fact, read_results
+from bench.reporting.tables import load_points, load_table
+from coldframe.capacity.arrivals import constant
 
 DUE = constant(200, 60, 0)
 

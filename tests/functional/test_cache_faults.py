@@ -20,16 +20,16 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from coldframe.api import Api
-from coldframe.aws_clients import AwsClients
-from coldframe.cache import PredictionCache, cache_key
-from coldframe.cache_policy import BreakerState, Costs, Policy
-from coldframe.cache_values import Kind, encode
+from coldframe.api.api import Api
+from coldframe.cache.aws_clients import AwsClients
+from coldframe.cache.cache import PredictionCache, cache_key
+from coldframe.cache.dynamodb_store import GET_KEYS, DynamoDbStore, Item, to_row
+from coldframe.cache.policy import BreakerState, Costs, Policy
+from coldframe.cache.s3_store import S3Store
+from coldframe.cache.shared import SecondLevel
+from coldframe.cache.values import Kind, encode
 from coldframe.config import Settings
-from coldframe.dynamodb_store import GET_KEYS, DynamoDbStore, Item, to_row
-from coldframe.predictor import Predictor
-from coldframe.s3_store import S3Store
-from coldframe.second_level import SecondLevel
+from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import StartMark
 from tests.conftest import TinyEncoder, post, tiny_manifest, tiny_predictor
 from tests.functional.conftest import BUCKET, SECRET_KEY, TABLE
@@ -231,7 +231,7 @@ def test_connections_do_not_outlive_a_long_rest(
     predictor.predict(TEXTS, ["first"])
     assert store.connections == 1
     started_s = time.time()
-    monkeypatch.setattr("coldframe.deadline_http.time.time", lambda: started_s + 60)
+    monkeypatch.setattr("coldframe.cache.deadline_http.time.time", lambda: started_s + 60)
     predictor.predict(TEXTS, ["first"])
     assert store.connections == 2
 

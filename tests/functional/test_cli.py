@@ -121,12 +121,12 @@ def test_check(bundle: Path) -> None:
 
 def test_check_costs_the_emulator_nothing() -> None:
     """What `up` imports holds nothing of `check`, of AWS's tools, or of what waits until it is asked for."""
-    code = "import sys, local.cli, local.emulator; print(*sys.modules)"
+    code = "import sys, local.cli, local.front.emulator; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     modules = set(done.stdout.split())
-    assert "local.emulator" in modules
+    assert "local.front.emulator" in modules
     later = {"boto3", "prometheus_client"}
-    assert not {"local.check", "local.cloudformation", "samtranslator", *later} & modules
+    assert not {"local.check.check", "local.template.cloudformation", "samtranslator", *later} & modules
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 import uvicorn
 
-from coldframe.api import Api
+from coldframe.api.api import Api
 from coldframe.config import Settings
-from coldframe.model import to_matrix
-from coldframe.predictor import Predictor
+from coldframe.model.model import to_matrix
+from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import StartMark
 from functions.predict.routes import create_app
 from tests.conftest import ROOT

@@ -18,16 +18,16 @@ import pytest
 from axe_playwright_python.base import AXE_FILE_PATH
 from playwright.async_api import Browser, Page, async_playwright, expect
 
-from local.emulator import Emulator, EmulatorOptions
-from local.gateway_types import ANY, DEFAULT_ROUTE, Api, ApiKind, PayloadFormat, Route
-from local.template import Function, Template
+from local.front.emulator import Emulator, EmulatorOptions
+from local.gateway.definitions import ANY, DEFAULT_ROUTE, Api, ApiKind, PayloadFormat, Route
+from local.template.template import Function, Template
 from tests.conftest import ROOT
 from tests.functional import emulation
 from tests.functional.emulation import HERE, PATIENCE_S, running_pids, until
 
 pytestmark = pytest.mark.anyio
 
-PAGE = ROOT / "local" / "console"
+PAGE = ROOT / "local" / "front" / "page"
 SCREENSHOTS = ROOT / "build" / "screenshots"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 # No graphics card, no sandbox for root, and nothing sent to anybody.

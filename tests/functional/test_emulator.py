@@ -20,7 +20,7 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from local.emulator import CannotListen, Emulator, EmulatorOptions
+from local.front.emulator import CannotListen, Emulator, EmulatorOptions
 from tests.functional.emulation import (
     HERE,
     PATIENCE_S,
@@ -446,7 +446,7 @@ async def test_leaving_in_the_middle_of_an_init_stops_its_process(lines: LogLine
 SERVE = """
 import sys
 from pathlib import Path
-from local.emulator import EmulatorOptions, run
+from local.front.emulator import EmulatorOptions, run
 task_root, gate = sys.argv[1:]
 run(EmulatorOptions(port=0, handler="handlers.route", task_root=Path(task_root), environ={"GATE": gate}))
 """

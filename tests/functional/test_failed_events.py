@@ -18,9 +18,9 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from local.emulator import Emulator, EmulatorOptions
-from local.stores import without_stores
-from local.template import Template, load_template
+from local.front.emulator import Emulator, EmulatorOptions
+from local.stores.stores import without_stores
+from local.template.template import Template, load_template
 from tests.conftest import ROOT
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("aws_environ")]

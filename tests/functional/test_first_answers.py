@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from coldframe.api import Api, Request
+from coldframe.api.api import Api, Request
 from coldframe.config import Settings
-from coldframe.predictor import Predictor
+from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import StartMark
 from tests.conftest import ROOT
 

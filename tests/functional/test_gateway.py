@@ -12,9 +12,9 @@ from typing import Any
 import httpx
 import pytest
 
-from local.emulator import Emulator, EmulatorOptions
-from local.lambda_types import InvalidParameterValueException
-from local.template import load_template
+from local.front.emulator import Emulator, EmulatorOptions
+from local.lambda_service.lambda_types import InvalidParameterValueException
+from local.template.template import load_template
 from tests.functional.emulation import FakeClock
 
 pytestmark = pytest.mark.anyio

@@ -18,7 +18,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from local.emulator import Emulator, EmulatorOptions
+from local.front.emulator import Emulator, EmulatorOptions
 
 pytestmark = pytest.mark.anyio
 

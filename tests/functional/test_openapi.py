@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from coldframe.api import Api
+from coldframe.api.api import Api
 from coldframe.config import Settings
 from coldframe.timing import StartMark
 from functions.predict.routes import create_app

@@ -14,12 +14,12 @@ from typing import Any
 import boto3
 import pytest
 
-from coldframe.aws_clients import AwsClients
-from coldframe.cache_policy import Costs, Policy
-from coldframe.cache_values import Kind
-from coldframe.dynamodb_store import GET_KEYS, ITEM_LIMIT_BYTES, DynamoDbStore
-from coldframe.s3_store import S3Store
-from coldframe.second_level import SecondLevel
+from coldframe.cache.aws_clients import AwsClients
+from coldframe.cache.dynamodb_store import GET_KEYS, ITEM_LIMIT_BYTES, DynamoDbStore
+from coldframe.cache.policy import Costs, Policy
+from coldframe.cache.s3_store import S3Store
+from coldframe.cache.shared import SecondLevel
+from coldframe.cache.values import Kind
 from functions.post_traffic import app as post_traffic
 from functions.pre_traffic import app as pre_traffic
 from functions.warmer import app as warmer

@@ -300,7 +300,10 @@ def test_imports_for_an_unsure_text(bundle: Path) -> None:
     """A prediction by the model in a fresh process imports no framework, SDK, or tokenizer library."""
     imported = imported_for(bundle, {"text": "What a nice day"})
     assert not FORBIDDEN & imported
-    assert not {"coldframe.inference_protocol", "coldframe.openai", "coldframe.compression"} & imported
+    assert (
+        not {"coldframe.api.inference_protocol", "coldframe.api.openai", "coldframe.api.compression"}
+        & imported
+    )
     assert not {"tokenizers", "zipfile"} & imported
     assert {"onnxruntime", "numpy", "msgspec"} <= imported
 

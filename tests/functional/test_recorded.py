@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from local.emulator import Emulator, EmulatorOptions
+from local.front.emulator import Emulator, EmulatorOptions
 from tests.recorded.cases import CASES, TIMEOUT_S, comparable
 from tests.recorded.record import RECORDED
 

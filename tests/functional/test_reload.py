@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from local.emulator import Emulator, EmulatorOptions
-from local.template import load_template
+from local.front.emulator import Emulator, EmulatorOptions
+from local.template.template import load_template
 
 pytestmark = pytest.mark.anyio
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.http_client import HttpClient
-from local.emulator import Emulator, EmulatorOptions
-from local.process import MemoryMeter
+from bench.loader.http_client import HttpClient
+from local.front.emulator import Emulator, EmulatorOptions
+from local.lambda_service.process import MemoryMeter
 from tests.functional.emulation import HERE, PATIENCE_S, is_alive, until
 
 pytestmark = pytest.mark.anyio
@@ -83,7 +83,7 @@ async def test_every_request_is_answered_while_environments_are_killed() -> None
 
 SERVE = """
 from pathlib import Path
-from local.emulator import EmulatorOptions, run
+from local.front.emulator import EmulatorOptions, run
 run(EmulatorOptions(port=0, handler="handlers.nothing", task_root=Path({root!r}), max_environments=4))
 """
 

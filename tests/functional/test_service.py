@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from coldframe.concurrency import Throttle, ThrottleReason
-from local.lambda_types import (
+from coldframe.capacity.admission import Throttle, ThrottleReason
+from local.lambda_service.lambda_types import (
     EnvironmentView,
     InvalidParameterValueException,
     Invoked,
@@ -24,8 +24,8 @@ from local.lambda_types import (
     ResourceConflictException,
     ResourceNotFoundException,
 )
-from local.process import die_with_parent
-from local.service import LambdaService
+from local.lambda_service.process import die_with_parent
+from local.lambda_service.service import LambdaService
 from tests.functional.emulation import (
     PATIENCE_S,
     FakeClock,

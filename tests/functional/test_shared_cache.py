@@ -10,7 +10,7 @@ import boto3
 import pytest
 
 from coldframe.config import load_settings
-from coldframe.predictor import Predictor, load_predictor
+from coldframe.pipeline.predictor import Predictor, load_predictor
 from tests.conftest import ROOT
 from tests.functional.conftest import BUCKET, SECRET_KEY, TABLE
 from tests.functional.faulty_server import FaultyServer, error
@@ -196,7 +196,7 @@ def test_warm_cache_says_why_it_stops(
 
 def test_item_limit_is_dynamodbs(store: FaultyServer, moto: str) -> None:
     """The emulated table refuses an item that is larger than ours are allowed to be."""
-    from coldframe.dynamodb_store import ITEM_LIMIT_BYTES, Item, to_row
+    from coldframe.cache.dynamodb_store import ITEM_LIMIT_BYTES, Item, to_row
 
     client = boto3.client("dynamodb", endpoint_url=moto)
     with pytest.raises(client.exceptions.ClientError, match="size"):

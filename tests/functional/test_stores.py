@@ -19,10 +19,10 @@ import httpx
 import pytest
 from botocore.config import Config
 
-from local.destinations import NotSent
-from local.emulator import Emulator, EmulatorOptions
-from local.stores import StoreOptions, Stores, without_stores
-from local.template import Template, load_template
+from local.front.emulator import Emulator, EmulatorOptions
+from local.lambda_service.destinations import NotSent
+from local.stores.stores import StoreOptions, Stores, without_stores
+from local.template.template import Template, load_template
 
 pytestmark = pytest.mark.anyio
 
@@ -230,8 +230,8 @@ async def test_predictions_survive_the_store(bundle: Path, lines: list[str]) -> 
 SERVE = """
 import asyncio, sys
 from pathlib import Path
-from local.stores import StoreOptions, Stores
-from local.template import load_template
+from local.stores.stores import StoreOptions, Stores
+from local.template.template import load_template
 
 async def main():
     async with Stores(load_template(Path("template.yaml")), StoreOptions(), print) as stores:

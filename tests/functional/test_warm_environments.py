@@ -11,7 +11,7 @@ from typing import Any
 import boto3
 import pytest
 
-from coldframe.warm_up import FunctionFailed, Warmed, invoker, ping, warm
+from coldframe.coldstart.warm_up import FunctionFailed, Warmed, invoker, ping, warm
 from functions.post_traffic import app as post_traffic
 from functions.pre_traffic import app as pre_traffic
 from functions.warmer import app as warmer

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.container import Launch
+from bench.targets.container import Launch
 from tests.conftest import ROOT
 
 QEMU = shutil.which("qemu-aarch64-static")

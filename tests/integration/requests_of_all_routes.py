@@ -5,8 +5,14 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from bench.container import Container
-from local.events import Arrived, HttpRequest, HttpResponse, event_from_request, response_from_result
+from bench.targets.container import Container
+from local.gateway.payload_v2 import (
+    Arrived,
+    HttpRequest,
+    HttpResponse,
+    event_from_request,
+    response_from_result,
+)
 
 TEXTS = [
     "The shuttle reached orbit",

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from local.cloudformation import translated as translated_by_sam
-from local.cors import rest_preflight
-from local.gateway_types import Throttling
+from local.gateway.cors import rest_preflight
+from local.gateway.definitions import Throttling
 from local.paths import SAM_PYTHON
-from local.template import load_template
+from local.template.cloudformation import translated as translated_by_sam
+from local.template.template import load_template
 from tests.conftest import ROOT
 
 HTTP_API, REST_API = "AWS::ApiGatewayV2::Api", "AWS::ApiGateway::RestApi"

@@ -12,10 +12,8 @@ from typing import Any
 
 import pytest
 
-from bench.cold import ColdOptions
-from bench.cold_targets import run_container
-from bench.container import AS_ON_LAMBDA, Container, docker, running
-from bench.image import (
+from bench.benchmarks.cold import ColdOptions
+from bench.benchmarks.image import (
     EVENTS,
     IMAGE_BUDGET_BYTES,
     OURS_BUDGET_BYTES,
@@ -23,7 +21,9 @@ from bench.image import (
     reads,
     sizes,
 )
-from bench.records import Cold, read_results
+from bench.reporting.records import Cold, read_results
+from bench.targets.cold_targets import run_container
+from bench.targets.container import AS_ON_LAMBDA, Container, docker, running
 from tests.conftest import ROOT
 from tests.functional.conftest import BUCKET, TABLE
 from tests.functional.faulty_server import FaultyServer

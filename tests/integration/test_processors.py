@@ -23,9 +23,9 @@ pytestmark = [
 EMBED = """
 import hashlib, sys
 from pathlib import Path
-from coldframe.bundle import load_golden, load_manifest
-from coldframe.encoder import Encoder, check_golden
-from coldframe.tokenizer import TextWindows
+from coldframe.model.bundle import load_golden, load_manifest
+from coldframe.model.encoder import Encoder, check_golden
+from coldframe.model.tokenizer import TextWindows
 
 folder = Path(sys.argv[1])
 facts, golden = load_manifest(folder).encoder, load_golden(folder)

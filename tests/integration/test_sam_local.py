@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from bench.cold import ColdOptions
-from bench.cold_targets import run_http
-from bench.container import Container, docker
-from bench.image import sizes
-from bench.records import Cold, Fact, read_results
-from bench.serving import free_port
+from bench.benchmarks.cold import ColdOptions
+from bench.benchmarks.image import sizes
+from bench.reporting.records import Cold, Fact, read_results
+from bench.targets.cold_targets import run_http
+from bench.targets.container import Container, docker
+from bench.targets.serving import free_port
 from tests.conftest import ROOT
 from tests.integration.conftest import BuiltImage
 from tests.integration.requests_of_all_routes import REQUESTS, Asked, answer_of, ask_container
@@ -28,7 +28,7 @@ from tests.test_docs import command_environ
 
 pytestmark = [pytest.mark.docker, pytest.mark.sam]
 
-SAM = ROOT / "local" / "sam.sh"
+SAM = ROOT / "local" / "tools" / "sam.sh"
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.image import OURS_BUDGET_BYTES
+from bench.benchmarks.image import OURS_BUDGET_BYTES
 from functions import slim
 from tests.conftest import ROOT
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import msgspec
 
-from coldframe.schemas import Start
+from coldframe.api.schemas import Start
 
 Clock = Callable[[], float]
 """Seconds from an arbitrary start, never going back."""

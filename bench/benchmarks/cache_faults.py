@@ -1,0 +1,176 @@
+"""A shared table that fails, beside no table at all: what it costs a request, in one run.
+
+Real boto3 over HTTP to moto's server, through one that injects faults (`tests/functional/faulty_server.py`).
+Every text is answered by both environments, in turns of alternating order; memory's own cache is off. Both
+are set up ahead of traffic, so importing boto3 is not part of it.
+"""
+
+import os
+import re
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import boto3
+import msgspec
+from tqdm import tqdm
+
+from bench.data.mixes import load_corpus
+from coldframe.config import Settings
+from coldframe.errors import ColdframeError
+from coldframe.pipeline.predictor import Prediction, Predictor, load_predictor
+from tests.functional import faulty_server as faults
+
+TABLE = "predictions"
+HEADS = ["logreg"]
+_DEADLINE_MS = 100
+_CHARACTERS = 4_000  # texts of several hundred tokens: a lookup is worth while
+_FILL_DEADLINE_MS = 60_000
+_EXPIRED = "full of expired items"
+
+FAULTS: dict[str, faults.Fault] = {
+    "works, knows none of the texts": faults.works,
+    _EXPIRED: faults.works,
+    "slow: never answers": faults.hangs,
+    "slow: a byte now and then": faults.trickles,
+    "throttles every call": faults.error("ProvisionedThroughputExceededException"),
+    "processes no key": faults.processes(0),
+    "garbage": faults.content(b"<html>not DynamoDB</html>"),
+}
+_DOWN = "down: connection refused"
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """One text: seconds without and with the table, and the state of the breaker before it was asked."""
+
+    without_s: float
+    with_s: float
+    breaker: str
+
+
+def run(model_dir: Path, requests: int, seed: int) -> None:
+    """Prints a row for each fault. requests: texts for each."""
+    posts = _posts(requests, seed)
+    base = Settings(model_dir=model_dir, l1_cache_bytes=0, cache_deadline_ms=_DEADLINE_MS, log_level="off")
+    alone = _load(base)
+    rows = []
+    with moto_server() as moto, faults.faulty_server(moto) as server:
+        _create_table(moto)
+        with_table = msgspec.structs.replace(base, cache_table=TABLE, cache_policy="always")
+        for name in tqdm([*FAULTS, _DOWN], desc="faults", unit="fault"):
+            texts = [f"{name} {index} {post}" for index, post in enumerate(posts)]  # nobody has seen them
+            if name == _EXPIRED:
+                _fill(with_table, moto, texts)
+            server.fault = FAULTS.get(name, faults.works)
+            url = faults.closed_port() if name == _DOWN else server.url
+            rows.append(_row(name, measure(alone, _load(with_table, url), texts)))
+            server.released.set()  # those kept waiting go
+            server.released.clear()
+    print("| the table | breaker closed: requests | more ms, median | most | open: requests", end="")
+    print(" | with / without, median | quartiles | of them probes |")
+    print("|---|---|---|---|---|---|---|---|")
+    print("\n".join(rows))
+    median_ms = statistics.median(_time_s(alone, text)[0] for text in posts[:9]) * 1e3
+    print(
+        f"\n{requests} texts, one per request, {median_ms:.0f} ms each without a table;"
+        f" deadline {_DEADLINE_MS} ms; load average {os.getloadavg()[0]:.1f}."
+    )
+
+
+def measure(alone: Predictor, tabled: Predictor, texts: Sequence[str]) -> list[Outcome]:
+    """Both answer every text. Raises ColdframeError when their answers differ by a bit."""
+    outcomes = []
+    state = "closed"
+    for index, text in enumerate(texts):
+        pair = [alone, tabled] if index % 2 else [tabled, alone]
+        taken = {id(predictor): _time_s(predictor, text) for predictor in pair}
+        (without_s, plain), (with_s, answered) = taken[id(alone)], taken[id(tabled)]
+        if plain.probabilities != answered.probabilities:
+            raise ColdframeError("The answer with the table is not that without.")
+        usage = answered.usage.cache
+        asked = not usage.skipped
+        outcomes.append(Outcome(without_s, with_s, "probe" if asked and state != "closed" else state))
+        state = usage.breaker
+    return outcomes
+
+
+def _row(name: str, outcomes: Sequence[Outcome]) -> str:
+    closed = [outcome for outcome in outcomes if outcome.breaker == "closed"]
+    opened = [outcome for outcome in outcomes if outcome.breaker != "closed"]
+    more_ms = [(outcome.with_s - outcome.without_s) * 1e3 for outcome in closed]
+    cells = [name, f"{len(closed)}", f"{statistics.median(more_ms):.0f}", f"{max(more_ms):.0f}"]
+    probes = sum(outcome.breaker == "probe" for outcome in opened)
+    ratios = [outcome.with_s / outcome.without_s for outcome in opened]
+    if len(ratios) > 1:
+        low, middle, high = statistics.quantiles(ratios, n=4)
+        cells += [f"{len(opened)}", f"{middle:.2f}", f"{low:.2f}–{high:.2f}", f"{probes}"]
+    else:
+        cells += ["0", "", "", ""]
+    return "| " + " | ".join(cells) + " |"
+
+
+def _time_s(predictor: Predictor, text: str) -> tuple[float, Prediction]:
+    started_s = time.perf_counter()
+    prediction = predictor.predict([text], HEADS)
+    predictor.cache.save()
+    return time.perf_counter() - started_s, prediction
+
+
+def _posts(count: int, seed: int) -> list[str]:
+    long = [post[:_CHARACTERS] for post in load_corpus(seed).posts if len(post) >= _CHARACTERS]
+    return [long[index % len(long)] for index in range(count)]
+
+
+def _load(settings: Settings, url: str = "") -> Predictor:
+    """A predictor with everything loaded, whose store is at `url`."""
+    os.environ |= {
+        "AWS_ACCESS_KEY_ID": "an-id",
+        "AWS_SECRET_ACCESS_KEY": "a-key",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_ENDPOINT_URL_DYNAMODB": url,
+    }
+    predictor = load_predictor(settings)
+    predictor.model.get()
+    predictor.cache.set_up()
+    return predictor
+
+
+def _fill(settings: Settings, moto: str, texts: Sequence[str]) -> None:
+    """Stores every text for a second, and waits until that is over."""
+    patient = msgspec.structs.replace(settings, cache_ttl_s=1, cache_deadline_ms=_FILL_DEADLINE_MS)
+    predictor = _load(patient, moto)
+    for text in texts:
+        _time_s(predictor, text)
+    time.sleep(2)
+
+
+def _create_table(moto: str) -> None:
+    os.environ |= {"AWS_ACCESS_KEY_ID": "an-id", "AWS_SECRET_ACCESS_KEY": "a-key"}
+    client = boto3.client("dynamodb", endpoint_url=moto, region_name="us-east-1")
+    client.create_table(
+        TableName=TABLE,
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[{"AttributeName": "cache_key", "AttributeType": "S"}],
+        KeySchema=[{"AttributeName": "cache_key", "KeyType": "HASH"}],
+    )
+
+
+@contextmanager
+def moto_server() -> Iterator[str]:
+    """Address of moto's server, in a process of its own, with nothing in it."""
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None  # noqa: S101
+        found = (re.search(r"Running on (http://127\.0\.0\.1:\d+)", line) for line in process.stderr)
+        address = next((match[1] for match in found if match), None)
+        if address is None:
+            raise ColdframeError("moto's server did not start. It is installed by `make test`.")
+        threading.Thread(target=process.stderr.read, daemon=True).start()  # a full pipe would stop it
+        yield address
+        process.kill()

@@ -1,0 +1,173 @@
+"""What predictions cost: durations and memory measured here, prices of Lambda and of `prices.toml`."""
+
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from bench.benchmarks.cold import ENCODER, ESTIMATOR, ColdOptions, event_of, one_sample, sample_environ
+from bench.data.texts import load_texts
+from bench.loader.samples import SampleFailed
+from bench.reporting.records import Fact, RawFile, Timing
+from bench.targets.machine import describe_run
+from coldframe.capacity.prices import PRICES as LAMBDA
+from local.paths import ROOT
+
+PRICES = ROOT / "bench" / "data" / "prices.toml"
+MEMORY_MB = (512, 1024, 1769, 3008)
+ARCHITECTURES = ("x86_64", "arm64")
+WHOLE_VCPU_MB = 1769  # https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html, read 2026-11
+_COLD_SAMPLES = 5
+
+
+class Container(Struct, frozen=True):
+    """Per hour of one architecture."""
+
+    vcpu_h: float
+    gb_h: float
+
+
+class Table(Struct, frozen=True):
+    """Of the shared cache: prices of units, and how many a text takes."""
+
+    per_write_unit: float
+    per_read_unit: float
+    write_units: int
+    read_units: int
+
+
+class Assumed(Struct, frozen=True):
+    """What is not measured. provisioned_use: share of its time in which a provisioned environment works."""
+
+    table_lookup_ms: float
+    table_write_ms: float
+    provisioned_use: float
+    container_gb: float
+
+
+class Prices(Struct, frozen=True):
+    """The file: what is priced beside Lambda itself."""
+
+    source: dict[str, str]
+    container: dict[str, Container]
+    table: Table
+    assumed: Assumed
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Milliseconds of invocations at one whole vCPU, and the memory that they need."""
+
+    invocations_ms: Sequence[float]
+    hits_ms: Sequence[float]
+    cold_ms: float
+    peak_mb: float
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One memory size on one architecture. USD per million, unless the name says otherwise.
+
+    table_break_even: share of texts that must be in the shared table before asking it saves money;
+    over 1 it never does. container_wins_rps: the rate from which one always-on container is cheaper.
+    """
+
+    architecture: str
+    memory_mb: int
+    mean_ms: float
+    on_demand: float
+    all_hits: float
+    provisioned: float
+    cold_starts: float
+    snapstart_cold_starts: float
+    snapstart_month_usd: float
+    table_break_even: float
+    container_wins_rps: float
+
+
+def load_prices(path: Path = PRICES) -> Prices:
+    """Prices, with their sources."""
+    return msgspec.toml.decode(path.read_bytes(), type=Prices)
+
+
+def run(model_dir: Path, out: Path, seed: int, texts: int) -> Path:
+    """Measures invocations without and with the cache, and cold starts; returns the raw file."""
+    mix = load_texts(texts, seed)
+    facts = {"texts": texts, "source": mix.source}
+    options = ColdOptions(model_dir, _COLD_SAMPLES, seed, out)
+    with RawFile(out, describe_run("cost", model_dir, seed, facts)) as raw:
+        for what, cache, repeated in (("computed", False, 1), ("hit", True, 2)):
+            events = [event_of({"text": text, "cache": cache}) for _ in range(repeated) for text in mix.texts]
+            *times, peak = _invoke(events, options)
+            for ms in times[-len(mix.texts) :]:  # of the second time round: all are in memory by then
+                raw.write(Timing("coldframe", {"what": what}, ms))
+            raw.write(Fact("peak_mb", what, peak))
+        for _ in range(_COLD_SAMPLES):
+            for series in (ESTIMATOR, ENCODER):
+                raw.write(Timing(series, {"what": "cold"}, one_sample(options, series).total_ms))
+    return out
+
+
+def costs(measured: Measured, prices: Prices) -> list[Cost]:
+    """Every memory size that is large enough, on both architectures, which are taken to be equally fast."""
+    return [
+        _cost(measured, prices, architecture, memory_mb)
+        for architecture in ARCHITECTURES
+        for memory_mb in MEMORY_MB
+        if memory_mb >= measured.peak_mb
+    ]
+
+
+def _cost(measured: Measured, prices: Prices, architecture: str, memory_mb: int) -> Cost:
+    rates = LAMBDA[architecture]
+    container, table, assumed = prices.container[architecture], prices.table, prices.assumed
+    gb, slower = memory_mb / 1024, max(1.0, WHOLE_VCPU_MB / memory_mb)
+    computed_s, hit_s = (_billed_s(times, slower) for times in (measured.invocations_ms, measured.hits_ms))
+    usd_per_s = gb * rates.on_demand_gb_s_usd
+    on_demand = computed_s * usd_per_s + rates.request_usd
+    warm = rates.provisioned_gb_s_usd / assumed.provisioned_use + rates.provisioned_duration_gb_s_usd
+    lookup = table.read_units * table.per_read_unit + assumed.table_lookup_ms / 1e3 * usd_per_s
+    write = table.write_units * table.per_write_unit + assumed.table_write_ms / 1e3 * usd_per_s
+    compute = computed_s * usd_per_s
+    hour = container.vcpu_h + assumed.container_gb * container.gb_h
+    return Cost(
+        architecture=architecture,
+        memory_mb=memory_mb,
+        mean_ms=computed_s * 1e3,
+        on_demand=on_demand * 1e6,
+        all_hits=(hit_s * usd_per_s + rates.request_usd) * 1e6,
+        provisioned=(computed_s * gb * warm + rates.request_usd) * 1e6,
+        # The init phase has about a whole vCPU whatever the memory size, and is billed.
+        cold_starts=measured.cold_ms / 1e3 * usd_per_s * 1e6,
+        snapstart_cold_starts=rates.snapstart_restore_gb_usd * gb * 1e6,
+        snapstart_month_usd=rates.snapstart_cache_gb_s_usd * gb * 30 * 86_400,
+        table_break_even=(lookup + write) / (compute + write),
+        container_wins_rps=hour / 3600 / on_demand,
+    )
+
+
+def _billed_s(times_ms: Sequence[float], slower: float) -> float:
+    """Mean billed duration: Lambda rounds each invocation up to a millisecond."""
+    return sum(math.ceil(ms * slower) for ms in times_ms) / len(times_ms) / 1e3
+
+
+def _invoke(events: Sequence[object], options: ColdOptions) -> list[float]:
+    """Milliseconds of each invocation in one warm environment, then its peak of memory in MB."""
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.loader.invocations"],
+        input="".join(json.dumps(event) + "\n" for event in events),
+        cwd=ROOT,
+        env=sample_environ(options),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise SampleFailed(f"Warm invocations ended with an error:\n{done.stderr[-1000:]}")
+    return [float(line) for line in done.stdout.splitlines()]

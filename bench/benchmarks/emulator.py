@@ -1,0 +1,149 @@
+"""What the emulator itself costs: front door, Runtime API, trivial handler and back, beside a bare uvicorn.
+
+Both sides run in turns in one run, each as a process of its own, asked by the same client. The
+client, the emulator and its environments share this machine's cores, as they do when it is used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import click
+import uvloop
+
+from bench.loader.http_client import HttpClient
+from coldframe.capacity.admission import (
+    Arrival,
+    Finished,
+    Initialized,
+    KeepAliveCheck,
+    Lease,
+    Limits,
+    State,
+    decide,
+)
+from local.paths import ROOT
+
+_ENVIRONMENTS = 4
+_ROUNDS = 3
+_POOLS = (1, 50, 1000)
+_HERE = ROOT / "bench" / "targets" / "trivial_function"
+_EMULATOR = f"""
+from pathlib import Path
+from local.front.emulator import EmulatorOptions, run
+run(EmulatorOptions(port=0, handler="trivial.handler", task_root=Path({str(_HERE)!r}),
+                    max_environments={_ENVIRONMENTS}, memory_mb=512))
+"""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One target's latencies, a request at a time, and its throughput over several connections."""
+
+    latencies_s: list[float]
+    throughputs_rps: list[float]
+
+    def p_ms(self, share: float) -> float:
+        """A percentile of the latencies, in milliseconds."""
+        ordered = sorted(self.latencies_s)
+        return ordered[min(len(ordered) - 1, int(share * len(ordered)))] * 1000
+
+
+def run(requests: int) -> None:
+    """Prints latency and throughput of both. requests: of each measurement."""
+    with _serving("-c", _EMULATOR) as emulator, _serving("-m", "bench.targets.bare_uvicorn") as null:
+        sides = uvloop.run(_measure((emulator, null), requests))
+    names = "emulator, trivial handler", "bare uvicorn"
+    click.echo(f"{'':28}{'p50':>10}{'p99':>10}{f'{_ENVIRONMENTS} connections':>18}")
+    for name, side in zip(names, sides, strict=True):
+        throughput = statistics.median(side.throughputs_rps)
+        click.echo(
+            f"{name:28}{side.p_ms(0.5):7.2f} ms{side.p_ms(0.99):7.2f} ms{throughput:10,.0f} requests/s"
+        )
+    emulator_side, null_side = sides
+    slower = emulator_side.p_ms(0.5) / null_side.p_ms(0.5)
+    share = statistics.median(emulator_side.throughputs_rps) / statistics.median(null_side.throughputs_rps)
+    click.echo(f"{'ratio':28}{slower:7.2f}{share:23.3f}")
+    click.echo(
+        f"{requests:,} requests each, {_ROUNDS} rounds in turns, {os.cpu_count()} cores shared by all."
+    )
+    rules = ", ".join(f"{_rules_us(environments):.0f} µs with {environments:,}" for environments in _POOLS)
+    click.echo(f"The admission rules' part of an invocation: {rules} environments.")
+
+
+def _rules_us(environments: int, invocations: int = 2000) -> float:
+    """Microseconds that the admission rules take for one invocation, with so many environments."""
+    state = State(Limits(account_concurrency=environments, scaling_burst=environments))
+    for _ in range(environments):
+        state, _ = decide(state, Arrival(), 0.0)
+    for environment_id in range(environments):
+        state, _ = decide(state, Initialized(environment_id), 0.0)
+        state, _ = decide(state, Finished(environment_id), 0.0)
+    started = time.perf_counter()
+    for _ in range(invocations):
+        state, _ = decide(state, KeepAliveCheck(), 0.0)
+        state, leased = decide(state, Arrival(), 0.0)
+        if isinstance(leased, Lease):
+            state, _ = decide(state, Finished(leased.environment_id), 0.0)
+    return (time.perf_counter() - started) / invocations * 1e6
+
+
+async def _measure(ports: tuple[int, int], requests: int) -> tuple[Side, Side]:
+    sides = Side([], []), Side([], [])
+    for port in ports:  # every environment is up, and every code path was taken
+        await asyncio.gather(*(_repeat(port, 50) for _ in range(_ENVIRONMENTS)))
+    for _ in range(_ROUNDS):
+        for side, port in zip(sides, ports, strict=True):
+            side.latencies_s.extend(await _repeat(port, requests // _ROUNDS))
+            started = time.perf_counter()
+            each = requests // _ROUNDS // _ENVIRONMENTS
+            await asyncio.gather(*(_repeat(port, each) for _ in range(_ENVIRONMENTS)))
+            side.throughputs_rps.append(each * _ENVIRONMENTS / (time.perf_counter() - started))
+    return sides
+
+
+async def _repeat(port: int, requests: int) -> list[float]:
+    """Seconds of each of so many requests in a row on one connection.
+
+    Raises RuntimeError for a status other than 200.
+    """
+    client = HttpClient(f"http://127.0.0.1:{port}/")
+    seconds = []
+    for _ in range(requests):
+        started = time.perf_counter()
+        status, _ = await client.post(b"{}")
+        seconds.append(time.perf_counter() - started)
+        if status != 200:
+            raise RuntimeError(f"Port {port} answered {status}, expected 200.")
+    client.close()
+    return seconds
+
+
+@contextlib.contextmanager
+def _serving(*arguments: str) -> Iterator[int]:
+    """The port of a server in a process of its own, which says where it listens on its first line."""
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    process = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.PIPE, env=environ, text=True)
+    output = process.stdout
+    if output is None:
+        raise RuntimeError("The server has no output to read its address from.")
+    try:
+        port = int(output.readline().rsplit(":", 1)[1])
+        # Its log is read as a terminal would read it, by a process that does nothing else.
+        with subprocess.Popen(["cat"], stdin=output, stdout=subprocess.DEVNULL):
+            try:
+                yield port
+            finally:  # its output ends with it, and the reader with that
+                process.terminate()
+                process.wait()
+    finally:
+        process.kill()
+        process.wait()

@@ -1,0 +1,162 @@
+"""Load: the highest offered rate that holds the objective, and latency at every rate tried on the way."""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from tqdm import tqdm
+
+from bench.data.texts import load_texts, sentences, with_duplicates
+from bench.loader.null_target import null_target
+from bench.loader.open_loop import Load, send
+from bench.loader.verdict import Point, Slo, judge, search_peak
+from bench.reporting.records import Fact, RawFile
+from bench.targets.cores import loader_core, target_cores
+from bench.targets.machine import describe_run
+from bench.targets.serving import Server, free_port, local_api, serve
+from coldframe.capacity.arrivals import Arrivals, poisson
+from local.paths import ROOT
+
+NULL = "null target"
+CACHE_OFF = "cache off"
+CACHE_ON = "cache on"
+_NULL_RPS = 1000.0
+_PATH = "/v1/predict"
+_BURST, _BURSTS = 10, 10
+_COLD = b'"start":"cold"'
+_ALL_LOADED = ["auto", "logreg"]
+
+
+@dataclass(frozen=True)
+class LoadOptions:
+    """url: of a running target; empty: our own local API is started, and stopped after.
+
+    requests: counted at each rate; warm_up_s: those due before are sent, too, but not counted.
+    duplicates: share of texts that came before, with the cache on; exponent: of their popularity.
+    """
+
+    model_dir: Path
+    out: Path
+    seed: int
+    slo: Slo = field(default_factory=Slo)
+    url: str = ""
+    start_rps: float = 20.0
+    requests: int = 600
+    warm_up_s: float = 2.0
+    duplicates: float = 0.5
+    exponent: float = 0.8
+    precision: float = 0.1
+    limit_rps: float = 10_000.0
+    texts: Path | None = None
+    arrivals: Arrivals = poisson
+    arrivals_name: str = "poisson"
+
+
+def run(options: LoadOptions) -> Path:
+    """Measures the loader, then the target without and with its cache; returns the raw file."""
+    described = describe_run("load", options.model_dir, options.seed, _facts(options))
+    with RawFile(options.out, described) as raw:
+        with target_cores(), null_target() as url, loader_core():
+            loader = _Loader(options, raw, url, 0.0)
+            overhead = loader.point(NULL, _NULL_RPS, cache=False, duplicates=0.0)
+        with _target(options) as url:
+            loader = _Loader(options, raw, url, overhead.p99_ms.value)
+            for target, cache, duplicates in ((CACHE_OFF, False, 0.0), (CACHE_ON, True, options.duplicates)):
+                loader.find_peak(target, cache, duplicates)
+    return options.out
+
+
+class _Loader:
+    """Sends to one target, one rate after another, always texts that were not sent before."""
+
+    def __init__(self, options: LoadOptions, raw: RawFile, url: str, overhead_ms: float) -> None:
+        self._options = options
+        self._raw = raw
+        self._url = url
+        self._overhead_ms = overhead_ms
+        self._points = 0
+
+    def find_peak(self, target: str, cache: bool, duplicates: float) -> float:
+        """The highest rate that holds the objective; writes what was sent on the way."""
+        self._warm_up()
+        with tqdm(desc=target, unit="rate") as progress:
+
+            def holds(rate_rps: float) -> bool:
+                point = self.point(target, rate_rps, cache, duplicates)
+                progress.set_postfix_str(f"{rate_rps:.0f} rps, p99 {point.p99_ms.value:.0f} ms")
+                progress.update()
+                return point.held
+
+            peak = search_peak(
+                holds, self._options.start_rps, self._options.precision, self._options.limit_rps
+            )
+        self._raw.write(Fact("peak_rps", target, peak))
+        return peak
+
+    def _warm_up(self) -> None:
+        """Has as many requests answered at once as a burst may bring: cold starts are measured elsewhere.
+
+        Every environment answers through the encoder, which `auto` alone might first need much later.
+        """
+        texts = load_texts(_BURST, self._options.seed).texts
+        bodies = [_body(text, False, heads=_ALL_LOADED) for text in texts]
+        for _ in range(_BURSTS):
+            answered = send(Load("warm-up", self._url, 0.0, [0.0] * _BURST, bodies, timeout_s=60.0))
+            cold = any(_COLD in body for body in answered.bodies)
+            if not cold and all(record.status == 200 for record in answered.records):
+                return
+
+    def point(self, target: str, rate_rps: float, cache: bool, duplicates: float) -> Point:
+        """One rate: warm-up, then the requests that count."""
+        options = self._options
+        count = options.requests + round(options.warm_up_s * rate_rps)
+        self._points += 1
+        seed = options.seed + self._points
+        fresh = load_texts(count, seed, options.texts)
+        texts = with_duplicates(fresh.texts, count, duplicates, options.exponent, seed)
+        due_s = options.arrivals(rate_rps, count, seed)
+        answered = send(Load(target, self._url, rate_rps, due_s, [_body(text, cache) for text in texts]))
+        for record in answered.records:
+            self._raw.write(record)
+        if target != NULL:
+            self._raw.write(Fact("hit_share", f"{target} at {rate_rps:g} rps", _hit_share(answered.bodies)))
+        return judge(answered.records, options.slo, options.warm_up_s, self._overhead_ms)
+
+
+def _facts(options: LoadOptions) -> dict[str, object]:
+    """What of the options a reader of the raw file has to know."""
+    return {
+        "slo": asdict(options.slo),
+        "warm_up_s": options.warm_up_s,
+        "arrivals": options.arrivals_name,
+        "texts": load_texts(1, options.seed, options.texts).source,
+        "duplicates": options.duplicates,
+        "exponent": options.exponent,
+        "url": options.url or "coldframe up",
+    }
+
+
+def _body(text: str, cache: bool, **given: object) -> bytes:
+    return json.dumps({"text": text, "cache": cache, **given}).encode()
+
+
+def _hit_share(bodies: Sequence[bytes]) -> float:
+    """Share of the answered texts that came from the prediction cache."""
+    usages = [json.loads(body)["usage"] for body in bodies if body.startswith(b'{"model"')]
+    found: int = sum(usage["cache"]["l1"] + usage["cache"]["l2"] for usage in usages)
+    return found / max(1, len(usages))  # one text each
+
+
+@contextmanager
+def _target(options: LoadOptions) -> Iterator[str]:
+    """Where the target is asked. Raises ServerFailed where ours does not start."""
+    if options.url:
+        yield options.url.rstrip("/") + _PATH
+        return
+    port = free_port()
+    server = Server(local_api(port), ROOT, os.environ, port, _PATH, '{"text": $TEXT}')
+    with target_cores(), serve(server, sentences()[0]), loader_core():
+        yield server.url

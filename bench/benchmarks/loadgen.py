@@ -1,0 +1,115 @@
+"""MLPerf LoadGen beside our own loader, on the same server: the two have to agree."""
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+
+from tqdm import tqdm
+
+from bench.benchmarks.compare import Contender, ours
+from bench.data.texts import load_texts, sentences
+from bench.loader.open_loop import Answered, Load, send, send_closed
+from bench.reporting.records import RawFile, Timing
+from bench.targets.cores import loader_core, target_cores
+from bench.targets.environments import ENVIRONMENTS, PEERS, PeersMissing, install
+from bench.targets.machine import describe_run
+from bench.targets.serving import ServerFailed, serve
+from coldframe.capacity.arrivals import poisson
+
+LOADGEN, OURS = "LoadGen", "our loader"
+SCENARIOS = ("SingleStream", "Server", "Offline")
+_NAME = "loadgen"
+_TEXTS = 50
+_CONCURRENCY = 8  # as many callers as LoadGen's side has for Offline
+_LIMIT_S = 300
+
+
+@dataclass(frozen=True)
+class LoadGenOptions:
+    """rounds: in which both take turns; rate_rps: of the scenario Server."""
+
+    model_dir: Path
+    out: Path
+    seed: int
+    rounds: int = 3
+    requests: int = 300
+    rate_rps: float = 20.0
+    environments: Path = ENVIRONMENTS
+
+
+def run(options: LoadGenOptions) -> Path:
+    """Every scenario by both, in turns; returns the raw file. Raises PeersMissing."""
+    facts = {"requests": options.requests, "rate_rps": options.rate_rps, "rounds": options.rounds}
+    described = describe_run("loadgen", options.model_dir, options.seed, facts)
+    if reason := install(options.environments / _NAME, _NAME, needs_torch=False):
+        raise PeersMissing(f"MLPerf LoadGen cannot be installed: {reason}")
+    contender = ours("coldframe", '["auto"]', {"COLDFRAME_MODEL_DIR": str(options.model_dir.resolve())})
+    server = contender.server
+    bodies = [server.ask(text) for text in load_texts(_TEXTS, options.seed).texts]
+    with RawFile(options.out, described) as raw, target_cores(), serve(server, sentences()[0]), loader_core():
+        warm_up = Load("warm-up", server.url, 0.0, [0.0] * len(bodies), bodies, timeout_s=60.0)
+        for _ in range(3):
+            send_closed(warm_up, _CONCURRENCY)
+        for number in tqdm(range(options.rounds), desc="rounds", unit="round"):
+            for scenario in SCENARIOS:
+                for timing in _both(options, contender, bodies, scenario, number):
+                    raw.write(timing)
+    return options.out
+
+
+def _both(
+    options: LoadGenOptions, contender: Contender, bodies: Sequence[bytes], scenario: str, number: int
+) -> Iterator[Timing]:
+    conditions: dict[str, int | str] = {"scenario": scenario, "round": number}
+    for ms in _by_loadgen(options, contender.server.url, bodies, scenario):
+        yield Timing(LOADGEN, conditions, ms)
+    answered = _by_ours(options, contender.server.url, bodies, scenario, number)
+    if refused := [record.status for record in answered.records if record.status != HTTPStatus.OK]:
+        raise ServerFailed(f"{len(refused)} requests of {scenario} were not answered; one got {refused[0]}.")
+    for record in answered.records:
+        since_start_ms = (
+            (record.sent_s * 1e3 + record.latency_ms) if scenario == "Offline" else record.latency_ms
+        )
+        yield Timing(OURS, conditions | {"status": record.status}, since_start_ms)
+
+
+def _by_ours(
+    options: LoadGenOptions, url: str, bodies: Sequence[bytes], scenario: str, number: int
+) -> Answered:
+    """Offline: all are due at once, and their latency runs from the start."""
+    chosen = [bodies[n % len(bodies)] for n in range(options.requests)]
+    due_s = poisson(options.rate_rps, options.requests, options.seed + number)
+    load = Load(OURS, url, options.rate_rps, due_s, chosen, timeout_s=60.0)
+    if scenario == "Server":
+        return send(load)
+    return send_closed(load, 1 if scenario == "SingleStream" else _CONCURRENCY)
+
+
+def _by_loadgen(options: LoadGenOptions, url: str, bodies: Sequence[bytes], scenario: str) -> list[float]:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "bodies"
+        file.write_text("".join(json.dumps(body.decode()) + "\n" for body in bodies))
+        python = options.environments / _NAME / "bin" / "python"
+        command = [
+            python,
+            PEERS / _NAME / "measure.py",
+            scenario,
+            url,
+            file,
+            options.requests,
+            options.rate_rps,
+        ]
+        done = subprocess.run(
+            [*map(str, command), folder], capture_output=True, text=True, timeout=_LIMIT_S, check=False
+        )
+        if done.returncode:
+            raise PeersMissing(f"MLPerf LoadGen ended with status {done.returncode}: {done.stderr[-500:]}")
+        found = json.loads(done.stdout.splitlines()[-1])
+    if found["failed"]:
+        raise ServerFailed(f"{found['failed']} requests of {scenario} by MLPerf LoadGen were not answered.")
+    latencies_ms: list[float] = found["latencies_ms"]
+    return latencies_ms

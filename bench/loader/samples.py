@@ -1,0 +1,164 @@
+"""One cold sample: a fresh interpreter that loads the function, answers one event and reports what it did."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from coldframe.errors import ColdframeError
+from local.paths import ROOT
+
+# Between the interpreter and the answer, nothing runs that the function does not need: what the
+# child says of itself, it says after the answer. Monotonic clocks are one for all processes.
+_CHILD = """\
+import time
+begun_ns = time.monotonic_ns()
+{load}
+loaded_ns = time.monotonic_ns()
+{ask}
+answered_ns = time.monotonic_ns()
+{done}
+import json, os, sys
+try:
+    lines = open("/proc/self/io").read().splitlines()
+    read_bytes = int(dict(line.split(": ") for line in lines)["read_bytes"])
+except OSError:
+    read_bytes = None
+files = {{m.__file__ for m in list(sys.modules.values()) if getattr(m, "__file__", None)}}
+files |= {{m.__cached__ for m in list(sys.modules.values()) if getattr(m, "__cached__", None)}}
+if os.path.exists("/proc/self/maps"):
+    files |= {{line.split(None, 5)[5].strip() for line in open("/proc/self/maps") if "/" in line}}
+report = dict(begun_ns=begun_ns, loaded_ns=loaded_ns, answered_ns=answered_ns, read_bytes=read_bytes)
+report["answer"] = globals().get("answer")
+report["files"] = sorted(files) if os.environ.get("BENCH_FILES") else []
+report["stages_ms"], report["calls"] = globals().get("stages_ms", {{}}), globals().get("calls", {{}})
+print(json.dumps(report), flush=True)
+"""
+
+_ASK = """
+class Context:
+    aws_request_id = "bench"
+    get_remaining_time_in_millis = staticmethod(lambda: 29000)
+sys_stderr = __import__("sys").stderr
+{mark}
+answer = {door}({event!r}, Context)
+"""
+_INVOKE_MARK = "== invoke =="
+_IMPORT_TIME = re.compile(r"^import time:\s+(\d+) \|\s+(\d+) \|\s+(\S+)$")
+_BEGIN_MARK = "== begin =="
+_DONE_MARK = "== done =="
+_FUNCTION_PACKAGE = "functions"
+
+
+class SampleFailed(ColdframeError):
+    """A fresh process did not answer as it should."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """What a fresh interpreter runs. load: the init phase. door: what takes the event; empty: none."""
+
+    load: str
+    door: str = ""
+
+    def source(self, event: Mapping[str, Any] | None, traced: bool) -> str:
+        """Source text for `python -c`; `event` is a literal in it, so that none is read or parsed."""
+        mark = f'sys_stderr.write("{_INVOKE_MARK}\\n")' if traced else ""
+        ask = _ASK.format(door=self.door, event=event, mark=mark) if self.door else ""
+        done = f'sys_stderr.write("{_DONE_MARK}\\n")' if traced and self.door else ""
+        child = _CHILD.format(load=self.load, ask=ask, done=done)
+        if not traced:
+            return child
+        tracer = (ROOT / "bench" / "targets" / "traced.py").read_text()
+        return f'{tracer}\nsys.stderr.write("{_BEGIN_MARK}\\n")\n{child}'
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What one process told. Milliseconds from the call that spawned it to its answer."""
+
+    total_ms: float
+    stages_ms: dict[str, float]
+    imports_ms: dict[str, float]
+    calls: dict[str, int]
+    read_bytes: int | None
+    answer: Mapping[str, Any]
+    files: list[str] = field(default_factory=list)
+
+
+def take(
+    source: str, traced: bool, environ: Mapping[str, str], root: Path, python: Path = Path(sys.executable)
+) -> Taken:
+    """Runs `source` in a fresh interpreter in `root`, up to its report; it need not end by itself.
+
+    Raises SampleFailed with the end of what it wrote where it does not report.
+    """
+    command = [str(python), *(["-X", "importtime"] if traced else []), "-c", source]
+    with tempfile.TemporaryFile() as errors:
+        called_ns = time.monotonic_ns()
+        process = subprocess.Popen(
+            command, cwd=root, env=dict(environ), stdout=subprocess.PIPE, stderr=errors
+        )
+        spawned_ns = time.monotonic_ns()
+        with process:
+            line = process.stdout.readline() if process.stdout else b""
+            process.kill()  # threads of it may still be loading what this answer did not need
+        errors.seek(0)
+        written = errors.read().decode(errors="replace")
+    if not line.startswith(b"{"):
+        raise SampleFailed(f"A fresh process did not answer:\n{line.decode()}{written[-2000:]}")
+    report = json.loads(line)
+    return _taken(report, called_ns, spawned_ns, written if traced else "")
+
+
+def _taken(report: dict[str, Any], called_ns: int, spawned_ns: int, import_log: str) -> Taken:
+    traced = report["stages_ms"] if import_log else {}
+    init_imports, invoke_imports = _imports(import_log)
+    marks = [called_ns, spawned_ns, *(report[name] for name in ("begun_ns", "loaded_ns", "answered_ns"))]
+    spawn, interpreter, init, invoke = ((after - before) / 1e6 for before, after in pairwise(marks))
+    stages = {"spawn": spawn, "interpreter": interpreter, "init": init, "invoke": invoke}
+    imports = _by_package({**init_imports, **invoke_imports})
+    imports.pop(
+        _FUNCTION_PACKAGE, None
+    )  # loading the model is in its module's body, and has stages of its own
+    if import_log:
+        known = sum(traced.values()) + sum(imports.values())
+        stages |= {"imports": sum(imports.values()), **traced, "other": max(0.0, init + invoke - known)}
+    return Taken(
+        total_ms=(marks[-1] - called_ns) / 1e6,
+        stages_ms=stages,
+        imports_ms=imports,
+        calls=report["calls"],
+        read_bytes=report["read_bytes"],
+        answer=report["answer"] or {},
+        files=[name for name in report["files"] if os.path.isfile(name)],  # noqa: PTH113 (some are "[vdso]")
+    )
+
+
+def _imports(log: str) -> tuple[dict[str, float], dict[str, float]]:
+    """Own milliseconds of each module, in the init phase and in the invoke phase."""
+    of_function = log.partition(_BEGIN_MARK)[2].partition(_DONE_MARK)[0]
+    init, _, invoke = of_function.partition(_INVOKE_MARK)
+    return _own_times(init), _own_times(invoke)
+
+
+def _own_times(log: str) -> dict[str, float]:
+    found = (_IMPORT_TIME.match(line) for line in log.splitlines())
+    return {match[3]: int(match[1]) / 1e3 for match in found if match}
+
+
+def _by_package(modules_ms: Mapping[str, float]) -> dict[str, float]:
+    """Own times added up by top-level package."""
+    packages: dict[str, float] = {}
+    for module, ms in modules_ms.items():
+        package = module.partition(".")[0]
+        packages[package] = packages.get(package, 0.0) + ms
+    return packages

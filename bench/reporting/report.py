@@ -1,0 +1,121 @@
+"""Raw files to one page that needs nothing else, and to the tables of the README."""
+
+import html
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from bench.reporting import tables
+from bench.reporting.budgets import load_budgets, spent
+from bench.reporting.plots import figures
+from bench.reporting.records import Results, read_results
+from coldframe.errors import ColdframeError
+from local.paths import ROOT
+
+PUBLISHED = ROOT / "bench" / "published"
+_ORDER = ("cold", "load", "compare", "encoder", "cost", "loadgen")
+_TITLES = {
+    "cold": "Cold starts",
+    "load": "Load",
+    "compare": "Peers side by side",
+    "encoder": "The encoder",
+    "cost": "What a million predictions cost, USD",
+    "loadgen": "MLPerf LoadGen beside our own loader",
+}
+_MARK = "<!-- bench:{name} -->"
+_END = "<!-- /bench -->"
+
+_PAGE = Path(__file__).with_name("page.html")
+
+
+class NoResults(ColdframeError):
+    """There is nothing to report on."""
+
+
+def read_all(paths: Sequence[Path]) -> dict[str, Results]:
+    """One raw file per benchmark; of several, the one begun last."""
+    found = sorted((read_results(path) for path in paths), key=lambda results: results.run.started)
+    if not found:
+        raise NoResults("There are no raw files to report on. Run `make bench` first.")
+    return {results.run.benchmark: results for results in found}
+
+
+def raw_files(folder: Path) -> list[Path]:
+    """Those that a folder holds."""
+    return sorted([*folder.glob("*.jsonl"), *folder.glob("*.jsonl.gz")])
+
+
+def markdown(results: Mapping[str, Results]) -> dict[str, str]:
+    """The tables by name: what the README quotes and the page shows."""
+    budgets = load_budgets()
+    made = {"goals": tables.goals_table(results, budgets)}
+    for name, found in results.items():
+        if name == "cold":
+            made |= {
+                "cold": tables.cold_table(found, budgets),
+                "budgets": tables.budget_table(spent(found, budgets)),
+            }
+        elif name in _TITLES:
+            made[name] = getattr(tables, f"{name}_table")(found)
+    return made
+
+
+def write_page(results: Mapping[str, Results], out: Path) -> None:
+    """One HTML file with its own script: no network, no other file."""
+    made = markdown(results)
+    sections = [f"<h2>Goals</h2>{_table(made['goals'])}"]
+    has_script = False
+    for name in (name for name in _ORDER if name in results):
+        sections.append(f"<h2>{_TITLES[name]}</h2>{_facts(results[name])}{_table(made[name])}")
+        for figure in figures(results[name]):
+            sections.append(figure.to_html(full_html=False, include_plotlyjs=not has_script))
+            has_script = True
+        if name == "cold":
+            sections.append(f"<details><summary>Budgets</summary>{_table(made['budgets'])}</details>")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    page = _PAGE.read_text()
+    out.write_text(page.replace("<!-- sections -->", "\n".join(sections)))
+
+
+def fill(document: str, made: Mapping[str, str]) -> str:
+    """A Markdown document with the tables between its marks made anew; other text stays as it is."""
+    for name, found in made.items():
+        mark = _MARK.format(name=name)
+        document = re.sub(
+            f"{re.escape(mark)}\n.*?{re.escape(_END)}",
+            lambda _, mark=mark, found=found: f"{mark}\n{found}{_END}",  # type: ignore[misc]
+            document,
+            flags=re.DOTALL,
+        )
+    return document
+
+
+def _facts(results: Results) -> str:
+    run = results.run
+    facts = {
+        "begun": run.started,
+        "commit": run.commit + (" and changes" if run.changed else ""),
+        "model": run.bundle,
+        "machine": f"{run.cpu} ({', '.join(run.cpu_flags)}), {run.cores} cores, {run.memory_mb} MB",
+        "system": run.system,
+        "load average before": str(run.load_average),
+        "Python": ", ".join([run.python, *(f"{name} {version}" for name, version in run.versions.items())]),
+        "seed": str(run.seed),
+        "options": ", ".join(f"{name}: {value}" for name, value in run.options.items()),
+        "raw file": results.path.name,
+    }
+    rows = (f"<dt>{name}</dt><dd>{html.escape(value)}</dd>" for name, value in facts.items())
+    return f"<dl>{''.join(rows)}</dl>"
+
+
+def _table(found: str) -> str:
+    """A Markdown table as HTML."""
+    head, _, *rows = ([cell.strip() for cell in line.strip("|").split(" | ")] for line in found.splitlines())
+    lines = ["".join(f"<th>{_cell(cell)}</th>" for cell in head)]
+    lines += ["".join(f"<td>{_cell(cell)}</td>" for cell in row) for row in rows]
+    return f'<div class="wide"><table>{"".join(f"<tr>{line}</tr>" for line in lines)}</table></div>'
+
+
+def _cell(text: str) -> str:
+    bold = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", html.escape(text))
+    return re.sub(r"`(.+?)`", r"<code>\1</code>", bold)

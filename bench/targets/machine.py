@@ -1,0 +1,70 @@
+"""What a run was made of: machine, code, model, versions."""
+
+import os
+import platform
+import subprocess
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from bench.reporting.records import Run
+from coldframe.model.bundle import load_manifest
+from local.paths import ROOT
+
+# What int8 products run on, where a processor has it; the rest of the flags says nothing here.
+_FLAGS = ("avx2", "avx_vnni", "avx512_vnni", "avx512_bf16", "amx_int8", "asimddp", "i8mm", "sve")
+_BUT_RESULTS = ":!bench/published"  # a file of results that is written just now is no change of the code
+_PACKAGES = ("numpy", "onnxruntime", "tokenizers", "msgspec", "awslambdaric", "fastapi", "mangum")
+
+
+def describe_run(benchmark: str, model_dir: Path, seed: int, options: Mapping[str, Any]) -> Run:
+    """The first line of a raw file. Raises a BundleError where there is no bundle."""
+    cpu, flags = _processor()
+    return Run(
+        benchmark=benchmark,
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+        commit=_git("rev-parse", "HEAD"),
+        changed=bool(_git("status", "--porcelain", "--untracked-files=no", "--", ".", _BUT_RESULTS)),
+        bundle=load_manifest(model_dir).version,
+        cpu=cpu,
+        cpu_flags=flags,
+        cores=usable_cores(),
+        memory_mb=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20,
+        system=f"{platform.system()} {platform.release()} {platform.machine()}",
+        python=platform.python_version(),
+        versions={name: found for name in _PACKAGES if (found := _version(name))},
+        load_average=round(os.getloadavg()[0], 2),
+        seed=seed,
+        options=dict(options),
+    )
+
+
+def usable_cores() -> int:
+    """Cores that this process may run on, which in a container may be fewer than there are."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _processor() -> tuple[str, list[str]]:
+    """Name, and those of _FLAGS that it has; the name alone where there is no /proc."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine(), []
+    found = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+    flags = set(found.get("flags", found.get("Features", "")).split())
+    return found.get("model name", platform.machine()), [flag for flag in _FLAGS if flag in flags]
+
+
+def _git(*arguments: str) -> str:
+    """Empty where this is no checkout."""
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

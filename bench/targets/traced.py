@@ -1,0 +1,138 @@
+"""Runs inside a traced sample, before the function: times its stages and counts its calls.
+
+The parent gives this source to the child, so that a sample imports nothing of `bench`. It
+imports only what every interpreter has loaded already: what the function imports must be
+the function's own cost. Libraries are wrapped when the function imports them.
+"""
+
+import sys
+import time
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+stages_ms: dict[str, float] = {}
+calls: dict[str, int] = {}
+
+
+def timed(
+    stage: str, call: Callable[..., Any], count: Callable[..., int] | None = None
+) -> Callable[..., Any]:
+    """The same call, which adds its time to `stage` and, with `count`, what it was asked to do."""
+
+    def wrapper(*given: Any, **named: Any) -> Any:
+        begun = time.perf_counter()
+        try:
+            return call(*given, **named)
+        finally:
+            stages_ms[stage] = stages_ms.get(stage, 0.0) + (time.perf_counter() - begun) * 1e3
+            if count is not None:
+                calls[stage] = calls.get(stage, 0) + count(*given)
+
+    return wrapper
+
+
+class TimedTokenizer:
+    """Stands where `tokenizers.Tokenizer` did, which has no attributes to set."""
+
+    inner: Any = None
+
+    def __init__(self, made: Any) -> None:
+        self._made = made
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._made, name)
+        if name.startswith("encode"):
+            return timed("tokenize", found, lambda texts: 1 if isinstance(texts, str) else len(texts))
+        return found
+
+    @classmethod
+    def load(cls, name: str) -> Callable[..., Any]:
+        """`from_file`, `from_buffer` or `from_str` of the original."""
+        make = timed("tokenizer", getattr(cls.inner, name))
+        return lambda *given: cls(make(*given))
+
+
+def wrap_tokenizers(module: ModuleType) -> None:
+    """Loading a tokenizer, and each text that it cuts."""
+    TimedTokenizer.inner = module.Tokenizer
+    for name in ("from_file", "from_buffer", "from_str"):
+        setattr(TimedTokenizer, name, staticmethod(TimedTokenizer.load(name)))
+    module.Tokenizer = TimedTokenizer  # type: ignore[attr-defined]
+
+
+def wrap_onnxruntime(module: ModuleType) -> None:
+    """Making a session, its first run, which touches the weights, and the others."""
+    session = module.InferenceSession
+    session.__init__ = timed("session", session.__init__)
+    later = timed("encode", session.run)
+    first = timed("first_run", session.run)
+
+    def run(*given: Any, **named: Any) -> Any:
+        calls["passes"] = calls.get("passes", 0) + 1
+        return (first if calls["passes"] == 1 else later)(*given, **named)
+
+    session.run = run
+
+
+def wrap_heads(module: ModuleType) -> None:
+    """Reading a head's file, and each prediction by it."""
+    load = timed("heads", module.load_head)
+
+    def load_head(*given: Any, **named: Any) -> Any:
+        head = load(*given, **named)
+        head.predict = timed("heads", head.predict, lambda rows: 1)
+        return head
+
+    module.load_head = load_head  # type: ignore[attr-defined]
+
+
+def wrap_estimator(module: ModuleType) -> None:
+    """Mapping the estimator's file, and each guess."""
+    estimator = module.Estimator
+    estimator.__init__ = timed("estimator", estimator.__init__)
+    estimator.predict = timed("estimator", estimator.predict, lambda *given: 1)
+
+
+def wrap_wordpiece(module: ModuleType) -> None:
+    """Each text that is cut in plain Python."""
+    wordpiece = module.PlainWordpiece
+    wordpiece.ids = timed("tokenize", wordpiece.ids, lambda *given: 1)
+
+
+def wrap_vocabulary(module: ModuleType) -> None:
+    """Opening the vocabulary."""
+    module.load_vocabulary = timed("vocabulary", module.load_vocabulary)  # type: ignore[attr-defined]
+
+
+HOOKS = {
+    "coldframe.model.wordpiece": wrap_wordpiece,
+    "coldframe.model.vocabulary": wrap_vocabulary,
+    "tokenizers": wrap_tokenizers,
+    "onnxruntime.capi.onnxruntime_inference_collection": wrap_onnxruntime,
+    "coldframe.model.heads": wrap_heads,
+    "coldframe.model.estimator": wrap_estimator,
+}
+
+
+class Hooked:
+    """Finds what the other finders find, and wraps it once it is loaded."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
+        hook = HOOKS.get(name)
+        finders = [finder for finder in sys.meta_path if finder is not Hooked] if hook else []
+        found = (finder.find_spec(name, path, target) for finder in finders)
+        spec: Any = next((spec for spec in found if spec is not None), None)
+        if hook is not None and spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                execute(module)
+                hook(module)
+
+            spec.loader.exec_module = exec_module
+        return spec
+
+
+sys.meta_path.insert(0, Hooked)

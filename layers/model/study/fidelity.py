@@ -1,0 +1,104 @@
+"""How close a variant of the encoder stays to fp32, on real texts and in the accuracy of a head.
+
+The head is a logistic regression, trained anew on each variant's own embeddings: a head trained on one
+variant would flatter that one.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from tqdm import tqdm
+
+from coldframe.model.bundle import Golden
+from coldframe.model.tokenizer import TextWindows, Window
+from coldframe.text import normalise
+from layers.model.build import ENCODER_FACTS
+from layers.model.paths import CACHE, HEADS
+
+_TRAINING_DOCUMENTS = 1_500
+_TEST_DOCUMENTS = 4_000
+_PROBED = 8
+_SEED = 0
+
+Session = Callable[[NDArray[np.int64]], NDArray[np.float32]]
+"""Token ids of rows of equal length to embeddings."""
+
+
+class Documents(NamedTuple):
+    """First windows of texts, those that a head is trained on first, and their classes if they have any."""
+
+    rows: list[Window]
+    target: NDArray[np.int64] | None
+    training: int
+
+    @property
+    def judged(self) -> slice:
+        """Those that no head was trained on."""
+        return slice(self.training, None)
+
+
+class Fidelity(NamedTuple):
+    """Cosines to fp32, and which of the judged documents the head got right."""
+
+    cosines: NDArray[np.float32]
+    right: NDArray[np.bool_] | None
+
+
+def documents(tokenizer_folder: Path) -> Documents:
+    """1,500 stripped training and 4,000 test documents; the golden texts without the data set."""
+    windows = TextWindows(tokenizer_folder, msgspec.structs.replace(ENCODER_FACTS, max_windows=1))
+
+    def first_windows(texts: Sequence[str]) -> list[Window]:
+        return [rows[0] for rows in windows.cut([normalise(text) for text in texts])]
+
+    if "COLDFRAME_DATA" not in os.environ:
+        golden = msgspec.json.decode((HEADS / "golden.json").read_bytes(), type=Golden)
+        return Documents(first_windows([vector.text for vector in golden.vectors]), None, 0)
+    from layers.model.data import load_split
+
+    random = np.random.default_rng(_SEED)
+    texts, classes = [], []
+    for split, count in (("train", _TRAINING_DOCUMENTS), ("test", _TEST_DOCUMENTS)):
+        found = load_split(split)
+        chosen = random.permutation(len(found.stripped))[:count]
+        texts += [found.stripped[i] for i in chosen]
+        classes.append(found.target[chosen])
+    return Documents(first_windows(texts), np.concatenate(classes), _TRAINING_DOCUMENTS)
+
+
+def embed(name: str, run: Session, rows: Sequence[Window]) -> NDArray[np.float32]:
+    """Embeddings of each row on its own, kept under `.cache` by the rows and what becomes of the first."""
+    digest = hashlib.sha256(msgspec.json.encode(rows))
+    digest.update(_run(run, rows[:_PROBED]).tobytes())
+    kept = CACHE / "embeddings" / f"variant-{digest.hexdigest()[:16]}.npy"
+    if not kept.exists():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        np.save(kept, _run(run, tqdm(rows, desc=name[:24], unit="row", mininterval=5)))
+    return np.load(kept)  # type: ignore[no-any-return]
+
+
+def _run(run: Session, rows: Iterable[Window]) -> NDArray[np.float32]:
+    return np.concatenate([run(np.array([row], dtype=np.int64)) for row in rows])
+
+
+def judge(found: NDArray[np.float32], fp32: NDArray[np.float32], given: Documents) -> Fidelity:
+    """Embeddings of a variant beside those of fp32."""
+    cosines = (found * fp32).sum(axis=1)[given.judged]
+    if given.target is None:
+        return Fidelity(cosines, None)
+    head = LogisticRegression(C=1.0, max_iter=1000)
+    head.fit(found[: given.training], given.target[: given.training])
+    return Fidelity(cosines, head.predict(found[given.judged]) == given.target[given.judged])
+
+
+def difference(right: NDArray[np.bool_], of_fp32: NDArray[np.bool_]) -> tuple[float, float]:
+    """Accuracy minus that of fp32 on the same documents, and its standard error."""
+    each = right.astype(float) - of_fp32.astype(float)
+    return float(each.mean()), float(each.std(ddof=1) / np.sqrt(len(each)))

@@ -1,0 +1,242 @@
+"""Routes and statuses without a framework: a request in, a reply out."""
+
+import math
+import time
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import UnsetType
+
+from coldframe.api.catalogue import model_card, model_cards
+from coldframe.api.messages import Reply, Request, deadline_of, decode_json, echo, json_reply, read_body
+from coldframe.api.routing import Handler, Router
+from coldframe.api.schemas import (
+    HeadAnswer,
+    Health,
+    ModelList,
+    PredictReply,
+    PredictRequest,
+    Problem,
+    Score,
+    Start,
+    TextAnswer,
+)
+from coldframe.config import Settings
+from coldframe.errors import AnswerTooLarge, BundleError, Invalid, NotReady, RequestError, TooLarge
+from coldframe.model.files import AUTO
+from coldframe.pipeline.auto import Giver
+from coldframe.pipeline.predictor import Prediction, Predictor
+from coldframe.timing import StageTimes, StartMark, log_line
+from coldframe.vectors import Vector, ranked, to_floats
+
+if TYPE_CHECKING:
+    from coldframe.api.inference_protocol import InferenceProtocol
+
+__all__ = ["Api", "Reply", "Request"]
+
+_ENVELOPE_BYTES = 2048  # status and headers around the body in a function's result, rounded up
+_DECODER = msgspec.json.Decoder(PredictRequest)
+_INSTEAD = "Ask without `scores`, for fewer `heads` or a smaller `top_k`, or send fewer texts."
+
+
+class Api:
+    """Answers the routes of the contract for one environment."""
+
+    def __init__(
+        self,
+        predictor: Predictor,
+        settings: Settings,
+        start: StartMark,
+        log: Callable[[str], None] = print,
+    ) -> None:
+        self._predictor = predictor
+        self._settings = settings
+        self._start = start
+        self._log = log
+        self._created_s = int(time.time())
+        self.routes: dict[tuple[str, str], Handler] = {
+            ("POST", "/v1/predict"): self._predict,
+            ("POST", "/v1/embeddings"): self._embeddings,
+            ("GET", "/v1/models"): self._models,
+            ("GET", "/v1/models/{model}"): self._model,
+            ("GET", "/v2"): lambda r: self._protocol.server(r),
+            ("GET", "/v2/health/live"): lambda r: self._protocol.live(r),
+            ("GET", "/v2/health/ready"): lambda r: self._protocol.ready(r),
+            ("GET", "/v2/models/{model}"): lambda r: self._protocol.model(r),
+            ("GET", "/v2/models/{model}/ready"): lambda r: self._protocol.model_ready(r),
+            ("POST", "/v2/models/{model}/infer"): lambda r: self._protocol.infer(r),
+            ("GET", "/v2/models/{model}/versions/{version}"): lambda r: self._protocol.model(r),
+            ("GET", "/v2/models/{model}/versions/{version}/ready"): lambda r: self._protocol.model_ready(r),
+            ("POST", "/v2/models/{model}/versions/{version}/infer"): lambda r: self._protocol.infer(r),
+            ("GET", "/healthz"): self._health,
+        }
+        self._router = Router(self.routes)
+
+    def wait(self) -> None:
+        """Returns when the model is loaded. Raises a BundleError when it cannot be."""
+        self._predictor.model.get()
+
+    def answers(self, method: str, path: str) -> bool:
+        """Whether `answer` knows this route; if not, FastAPI may."""
+        return self._router.knows(method, path)
+
+    def answer(self, request: Request) -> Reply:
+        """The reply to any request. Never raises: what goes wrong is a problem+json reply."""
+        start = self._start.take()
+        try:
+            match = self._router.find(request.method, request.path)
+            reply = match.handler(msgspec.structs.replace(request, start=start, params=match.params))
+            self._check_size(reply)
+        except RequestError as exc:
+            reply = _problem(exc, request.path)
+        except BundleError as exc:  # found out late: the model is loaded when it is first needed
+            reply = _problem(NotReady(str(exc)), request.path, exc)
+        except Exception as exc:  # a defect of ours: no detail may reach the caller or the log
+            defect = RequestError("Something went wrong here; the request may be tried again.")
+            reply = _problem(defect, request.path, exc)
+        reply.log.update(self._save(request))
+        if self._settings.log_level != "off":
+            self._log(self._line(request, reply, start))
+        return reply
+
+    def before_snapshot(self) -> None:
+        """Lets go of what does not survive a snapshot: connections, credentials."""
+        self._predictor.cache.before_snapshot()
+
+    def after_restore(self) -> None:
+        """Begins anew what depends on time and place."""
+        self._created_s = int(time.time())
+        self._predictor.cache.after_restore()
+
+    def _save(self, request: Request) -> dict[str, object]:
+        """Writes to the shared cache, now that the answer is built; what of it goes into the log."""
+        times = StageTimes()
+        saved = self._predictor.cache.save(request.time_left_s)
+        if saved is None:
+            return {}
+        costs = {"values": saved.values, "of": saved.of, "ms": round(times.total_ms(), 3)}
+        return {"cache_write": costs | ({"error": saved.failure} if saved.failure else {})}
+
+    def _check_size(self, reply: Reply) -> None:
+        limit = self._settings.max_answer_bytes
+        found = reply.carried_bytes() + _ENVELOPE_BYTES
+        if found > limit:
+            raise AnswerTooLarge(
+                f"The answer would have {found} bytes on its way out, expected at most {limit}."
+                f" {reply.instead}"
+            )
+
+    def _predict(self, request: Request) -> Reply:
+        body = read_body(request, self._settings)
+        asked = decode_json(body, _DECODER, '{"text": "…"}')
+        texts = self._texts(asked)
+        heads = list(dict.fromkeys(asked.heads or [self._predictor.manifest.default_head]))
+        self._check_heads(heads)
+        budget_s = math.inf if isinstance(asked.budget_ms, UnsetType) else asked.budget_ms / 1e3
+        deadline = deadline_of(request, budget_s)
+        prediction = self._predictor.predict(texts, heads, asked.cache, deadline)
+        reply = PredictReply(
+            model=self._predictor.manifest.name,
+            version=self._predictor.manifest.version,
+            start=request.start,
+            predictions=self._answers(prediction, asked),
+            usage=prediction.usage,
+        )
+        timing = {"server-timing": prediction.times.server_timing()}
+        log = {"usage": prediction.usage, **prediction.times.rounded()}
+        if prediction.cache_error:
+            log["cache_error"] = prediction.cache_error
+        return json_reply(reply, timing, log, _INSTEAD)
+
+    def _texts(self, asked: PredictRequest) -> list[str]:
+        if isinstance(asked.text, str) == isinstance(asked.texts, list):
+            raise Invalid('Expected either "text" (a string) or "texts" (a list of strings).')
+        texts = [asked.text] if isinstance(asked.text, str) else list(asked.texts or [])
+        if len(texts) > self._settings.max_texts:
+            limit = self._settings.max_texts
+            raise TooLarge(f"Found {len(texts)} texts, expected at most {limit}. Send them in parts.")
+        return texts
+
+    def _check_heads(self, heads: list[str]) -> None:
+        known = [AUTO, *self._predictor.manifest.heads]
+        for head in heads:
+            if head not in known:
+                raise Invalid(f"{echo(head)} is not a head of this model. Heads: {', '.join(known)}.")
+
+    def _answers(self, prediction: Prediction, asked: PredictRequest) -> list[TextAnswer]:
+        labels = self._predictor.manifest.labels
+        answers = [TextAnswer(index, {}) for index in range(prediction.usage.texts)]
+        for head, rows in prediction.probabilities.items():
+            givers = prediction.givers if head == AUTO else [None] * len(rows)
+            for answer, row, giver in zip(answers, rows, givers, strict=True):
+                answer.heads[head] = _head_answer(row, labels, asked, giver)
+        return answers
+
+    @cached_property
+    def _protocol(self) -> "InferenceProtocol":
+        """Imported when first needed, as all that the hot route does without."""
+        from coldframe.api.inference_protocol import InferenceProtocol
+
+        return InferenceProtocol(self._predictor, self._settings)
+
+    def _embeddings(self, request: Request) -> Reply:
+        from coldframe.api.openai import answer_embeddings
+
+        return answer_embeddings(self._predictor, self._settings, request)
+
+    def _models(self, request: Request) -> Reply:
+        return json_reply(ModelList("list", model_cards(self._predictor.manifest, self._created_s)))
+
+    def _model(self, request: Request) -> Reply:
+        return json_reply(model_card(self._predictor.manifest, self._created_s, request.params["model"]))
+
+    def _health(self, request: Request) -> Reply:
+        self._predictor.model.get()
+        return json_reply(Health("ok", self._predictor.manifest.version))
+
+    def _line(self, request: Request, reply: Reply, start: Start) -> str:
+        return log_line(
+            event="request",
+            request_id=request.request_id,
+            method=request.method,
+            path=self._router.pattern(request.path) or "other",  # what it names is the caller's text
+            status=reply.status,
+            start=start,
+            version=self._predictor.manifest.version,
+            **reply.log,
+        )
+
+
+def _head_answer(row: Vector, labels: list[str], asked: PredictRequest, giver: Giver | None) -> HeadAnswer:
+    values = to_floats(row)
+    top = [Score(labels[i], values[i]) for i in ranked(values)[: asked.top_k]]
+    answer = HeadAnswer(top[0].label, top[0].probability, top)
+    if giver is not None:
+        answer.by, answer.rushed = giver
+    if asked.scores:
+        answer.scores = dict(zip(labels, values, strict=True))
+    return answer
+
+
+def _problem(error: RequestError, path: str, cause: Exception | None = None) -> Reply:
+    name = type(error).__name__
+    problem = Problem(f"urn:coldframe:error:{name}", error.title, int(error.status), str(error))
+    if path.startswith("/v2"):
+        problem.error = problem.detail  # where the Open Inference Protocol has it
+    return Reply(
+        problem.status,
+        msgspec.json.encode(problem),
+        {"content-type": "application/problem+json", **error.headers},
+        {"error": name if cause is None else f"{name}: {_where(cause)}"},
+    )
+
+
+def _where(exc: Exception) -> str:
+    """Type and place of a defect; its message may hold a caller's text."""
+    frame = exc.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    place = f"{frame.tb_frame.f_code.co_filename}:{frame.tb_lineno}" if frame else "unknown"
+    return f"{type(exc).__name__} at {place}"

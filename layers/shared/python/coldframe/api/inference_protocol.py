@@ -1,0 +1,248 @@
+"""The Open Inference Protocol, version 2, with the binary tensor extension."""
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+
+import msgspec
+import numpy as np
+
+from coldframe import __version__
+from coldframe.api.catalogue import head_of
+from coldframe.api.inference_schemas import (
+    InferReply,
+    InferRequest,
+    ModelMetadata,
+    ModelParameters,
+    ModelReady,
+    RequestedOutput,
+    ServerLive,
+    ServerMetadata,
+    ServerReady,
+    TensorMetadata,
+)
+from coldframe.api.messages import (
+    BINARY,
+    Reply,
+    Request,
+    deadline_of,
+    decode_json,
+    echo,
+    json_reply,
+    read_body,
+)
+from coldframe.api.schemas import Usage
+from coldframe.api.tensors import (
+    InputTensor,
+    OutputValues,
+    find_inputs,
+    read_matrix,
+    read_texts,
+    split_body,
+    write_output,
+)
+from coldframe.config import Settings
+from coldframe.errors import Invalid, NotFound
+from coldframe.model.encoder import Embeddings
+from coldframe.model.files import AUTO
+from coldframe.model.heads import Probabilities
+from coldframe.model.model import to_matrix
+from coldframe.pipeline.predictor import Predictor
+from coldframe.timing import Deadline, StageTimes
+
+_DECODER = msgspec.json.Decoder(InferRequest)
+_HEADER_LENGTH = "inference-header-content-length"
+_EXAMPLE = '{"inputs": [{"name": "text", "shape": [1], "datatype": "BYTES", "data": ["…"]}]}'
+_INSTEAD = "Ask for binary outputs, or for fewer of them (not `scores`), or send fewer texts."
+_ANY = -1
+
+
+class InferenceProtocol:
+    """Answers the routes under `/v2` for one environment."""
+
+    def __init__(self, predictor: Predictor, settings: Settings) -> None:
+        self._predictor = predictor
+        self._settings = settings
+
+    def server(self, request: Request) -> Reply:
+        """`GET /v2`"""
+        return json_reply(ServerMetadata("coldframe", __version__, ["binary_tensor_data"]))
+
+    def live(self, request: Request) -> Reply:
+        """`GET /v2/health/live`"""
+        return json_reply(ServerLive(True))
+
+    def ready(self, request: Request) -> Reply:
+        """`GET /v2/health/ready`: 503 when the model cannot be loaded."""
+        self._predictor.model.get()
+        return json_reply(ServerReady(True))
+
+    def model(self, request: Request) -> Reply:
+        """`GET /v2/models/{model}`"""
+        manifest = self._predictor.manifest
+        head = self._head(request)
+        embedding = TensorMetadata("embedding", "FP32", [_ANY, manifest.encoder.dimension])
+        text = TensorMetadata("text", "BYTES", [_ANY])
+        if head is None:
+            inputs, outputs = [text], [embedding]
+            parameters = ModelParameters(inputs="text")
+        else:
+            inputs = [tensor for tensor in (text, embedding) if tensor.name in _inputs_of(head)]
+            outputs = [
+                TensorMetadata("label", "BYTES", [_ANY]),
+                TensorMetadata("probability", "FP32", [_ANY]),
+                TensorMetadata("scores", "FP32", [_ANY, len(manifest.labels)]),
+            ]
+            expected = "text" if head == AUTO else "exactly one of text, embedding"
+            parameters = ModelParameters(inputs=expected, labels=manifest.labels)
+        name = request.params["model"]
+        return json_reply(
+            ModelMetadata(
+                name, [manifest.version], f"coldframe_{head or 'encoder'}", inputs, outputs, parameters
+            )
+        )
+
+    def model_ready(self, request: Request) -> Reply:
+        """`GET /v2/models/{model}/ready`"""
+        self._head(request)
+        self._predictor.model.get()
+        return json_reply(ModelReady(request.params["model"], True))
+
+    def infer(self, request: Request) -> Reply:
+        """`POST /v2/models/{model}/infer`"""
+        head = self._head(request)
+        body = read_body(request, self._settings, also=frozenset({BINARY}))
+        content, binary = split_body(body, request.headers.get(_HEADER_LENGTH))
+        asked = decode_json(content, _DECODER, _EXAMPLE)
+        _check_supported(asked)
+        known = ("embedding",) if head is None else ("label", "probability", "scores")
+        wanted = _outputs(asked, known)
+        inputs = find_inputs(asked.inputs, binary)
+        deadline = deadline_of(request)
+        values, times, usage = (
+            self._encode(inputs, deadline) if head is None else self._classify(head, inputs, deadline)
+        )
+        reply = self._reply(request, asked, values, wanted)
+        log: dict[str, object] = {"model": request.params["model"], **times.rounded()}
+        if usage is not None:
+            log["usage"] = usage
+        return Reply(
+            reply.status, reply.body, {**reply.headers, "server-timing": times.server_timing()}, log, _INSTEAD
+        )
+
+    def _head(self, request: Request) -> str | None:
+        """The head that is asked for, None for the encoder. Raises NotFound."""
+        manifest = self._predictor.manifest
+        head = head_of(manifest, request.params["model"])
+        if request.params.get("version", manifest.version) != manifest.version:
+            raise NotFound(f"There is no such version of this model. Served: {manifest.version}.")
+        return head
+
+    def _encode(
+        self, inputs: Mapping[str, InputTensor], deadline: Deadline
+    ) -> tuple[dict[str, OutputValues], StageTimes, Usage]:
+        tensor = _only(inputs, ("text",))
+        embedded = self._predictor.embed(read_texts(tensor, self._settings.max_texts), deadline)
+        return {"embedding": to_matrix(embedded.vectors)}, embedded.times, embedded.usage
+
+    def _classify(
+        self, head: str, inputs: Mapping[str, InputTensor], deadline: Deadline
+    ) -> tuple[dict[str, OutputValues], StageTimes, Usage | None]:
+        tensor = _only(inputs, _inputs_of(head))
+        limit = self._settings.max_texts
+        if tensor.name == "text":
+            prediction = self._predictor.predict(read_texts(tensor, limit), [head], deadline=deadline)
+            scores = to_matrix(prediction.probabilities[head])
+            return self._topics(scores), prediction.times, prediction.usage
+        rows = read_matrix(tensor, self._predictor.manifest.encoder.dimension, limit)
+        times = StageTimes()
+        with times.stage("heads"):
+            probabilities = self._predict_rows(rows, head)
+        return self._topics(probabilities), times, None
+
+    def _predict_rows(self, rows: Embeddings, head: str) -> Probabilities:
+        with np.errstate(all="ignore"):  # a caller's row may be absurd; that is told below
+            probabilities = self._predictor.model.get().probabilities(rows, head)
+        finite = np.isfinite(probabilities).all(axis=1)
+        if not finite.all():
+            raise Invalid(
+                f'Row {int(np.argmin(finite))} of input "embedding" is too large to compute with.'
+                " Expected rows of length 1, as the encoder makes them."
+            )
+        return probabilities
+
+    def _topics(self, scores: Probabilities) -> dict[str, OutputValues]:
+        labels = self._predictor.manifest.labels
+        best = scores.argmax(axis=1)
+        return {
+            "label": [labels[i] for i in best],
+            "probability": scores.max(axis=1),
+            "scores": scores,
+        }
+
+    def _reply(
+        self,
+        request: Request,
+        asked: InferRequest,
+        values: Mapping[str, OutputValues],
+        wanted: Mapping[str, bool],
+    ) -> Reply:
+        written = [write_output(name, values[name], binary) for name, binary in wanted.items()]
+        reply = InferReply(
+            model_name=request.params["model"],
+            model_version=self._predictor.manifest.version,
+            outputs=[output for output, _ in written],
+            id=asked.id,
+        )
+        if not any(wanted.values()):
+            return json_reply(reply)
+        header = msgspec.json.encode(reply)
+        headers = {"content-type": BINARY, _HEADER_LENGTH: str(len(header))}
+        return Reply(HTTPStatus.OK, b"".join([header, *(content for _, content in written)]), headers)
+
+
+def _inputs_of(head: str) -> tuple[str, ...]:
+    """`auto` needs the words of a text; another head's embedding may be the caller's."""
+    return ("text",) if head == AUTO else ("text", "embedding")
+
+
+def _outputs(asked: InferRequest, known: Sequence[str]) -> dict[str, bool]:
+    """Outputs to send, in the order asked for, and whether as binary data."""
+    default = bool(asked.parameters and asked.parameters.binary_data_output)
+    if not asked.outputs:
+        return dict.fromkeys(known, default)
+    wanted: dict[str, bool] = {}
+    for output in asked.outputs:
+        if output.name not in known:
+            raise Invalid(f"{echo(output.name)} is not an output of this model. Outputs: {', '.join(known)}.")
+        if output.name in wanted:
+            raise Invalid(f"Output {echo(output.name)} is asked for twice. Ask for each output once.")
+        wanted[output.name] = _is_binary(output, default)
+    return wanted
+
+
+def _is_binary(output: RequestedOutput, default: bool) -> bool:
+    asked = output.parameters.binary_data if output.parameters else None
+    return default if asked is None else asked
+
+
+def _check_supported(asked: InferRequest) -> None:
+    """Raises Invalid for what would change the answer and is not done here."""
+    of_inputs = [tensor.parameters for tensor in asked.inputs if tensor.parameters]
+    of_outputs = [output.parameters for output in asked.outputs or [] if output.parameters]
+    regions = [given.shared_memory_region for given in of_inputs]
+    regions += [given.shared_memory_region for given in of_outputs]
+    if any(region is not None for region in regions):
+        raise Invalid("Shared memory is not supported. Send tensors as `data` or as binary data.")
+    if any(given.classification for given in of_outputs):
+        raise Invalid("`classification` of outputs is not supported. Ask a topics model for `label`.")
+
+
+def _only(inputs: Mapping[str, InputTensor], known: Sequence[str]) -> InputTensor:
+    """The one input that is given. Raises Invalid, which says which ones there are."""
+    expected = f"Expected exactly one: {' or '.join(known)}."
+    for name in inputs:
+        if name not in known:
+            raise Invalid(f"{echo(name)} is not an input of this model. {expected}")
+    if len(inputs) != 1:
+        raise Invalid(f"Found {len(inputs)} inputs. {expected}")
+    return next(iter(inputs.values()))

@@ -1,0 +1,138 @@
+"""Requests and replies as the doors carry them, and how a body is read and written."""
+
+import math
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct, field
+
+from coldframe.api.schemas import Start
+from coldframe.config import Settings
+from coldframe.errors import Invalid, Malformed, TooLarge, UnsupportedMediaType
+from coldframe.timing import Deadline
+
+BINARY = "application/octet-stream"
+JSON = "application/json"
+
+# curl sends the second one unless told otherwise, and browsers' forms the third.
+_READ_AS_JSON = frozenset({"", JSON, "application/x-www-form-urlencoded", "text/plain"})
+_ECHOED_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_.")
+
+_KEPT_FOR_THE_REPLY_S = 0.25
+
+T = TypeVar("T")
+
+
+class Request(Struct, frozen=True):
+    """What a door has read from its event. Header names are lower case, the path is decoded.
+
+    start, params: filled in by `Api`, the second with what the route's pattern matched.
+    """
+
+    method: str
+    path: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    request_id: str = ""
+    start: Start = "warm"
+    params: Mapping[str, str] = field(default_factory=dict)
+    time_left_s: Callable[[], float] = lambda: math.inf
+    """Seconds until the platform stops this invocation."""
+
+
+class Reply(Struct, frozen=True):
+    """What a door writes."""
+
+    status: int
+    body: bytes
+    headers: dict[str, str]
+    log: dict[str, object] = field(default_factory=dict)
+    """Counts and times for the log line; never a text."""
+    instead: str = "Send fewer texts."
+    """What to ask for when this answer is too large."""
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether the body is no text, so that an event carries it in base64."""
+        return self.headers.get("content-type") == BINARY
+
+    def carried_bytes(self) -> int:
+        """What the body takes inside a function's result, which is JSON: at most this.
+
+        Quotes and backslashes take two bytes there. Beyond ASCII, a character of 2, 3
+        or 4 bytes takes 6, 6 or 12: the runtime client escapes it.
+        """
+        if self.is_binary:
+            return -(-len(self.body) // 3) * 4
+        escapes = self.body.count(b'"') + self.body.count(b"\\")
+        if not self.body.isascii():
+            escapes += 2 * (len(self.body) - len(self.body.decode().encode("ascii", "ignore")))
+        return len(self.body) + escapes
+
+
+def read_body(request: Request, settings: Settings, also: frozenset[str] = frozenset()) -> bytes:
+    """The body, decompressed. Raises the request error that says why it cannot be read.
+
+    also: media types that this route reads beside those read as JSON.
+    """
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type not in _READ_AS_JSON | also:
+        expected = " or ".join([JSON, *sorted(also)])
+        raise UnsupportedMediaType(f"The body is not declared as JSON. Send Content-Type: {expected}.")
+    encoding = request.headers.get("content-encoding", "").strip().lower()
+    if encoding not in ("", "identity", "gzip"):
+        raise UnsupportedMediaType(
+            "The body has a Content-Encoding that is not read here. Send it with gzip, or as it is."
+        )
+    if len(request.body) > settings.max_body_bytes:
+        raise TooLarge(
+            f"The body has {len(request.body)} bytes, expected at most {settings.max_body_bytes}."
+            " Send it in parts."
+        )
+    if encoding == "gzip":
+        from coldframe.api.compression import gunzip
+
+        return gunzip(request.body, settings.max_decompressed_bytes)
+    return request.body
+
+
+def decode_json(body: bytes, decoder: msgspec.json.Decoder[T], example: str) -> T:
+    """JSON as what `decoder` makes of it. Raises the request error that says what is wrong with it.
+
+    decoder: made once, when its module is imported. Two threads that each have msgspec see a type for the
+    first time may crash the process.
+    example: what a body looks like, for someone who sent none.
+    """
+    if not body.strip():
+        raise Malformed(f"The body is empty. Expected JSON, for instance {example}.")
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as exc:
+        raise Invalid(f"{exc}. The contract is at /docs.") from exc
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+        raise Malformed(
+            f"The body cannot be read as JSON: {exc}. Check quotes, commas and encoding."
+        ) from exc
+
+
+def deadline_of(request: Request, budget_s: float = math.inf) -> Deadline:
+    """When the work on a request has to be over: what its caller allows, or the platform if that is less."""
+    return Deadline(min(budget_s, request.time_left_s() - _KEPT_FOR_THE_REPLY_S))
+
+
+def json_reply(
+    value: object,
+    headers: Mapping[str, str] | None = None,
+    log: dict[str, object] | None = None,
+    instead: str = Reply.instead,
+) -> Reply:
+    """A 200 that holds `value` as JSON."""
+    named = {"content-type": JSON, **(headers or {})}
+    return Reply(HTTPStatus.OK, msgspec.json.encode(value), named, log or {}, instead)
+
+
+def echo(name: str) -> str:
+    """A name as it was sent, if it looks like a name at all: it may be a misplaced text."""
+    return f'"{name}"' if len(name) <= 32 and _ECHOED_CHARACTERS.issuperset(name) else "What was sent"

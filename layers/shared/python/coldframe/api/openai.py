@@ -1,0 +1,87 @@
+"""`POST /v1/embeddings`, as OpenAI's clients send and read it."""
+
+import binascii
+
+import msgspec
+
+from coldframe.api.catalogue import ENCODER
+from coldframe.api.messages import Reply, Request, deadline_of, decode_json, json_reply, read_body
+from coldframe.api.schemas import EmbeddingItem, EmbeddingsReply, EmbeddingsRequest, EmbeddingsUsage
+from coldframe.api.tensors import FLOATS, short_floats
+from coldframe.config import Settings
+from coldframe.errors import Invalid, TooLarge
+from coldframe.model.model import to_matrix
+from coldframe.pipeline.predictor import Predictor
+
+_EXAMPLE = '{"input": "…"}'
+_INSTEAD = 'Ask for "encoding_format": "base64", which takes less than half, or send fewer texts.'
+
+
+class _TokenRequest(msgspec.Struct):
+    """What OpenAI also takes: token ids, which are those of its own tokenizers."""
+
+    input: list[int | list[int]]
+
+
+_DECODER = msgspec.json.Decoder(EmbeddingsRequest)
+_TOKEN_DECODER = msgspec.json.Decoder(_TokenRequest)
+
+
+def answer_embeddings(predictor: Predictor, settings: Settings, request: Request) -> Reply:
+    """The embedding of each text, in input order."""
+    asked = _read(request, settings)
+    _check_dimensions(asked.dimensions, predictor.manifest.encoder.dimension)
+    texts = [asked.input] if isinstance(asked.input, str) else asked.input
+    if len(texts) > settings.max_texts:
+        raise TooLarge(
+            f"Found {len(texts)} texts, expected at most {settings.max_texts}. Send them in parts."
+        )
+    embedded = predictor.embed(texts, deadline_of(request))
+    rows = to_matrix(embedded.vectors).astype(FLOATS, copy=False)  # (n, d)
+    in_base64 = asked.encoding_format == "base64"
+    reply = EmbeddingsReply(
+        object="list",
+        data=[
+            EmbeddingItem("embedding", index, _base64(row.tobytes()) if in_base64 else short_floats(row))
+            for index, row in enumerate(rows)
+        ],
+        model=asked.model or ENCODER,
+        usage=EmbeddingsUsage(embedded.prompt_tokens, embedded.prompt_tokens),
+    )
+    timing = {"server-timing": embedded.times.server_timing()}
+    log: dict[str, object] = {"usage": embedded.usage, **embedded.times.rounded()}
+    if embedded.cache_error:
+        log["cache_error"] = embedded.cache_error
+    return json_reply(reply, timing, log, Reply.instead if in_base64 else _INSTEAD)
+
+
+def _read(request: Request, settings: Settings) -> EmbeddingsRequest:
+    body = read_body(request, settings)
+    try:
+        return decode_json(body, _DECODER, _EXAMPLE)
+    except Invalid:
+        if _has_tokens(body):
+            raise Invalid(
+                "Found token ids in `input`; token input is not supported, because they are those of"
+                " another tokenizer. Send texts: a string or a list of strings."
+            ) from None
+        raise
+
+
+def _has_tokens(body: bytes) -> bool:
+    try:
+        return bool(_TOKEN_DECODER.decode(body).input)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+
+
+def _check_dimensions(asked: int | None, dimension: int) -> None:
+    if asked not in (None, dimension):
+        raise Invalid(
+            f"Found dimensions {asked}, expected {dimension}: this model's embeddings cannot be shortened."
+            " Leave `dimensions` out."
+        )
+
+
+def _base64(content: bytes) -> str:
+    return binascii.b2a_base64(content, newline=False).decode("ascii")

@@ -1,0 +1,205 @@
+"""Tensors of the Open Inference Protocol: JSON and binary to texts and arrays, and back.
+
+The binary form is that of
+https://docs.nvidia.com/deeplearning/triton-inference-server/user-guide/docs/protocol/extension_binary_data.html
+(read 2026-11): little-endian, row by row, after the JSON; each element of BYTES is
+preceded by its length in four bytes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coldframe.api.inference_schemas import InferInput, InferOutput, OutputParameters
+from coldframe.api.messages import echo
+from coldframe.errors import Invalid, Malformed, TooLarge
+
+FLOATS = np.dtype("<f4")
+_LENGTH_BYTES = 4
+_DATATYPES = {f"{kind}{bits}" for kind in ("INT", "UINT", "FP") for bits in (8, 16, 32, 64)} | {
+    "BF16",
+    "BOOL",
+    "BYTES",
+}
+_FLOAT_DIGITS = 9  # of a decimal number from which the same float32 is read again
+
+OutputValues: TypeAlias = list[str] | NDArray[np.float32]
+"""BYTES (n,) or FP32 of any shape."""
+
+
+@dataclass(frozen=True)
+class InputTensor:
+    """An input with its data found: elements of JSON, or raw bytes."""
+
+    name: str
+    datatype: str
+    shape: list[int]
+    data: Sequence[str | float | list[float]] | bytes
+
+
+def split_body(body: bytes, header_length: str | None) -> tuple[bytes, bytes]:
+    """JSON and binary data of a request.
+
+    header_length: value of `Inference-Header-Content-Length`; None: all is JSON.
+    Raises Malformed when it does not fit the body.
+    """
+    if header_length is None:
+        return body, b""
+    length = int(header_length) if header_length.isascii() and header_length.isdigit() else -1
+    if not 0 < length <= len(body):
+        raise Malformed(
+            "Inference-Header-Content-Length is not a number of bytes within the body, which has"
+            f" {len(body)}. Expected the length of its JSON part."
+        )
+    return body[:length], body[length:]
+
+
+def find_inputs(inputs: Sequence[InferInput], binary: bytes) -> dict[str, InputTensor]:
+    """Inputs by name, each with its data, of which `binary` holds some in the order of the inputs.
+
+    Raises Invalid for a name given twice, for an input whose data is missing, and when
+    sizes do not add up.
+    """
+    found: dict[str, InputTensor] = {}
+    position = 0
+    for tensor in inputs:
+        if tensor.name in found:
+            raise Invalid(f"Input {echo(tensor.name)} is given twice. Send each input once.")
+        size = tensor.parameters.binary_data_size if tensor.parameters else None
+        data: Sequence[str | float | list[float]] | bytes
+        if size is None:
+            if tensor.data is None:
+                raise Invalid(f"Input {echo(tensor.name)} has neither `data` nor `binary_data_size`.")
+            data = tensor.data
+        else:
+            if tensor.data is not None:
+                raise Invalid(f"Input {echo(tensor.name)} has both `data` and `binary_data_size`. Send one.")
+            data = binary[position : position + size]
+            position += size
+        found[tensor.name] = InputTensor(tensor.name, tensor.datatype, tensor.shape, data)
+    if position != len(binary):
+        raise Invalid(
+            f"Found {len(binary)} bytes after the JSON part, expected {position}: the sum of all"
+            " `binary_data_size`. Inference-Header-Content-Length says where the JSON part ends."
+        )
+    return found
+
+
+def read_texts(tensor: InputTensor, max_rows: int) -> list[str]:
+    """The texts of a BYTES [n] tensor. Raises Invalid or TooLarge."""
+    rows = _rows(tensor, "BYTES", (), max_rows)
+    texts = (
+        _split_bytes(tensor.name, tensor.data, rows)
+        if isinstance(tensor.data, bytes)
+        else [value for value in tensor.data if isinstance(value, str)]
+    )
+    if not isinstance(tensor.data, bytes) and len(texts) != len(tensor.data):
+        raise Invalid(f'Input "{tensor.name}" is BYTES: expected `data` to be a list of strings.')
+    _check_count(tensor.name, len(texts), rows, "elements")
+    return texts
+
+
+def read_matrix(tensor: InputTensor, columns: int, max_rows: int) -> NDArray[np.float32]:
+    """The rows of an FP32 [n, columns] tensor, all finite. Raises Invalid or TooLarge."""
+    rows = _rows(tensor, "FP32", (columns,), max_rows)
+    if isinstance(tensor.data, bytes):
+        _check_count(tensor.name, len(tensor.data), rows * columns * FLOATS.itemsize, "bytes")
+        matrix = np.frombuffer(tensor.data, dtype=FLOATS)
+    else:
+        values = _numbers(tensor.name, tensor.data, columns)
+        _check_count(tensor.name, len(values), rows * columns, "numbers")
+        with np.errstate(over="ignore"):  # what is too large for a float32 is told below
+            matrix = np.array(values, dtype=np.float64).astype(FLOATS)
+    if not np.isfinite(matrix).all():
+        row = int(np.argmin(np.isfinite(matrix))) // columns
+        raise Invalid(f'Input "{tensor.name}" has a value that is no finite FP32 number, in row {row}.')
+    return matrix.astype(np.float32, copy=False).reshape(rows, columns)
+
+
+def write_output(name: str, values: OutputValues, binary: bool) -> tuple[InferOutput, bytes]:
+    """An output of the reply, and the bytes that follow the JSON for it."""
+    is_text = isinstance(values, list)
+    datatype = "BYTES" if is_text else "FP32"
+    shape = [len(values)] if isinstance(values, list) else list(values.shape)
+    if not binary:
+        data = values if isinstance(values, list) else short_floats(values.ravel())
+        return InferOutput(name, datatype, shape, data=data), b""
+    if isinstance(values, list):
+        encoded = [value.encode() for value in values]
+        content = b"".join(len(item).to_bytes(_LENGTH_BYTES, "little") + item for item in encoded)
+    else:
+        content = values.astype(FLOATS, copy=False).tobytes()
+    return InferOutput(name, datatype, shape, parameters=OutputParameters(len(content))), content
+
+
+def short_floats(values: NDArray[np.float32]) -> list[float]:
+    """Numbers that JSON writes in nine digits at most, and that are the same float32 when read.
+
+    Written in full, a float32 takes up to seventeen digits: it is read as a float64.
+    """
+    wide = values.astype(np.float64)
+    magnitude = np.floor(np.log10(np.abs(wide), where=wide != 0, out=np.zeros_like(wide)))
+    scale = 10.0 ** (_FLOAT_DIGITS - 1 - magnitude)
+    short: list[float] = (np.rint(wide * scale) / scale).tolist()
+    return short
+
+
+def _rows(tensor: InputTensor, datatype: str, columns: tuple[int, ...], max_rows: int) -> int:
+    """n of a tensor that must have this datatype and the shape [n, *columns]."""
+    if tensor.datatype != datatype:
+        found = tensor.datatype if tensor.datatype in _DATATYPES else "something else"
+        raise Invalid(f'Input "{tensor.name}" has datatype {found}, expected {datatype}.')
+    expected = ", ".join(["n", *map(str, columns)])
+    if len(tensor.shape) != 1 + len(columns) or tuple(tensor.shape[1:]) != columns or not tensor.shape[0]:
+        raise Invalid(
+            f'Input "{tensor.name}" has shape {tensor.shape}, expected [{expected}] with n of at least 1.'
+        )
+    rows = tensor.shape[0]
+    if rows > max_rows:
+        raise TooLarge(f'Input "{tensor.name}" has {rows} rows, expected at most {max_rows}. Send parts.')
+    return rows
+
+
+def _split_bytes(name: str, content: bytes, at_most: int) -> list[str]:
+    """Elements, each preceded by its length."""
+    texts: list[str] = []
+    position = 0
+    while position < len(content):
+        if len(texts) == at_most:
+            raise Invalid(
+                f'Input "{name}" has {len(content) - position} bytes after its {at_most} elements.'
+                " Expected as many elements as its shape says."
+            )
+        start = position + _LENGTH_BYTES
+        position = start + int.from_bytes(content[position:start], "little")
+        if start > len(content) or position > len(content):
+            raise Invalid(
+                f'Element {len(texts)} of input "{name}" is cut off: expected {_LENGTH_BYTES} bytes of length'
+                f" and {position - start} of content, found {len(content) - start + _LENGTH_BYTES} in all."
+            )
+        try:
+            texts.append(content[start:position].decode())
+        except UnicodeDecodeError as exc:
+            raise Invalid(f'Element {len(texts)} of input "{name}" is not UTF-8.') from exc
+    return texts
+
+
+def _numbers(name: str, data: Sequence[str | float | list[float]], columns: int) -> list[float]:
+    """Numbers of nested rows or of one flat list."""
+    if data and all(isinstance(row, list) for row in data):
+        rows = [row for row in data if isinstance(row, list)]
+        for index, row in enumerate(rows):
+            _check_count(f"{name}[{index}]", len(row), columns, "numbers")
+        return [value for row in rows for value in row]
+    numbers = [value for value in data if isinstance(value, (int, float))]
+    if len(numbers) != len(data):
+        raise Invalid(f'Input "{name}" is FP32: expected `data` to hold numbers, flat or row by row.')
+    return numbers
+
+
+def _check_count(name: str, found: int, expected: int, unit: str) -> None:
+    if found != expected:
+        raise Invalid(f'Input "{name}" has {found} {unit}, expected {expected}, as its shape says.')

@@ -1,0 +1,141 @@
+"""AWS clients as the cache needs them, and what their errors mean. Imports boto3 when it is first used."""
+
+from typing import Any
+
+from msgspec import Struct
+
+_CLOSED_BY_PEER = frozenset({"ConnectionClosedError"})
+_BUSY = frozenset(
+    {
+        "InternalServerError",
+        "LimitExceededException",
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "ServiceUnavailable",
+        "SlowDown",
+        "ThrottlingException",
+    }
+)
+_PERMANENT = frozenset(
+    {
+        "AccessDenied",
+        "AccessDeniedException",
+        "ExpiredTokenException",
+        "IncompleteSignatureException",
+        "InvalidClientTokenId",
+        "InvalidSignatureException",
+        "MissingAuthenticationTokenException",
+        "ModuleNotFoundError",
+        "NoCredentialsError",
+        "NoRegionError",
+        "NoSuchBucket",
+        "PartialCredentialsError",
+        "ResourceNotFoundException",
+        "UnrecognizedClientException",
+        "ValidationException",
+    }
+)
+_MISSING = frozenset({"NoSuchKey", "AccessDenied"})
+_GARBAGE = "GarbageAnswer"
+
+
+class Failure(Struct, frozen=True):
+    """Why a call failed: the service's error code, or the type of the exception. Never its message."""
+
+    name: str
+
+    @property
+    def may_repeat(self) -> bool:
+        """The same call may succeed after a pause."""
+        return self.name in _BUSY or self.name in _CLOSED_BY_PEER
+
+    @property
+    def permanent(self) -> bool:
+        """It will fail until somebody changes something."""
+        return self.name in _PERMANENT
+
+    @property
+    def missing(self) -> bool:
+        """There is no such object; S3 says so only to those who may list the bucket."""
+        return self.name in _MISSING
+
+
+GARBAGE = Failure(_GARBAGE)
+"""The answer is not of the form that the service documents."""
+
+OUT_OF_TIME = Failure("DeadlineExceeded")
+"""Not everything was answered before the deadline."""
+
+
+def failure_of(exc: Exception) -> Failure:
+    """What an exception of a client, or of making one, means."""
+    response = getattr(exc, "response", None)
+    if isinstance(response, dict):
+        error = response.get("Error")
+        code = error.get("Code") if isinstance(error, dict) else None
+        # A code is a word; anything longer is an answer that was not understood.
+        return Failure(code) if isinstance(code, str) and code.isalnum() and len(code) < 64 else GARBAGE
+    return Failure(type(exc).__name__)
+
+
+class AwsClients:
+    """Clients by service name, made when first asked for, with connections that keep the deadline.
+
+    Endpoints, region and credentials are found as boto3 finds them.
+    """
+
+    def __init__(self, timeout_s: float) -> None:
+        """timeout_s: of calls outside of a deadline, as to the metadata service for credentials."""
+        self._timeout_s = timeout_s
+        self._session: Any = None
+        self._loader: Any = None
+        self._clients: dict[str, Any] = {}
+
+    def has(self, service: str) -> bool:
+        """Whether `get` would return at once."""
+        return service in self._clients
+
+    def get(self, service: str) -> Any:
+        """The client of `dynamodb` or `s3`. Imports boto3: hundreds of milliseconds when it is cold."""
+        if service not in self._clients:
+            self._clients[service] = self._make(service)
+        return self._clients[service]
+
+    def close(self) -> None:
+        """Closes all connections and forgets all credentials; `get` makes new clients, quicker this time."""
+        for client in self._clients.values():
+            client.close()
+        self._clients.clear()
+        self._session = None
+
+    def _make(self, service: str) -> Any:
+        import botocore.session
+        from boto3.session import Session
+        from botocore.config import Config
+
+        from coldframe.cache.deadline_http import enforce_deadlines
+
+        if self._session is None:
+            session = botocore.session.get_session()
+            # The descriptions of the services take the most time: they are those of the last session.
+            self._loader = self._loader or session.get_component("data_loader")
+            session.register_component("data_loader", self._loader)
+            # Lambda has credentials in its environment. Elsewhere a metadata service that
+            # does not exist must not be waited for.
+            session.set_config_variable("metadata_service_timeout", self._timeout_s)
+            session.set_config_variable("metadata_service_num_attempts", 1)
+            self._session = Session(botocore_session=session)
+        client = self._session.client(
+            service,
+            config=Config(
+                connect_timeout=self._timeout_s,
+                read_timeout=self._timeout_s,
+                retries={"total_max_attempts": 1, "mode": "standard"},  # we retry, and know the deadline
+                max_pool_connections=1,
+                parameter_validation=False,
+                request_checksum_calculation="when_required",  # values have a checksum of their own
+                response_checksum_validation="when_required",
+            ),
+        )
+        enforce_deadlines(client)
+        return client

@@ -1,0 +1,213 @@
+"""Level 2 of the prediction cache: asked when it pays, never waited for past its deadline, never an error."""
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from msgspec import Struct, field
+
+from coldframe.cache.aws_clients import AwsClients, Failure
+from coldframe.cache.dynamodb_store import GET_KEYS, ITEM_LIMIT_BYTES, DynamoDbStore, Item, item_bytes
+from coldframe.cache.policy import Breaker, BreakerState, Costs, Policy
+from coldframe.cache.s3_store import S3Store
+from coldframe.cache.values import CorruptValue, Kind, decode, encode, encode_pointer, pointed_size
+from coldframe.config import Settings
+from coldframe.timing import Clock, Deadline
+
+_NO_KEY = bytes(16)
+_CONNECT_S = 2.0
+
+
+class Found(Struct):
+    """Payloads by key, and what became of the keys that have none."""
+
+    payloads: dict[bytes, bytes] = field(default_factory=dict)
+    asked: bool = False
+    expired: int = 0
+    corrupt: int = 0
+    failures: list[str] = field(default_factory=list)
+    """Names of what went wrong, for the log."""
+
+
+class Saved(Struct, frozen=True):
+    """How many values were written, of how many, and the name of what stopped the others."""
+
+    values: int
+    of: int
+    failure: str | None = None
+
+
+class SecondLevel:
+    """The table and the bucket, behind a policy, a deadline and two circuit breakers."""
+
+    def __init__(
+        self,
+        table: DynamoDbStore,
+        bucket: S3Store | None,
+        costs: Costs,
+        policy: Policy,
+        deadline_s: float,
+        ttl_s: int,
+        payload_bytes: Mapping[Kind, Collection[int]] | None = None,
+        item_limit_bytes: int = ITEM_LIMIT_BYTES,
+        clock: Clock = time.monotonic,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """payload_bytes: sizes of each kind; a value of another size is corrupt. now: the time of day."""
+        self._table = table
+        self._bucket = bucket
+        self.costs = costs
+        self._policy = policy
+        self._deadline_s = deadline_s
+        self._ttl_s = ttl_s
+        self._payload_bytes = payload_bytes or {}
+        self._item_limit_bytes = item_limit_bytes
+        self._clock = clock
+        self._now = now
+        self._forget_faults()
+
+    @property
+    def breaker(self) -> BreakerState:
+        """State of the table's breaker."""
+        return self._breaker.state
+
+    def set_up(self) -> None:
+        """Imports boto3, makes the client and connects, ahead of traffic, where nobody waits for it."""
+        if self._policy is not Policy.OFF and self._set_up() is None:
+            # A key that nothing has. What goes wrong now says nothing about later.
+            self._table.get_many([_NO_KEY], Deadline(_CONNECT_S, self._clock))
+
+    def before_snapshot(self) -> None:
+        """Closes connections and forgets credentials."""
+        self._table.close()
+
+    def after_restore(self) -> None:
+        """Believes nothing that was measured before the snapshot; makes a client with new credentials."""
+        self.costs.forget()
+        self._forget_faults()
+        if self._policy is not Policy.OFF:
+            self._set_up()
+
+    def get_many(self, wanted: Mapping[bytes, Kind], characters: Sequence[int]) -> Found:
+        """What is stored, not expired and intact. characters: lengths of the texts that are looked up."""
+        found = Found()
+        if not wanted or not self._may_ask(wanted, characters):
+            return found
+        found.asked = True
+        if failure := self._set_up():
+            found.failures.append(failure.name)
+            return found
+        started_s = self._clock()
+        deadline = Deadline(self._deadline_s, self._clock)
+        read = self._table.get_many(wanted, deadline)
+        self._report(self._breaker, read.failure if not read.asked else None)
+        self.costs.looked_up(len(wanted), (self._clock() - started_s) * 1e3)
+        found.corrupt += read.foreign
+        if read.failure is not None:
+            found.failures.append(read.failure.name)
+        now_s = self._now()
+        for key, item in read.items.items():
+            if item.expires_at_s <= now_s:
+                found.expired += 1
+            else:
+                self._open(key, wanted[key], item.value, deadline, found)
+        return found
+
+    def put_many(self, values: Mapping[bytes, tuple[Kind, bytes]], time_left_s: float) -> Saved:
+        """Writes what fits into the deadline and the time left; nothing where no lookup came before."""
+        limit_s = min(self._deadline_s, time_left_s)
+        if limit_s <= 0 or not self._table.ready or not self._breaker.allow():
+            return Saved(0, len(values))
+        deadline = Deadline(limit_s, self._clock)
+        expires_at_s = int(self._now()) + self._ttl_s
+        items: dict[bytes, Item] = {}
+        for key, (kind, payload) in values.items():
+            item = self._item(key, Item(encode(key, kind, payload), expires_at_s), deadline)
+            if item is not None:
+                items[key] = item
+        if not items:
+            return Saved(0, len(values))
+        written = self._table.put_many(items, deadline)
+        self._report(self._breaker, written.failure if not written.keys else None)
+        return Saved(len(written.keys), len(values), written.failure.name if written.failure else None)
+
+    def _forget_faults(self) -> None:
+        self._breaker = Breaker(self._clock)
+        self._bucket_breaker = Breaker(self._clock)
+
+    def _may_ask(self, wanted: Mapping[bytes, Kind], characters: Sequence[int]) -> bool:
+        if self._policy is Policy.OFF:
+            return False
+        if self._policy is Policy.ADAPTIVE and not self.costs.worth_asking(
+            characters, len(wanted), self._table.ready
+        ):
+            self.costs.skipped()
+            return False
+        return self._breaker.allow()
+
+    def _set_up(self) -> Failure | None:
+        failure = None if self._table.ready else self._table.set_up()
+        if failure is not None:
+            self._report(self._breaker, failure)
+        return failure
+
+    def _open(self, key: bytes, wanted: Kind, value: bytes, deadline: Deadline, found: Found) -> None:
+        """Puts the payload of a stored value into `found`, or counts why it has none."""
+        try:
+            kind, payload = decode(key, value)
+            if kind is Kind.POINTER:
+                content = self._fetch(key, pointed_size(payload), deadline, found)
+                if content is None:
+                    return
+                kind, payload = decode(key, content)
+        except CorruptValue:
+            found.corrupt += 1
+            return
+        if kind is wanted and len(payload) in self._payload_bytes.get(kind, [len(payload)]):
+            found.payloads[key] = payload
+        else:
+            found.corrupt += 1
+
+    def _fetch(self, key: bytes, size_bytes: int, deadline: Deadline, found: Found) -> bytes | None:
+        if self._bucket is None or not self._bucket_breaker.allow():
+            return None
+        content = self._bucket.get(key, size_bytes, deadline)
+        failure = content if isinstance(content, Failure) else None
+        # An object that is gone says nothing about the bucket.
+        self._report(self._bucket_breaker, failure if failure and not failure.missing else None)
+        if isinstance(content, Failure):
+            found.failures.append(content.name)
+            return None
+        return content
+
+    def _item(self, key: bytes, item: Item, deadline: Deadline) -> Item | None:
+        """What goes into the table: the item itself, or a pointer to the object that was written instead."""
+        if item_bytes(key, item) <= self._item_limit_bytes:
+            return item
+        if self._bucket is None or not self._bucket_breaker.allow():
+            return None
+        failure = self._bucket.put(key, item.value, deadline)
+        self._report(self._bucket_breaker, failure)
+        return Item(encode_pointer(key, len(item.value)), item.expires_at_s) if failure is None else None
+
+    def _report(self, breaker: Breaker, failure: Failure | None) -> None:
+        if failure is None:
+            breaker.success()
+        else:
+            breaker.failure(failure.permanent)
+
+
+def make_second_level(
+    settings: Settings, max_text_tokens: int, payload_bytes: Mapping[Kind, Collection[int]]
+) -> SecondLevel:
+    """The second level, where boto3's variables say it is. Neither imports nor calls anything yet."""
+    deadline_s = settings.cache_deadline_ms / 1e3
+    clients = AwsClients(deadline_s)
+    return SecondLevel(
+        DynamoDbStore(settings.cache_table, clients),
+        S3Store(settings.cache_bucket, clients) if settings.cache_bucket else None,
+        Costs(max_text_tokens, GET_KEYS),
+        Policy(settings.cache_policy),
+        deadline_s,
+        settings.cache_ttl_s,
+        payload_bytes,
+    )

@@ -1,0 +1,72 @@
+"""Tokens and their ids: a sorted file, searched until reading it whole would have been cheaper."""
+
+import mmap
+from collections.abc import Mapping
+from pathlib import Path
+
+from coldframe.errors import BundleCorrupt
+from coldframe.model.files import VOCABULARY, map_file
+
+_MAX_SEARCHES = 250  # they take as long as reading the file: docs/decisions/0024
+
+
+class Vocabulary:
+    """Ids of tokens. An environment's first text needs a dozen of them, not a dictionary of 30,000."""
+
+    def __init__(self, content: bytes | mmap.mmap) -> None:
+        """content: lines of a token, a space and its id, sorted as bytes, each with a line end."""
+        self._content = content
+        self._ids: dict[str, int | None] = {}
+        self._searches = 0
+
+    def get(self, token: str) -> int | None:
+        """The id of a token, None if it is none."""
+        if self._searches >= _MAX_SEARCHES:
+            return self._ids.get(token)
+        if token not in self._ids:
+            self._ids[token] = self._search(token.encode())
+            self._searches += 1
+            if self._searches == _MAX_SEARCHES:
+                self._ids = _read_all(self._content)
+        return self._ids.get(token)
+
+    def __getitem__(self, token: str) -> int:
+        """The id of a token that has to be there. Raises BundleCorrupt."""
+        found = self.get(token)
+        if found is None:
+            raise BundleCorrupt(f"{VOCABULARY} has no token {token}. Run `coldframe build`.")
+        return found
+
+    def _search(self, token: bytes) -> int | None:
+        """Binary search over the lines."""
+        sought = token + b" "
+        low, high = 0, len(self._content)  # both where a line starts
+        while low < high:
+            start = self._content.rfind(b"\n", low, (low + high) // 2) + 1 or low
+            end = self._content.find(b"\n", start) + 1
+            line = self._content[start:end]
+            if line.startswith(sought):
+                return int(line[len(sought) :])
+            if line < sought:
+                low = end
+            else:
+                high = start
+        return None
+
+
+def load_vocabulary(folder: Path) -> Vocabulary:
+    """The vocabulary of the bundle in `folder`. Raises BundleMissing or BundleCorrupt."""
+    content = map_file(folder, VOCABULARY)
+    if content[-1:] != b"\n":
+        raise BundleCorrupt(f"{VOCABULARY} does not end with a line end. Run `coldframe build`.")
+    return Vocabulary(content)
+
+
+def write_vocabulary(ids: Mapping[str, int]) -> bytes:
+    """The content of the file. No token holds a space or a line end."""
+    return b"".join(sorted(f"{token} {number}\n".encode() for token, number in ids.items()))
+
+
+def _read_all(content: bytes | mmap.mmap) -> dict[str, int | None]:
+    pairs = (line.split(" ") for line in content[:].decode().split("\n")[:-1])
+    return {token: int(number) for token, number in pairs}

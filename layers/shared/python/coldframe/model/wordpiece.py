@@ -1,0 +1,64 @@
+"""WordPiece for plain text, in plain Python: what the tokenizer makes of it, without loading one.
+
+Importing and loading the `tokenizers` library takes a third of the time in which a
+cold environment can give its first answer. Most texts are ASCII, and for those the
+rules of BERT's tokenizer need no Unicode tables; `docs/decisions/0024` has the
+measurement, `tests/unit/coldframe/model/test_wordpiece.py` holds the two equal.
+"""
+
+import re
+from collections.abc import Callable
+
+UNKNOWN = "[UNK]"
+_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")  # tokens themselves, where a text has them
+
+_MAX_WORD = 100  # characters; a longer word is unknown
+_CONTROL = {code: None for code in [*range(32), 127] if chr(code) not in "\t\n\r"}
+_WORDS = re.compile(r"[a-z0-9]+|[!-/:-@\[-`{-~]")  # lower case: a punctuation mark is a word
+
+
+def is_plain(text: str) -> bool:
+    """Whether `PlainWordpiece` may have this text."""
+    return text.isascii() and not ("[" in text and any(token in text for token in _SPECIAL))
+
+
+class PlainWordpiece:
+    """Plain text to token ids.
+
+    Source: greedy longest match first, Devlin et al. 2018 and Wu et al. 2016, section 4.1.
+    """
+
+    def __init__(self, find: Callable[[str], int | None]) -> None:
+        """find: the id of a token, None if it is none."""
+        self._find = find
+
+    def ids(self, text: str) -> list[int]:
+        """Ids of a text for which `is_plain`, without [CLS] and [SEP]."""
+        ids: list[int] = []
+        for word in _WORDS.findall(text.translate(_CONTROL).lower()):
+            whole = self._find(word) if len(word) <= _MAX_WORD else None
+            if whole is not None:
+                ids.append(whole)
+            else:
+                ids += self._pieces(word)
+        return ids
+
+    def _pieces(self, word: str) -> list[int]:
+        if len(word) > _MAX_WORD:
+            return self._unknown()
+        pieces: list[int] = []
+        start, prefix = 0, ""
+        while start < len(word):
+            for end in range(len(word), start, -1):
+                piece = self._find(prefix + word[start:end])
+                if piece is not None:
+                    break
+            else:
+                return self._unknown()
+            pieces.append(piece)
+            start, prefix = end, "##"
+        return pieces
+
+    def _unknown(self) -> list[int]:
+        found = self._find(UNKNOWN)
+        return [] if found is None else [found]

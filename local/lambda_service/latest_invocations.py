@@ -1,0 +1,49 @@
+"""The latest invocations of all functions, for those who want to see each one and not only counts."""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import islice
+
+from coldframe.capacity.admission import Throttle
+from local.lambda_service.lambda_types import InvocationView, Invoked
+
+_KEPT = 500
+
+
+class LatestInvocations:
+    """Keeps the last few hundred; older ones are forgotten, seen or not."""
+
+    def __init__(self) -> None:
+        self._number = 0
+        self._views: deque[InvocationView] = deque(maxlen=_KEPT)
+
+    def ended(self, function: str, invoked: Invoked, latency_ms: float) -> None:
+        """An invocation is over."""
+        self._number += 1
+        self._views.append(
+            InvocationView(
+                number=self._number,
+                function=function,
+                status=invoked.outcome.status,
+                reason=invoked.outcome.error_type,
+                environment_id=invoked.environment_id,
+                cold=invoked.cold,
+                provisioned=invoked.provisioned,
+                spillover=invoked.spillover,
+                latency_ms=latency_ms,
+                init_ms=invoked.init_ms,
+                duration_ms=invoked.duration_ms,
+                billed_ms=invoked.billed_ms,
+            )
+        )
+
+    def throttled(self, function: str, throttle: Throttle) -> None:
+        """An invocation was refused."""
+        self._number += 1
+        self._views.append(InvocationView(self._number, function, "throttled", throttle.reason))
+
+    def after(self, number: int) -> tuple[InvocationView, ...]:
+        """Those with a later number, oldest first."""
+        new = min(max(0, self._number - number), len(self._views))
+        return tuple(islice(self._views, len(self._views) - new, None))

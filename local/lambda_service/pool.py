@@ -1,0 +1,218 @@
+"""The environments of one function: asks the admission rules, then does what they decide."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import replace
+
+from coldframe.capacity import admission as concurrency
+from coldframe.capacity.admission import (
+    Adjust,
+    Arrival,
+    Died,
+    EnvironmentState,
+    Finished,
+    Initialized,
+    KeepAliveCheck,
+    Lease,
+    Limits,
+    Recycle,
+    SetLimits,
+    SetProvisioned,
+    Start,
+    Throttle,
+)
+from coldframe.timing import Clock
+from local.lambda_service.environment import ExecutionEnvironment
+from local.lambda_service.lambda_types import Invoked
+from local.lambda_service.process import FunctionSettings, Log, die_with_parent
+from local.lambda_service.report import Report
+
+
+class PoolClosed(Exception):
+    """The emulator is leaving: nothing is started any more."""
+
+
+class EnvironmentPool:
+    """Serves invocations, each from an environment of its own.
+
+    function: the version is set for each environment.
+    on_change: told after every event. on_provisioned: told the milliseconds of each init phase of a
+    provisioned environment.
+    clock: seconds, for keep-alive; a test may turn it forward.
+    """
+
+    def __init__(
+        self,
+        function: FunctionSettings,
+        limits: Limits,
+        log: Log,
+        *,
+        on_change: Callable[[], None] = lambda: None,
+        on_provisioned: Callable[[float], None] = lambda init_ms: None,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        self._function = function
+        self._log = log
+        self._on_change = on_change
+        self._on_provisioned = on_provisioned
+        self._clock = clock
+        self._state = concurrency.State(limits)
+        self._environments: dict[int, ExecutionEnvironment] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._expiry: asyncio.TimerHandle | None = None
+        self._closed = False
+        # Looked up once and before any environment, because it would count as its init.
+        die_with_parent()
+
+    @property
+    def state(self) -> concurrency.State:
+        """What the admission rules know."""
+        return self._state
+
+    def environments(self) -> Iterator[tuple[int, ExecutionEnvironment]]:
+        """Those that are not stopped, by id, oldest first."""
+        yield from self._environments.items()
+
+    async def invoke(
+        self, version: str, arn: str, event: bytes, claimed_by_others: int
+    ) -> Invoked | Throttle:
+        """The end of one invocation, or why it was refused. Raises PoolClosed."""
+        if self._closed:
+            raise PoolClosed
+        self.stop_expired()
+        decision = self._decide(Arrival(version, claimed_by_others))
+        match decision:
+            case Lease(environment_id, provisioned, spillover):
+                report = await self._invoke(environment_id, event, arn)
+            case Start(environment_id, spillover):
+                provisioned = False
+                report = await self._start_and_invoke(environment_id, version, event, arn)
+            case Throttle():
+                return decision
+            case _:
+                raise AssertionError(f"{decision} is no answer to an arrival")
+        return Invoked(
+            outcome=report.outcome,
+            executed_version=version,
+            request_id=report.request_id,
+            log_tail=bytes(report.log_tail),
+            duration_ms=report.duration_ms,
+            billed_ms=report.billed_ms,
+            init_ms=report.init_ms,
+            max_memory_mb=report.max_memory_mb,
+            cold=isinstance(decision, Start),
+            provisioned=provisioned,
+            spillover=spillover,
+            environment_id=environment_id,
+        )
+
+    def set_limits(self, limits: Limits) -> None:
+        """Limits of invocations that arrive from now on."""
+        self._decide(SetLimits(limits))
+
+    def set_provisioned(self, version: str, target: int) -> None:
+        """Provisioned environments of a version: started in the background, or stopped."""
+        self._decide(SetProvisioned(version, target))
+
+    def recycle(self) -> None:
+        """No environment of before serves another invocation."""
+        self._decide(Recycle())
+
+    def stop_expired(self) -> None:
+        """Stops the environments that were idle for the keep-alive time."""
+        self._decide(KeepAliveCheck())
+
+    async def close(self) -> None:
+        """Stops every environment and waits until no process is left. Callers get a crash."""
+        self._closed = True
+        if self._expiry is not None:
+            self._expiry.cancel()
+        for environment in list(self._environments.values()):
+            self._in_background(environment.stop())
+        # Environments that died by themselves are among them too, until they are reaped.
+        # Taken out here: a gather of tasks that are done may return without letting their
+        # callbacks run, which would make this loop spin for ever (Python 3.13).
+        while self._tasks:
+            tasks, self._tasks = self._tasks, set()
+            await asyncio.gather(*tasks)
+
+    async def _start_and_invoke(self, environment_id: int, version: str, event: bytes, arn: str) -> Report:
+        environment = self._new(environment_id, version, provisioned=False)
+        await environment.init()  # if it fails, the invocation runs it again
+        if environment.state is not EnvironmentState.STOPPED:
+            self._decide(Initialized(environment_id))
+        return await self._invoke_in(environment, environment_id, event, arn)
+
+    async def _invoke(self, environment_id: int, event: bytes, arn: str) -> Report:
+        return await self._invoke_in(self._environments[environment_id], environment_id, event, arn)
+
+    async def _invoke_in(
+        self, environment: ExecutionEnvironment, environment_id: int, event: bytes, arn: str
+    ) -> Report:
+        report = await environment.invoke(event, arn)
+        # It may have died with this invocation, or right after it; then `_stopped` has said so.
+        if environment.state is EnvironmentState.READY:
+            self._decide(Finished(environment_id))
+            self._schedule_expiry()
+        return report
+
+    async def _provision(self, environment_id: int, version: str) -> None:
+        if self._closed or self._state.state_of(environment_id) is EnvironmentState.STOPPED:
+            return  # stopped before it was started
+        environment = self._new(environment_id, version, provisioned=True)
+        if await environment.init() and environment.state is EnvironmentState.READY:
+            self._on_provisioned(environment.init_ms)
+            self._decide(Initialized(environment_id))
+        else:
+            await environment.stop()
+
+    def _new(self, environment_id: int, version: str, *, provisioned: bool) -> ExecutionEnvironment:
+        function = replace(self._function, version=version)
+        environment = ExecutionEnvironment(
+            function, provisioned, self._log, lambda: self._stopped(environment_id)
+        )
+        self._environments[environment_id] = environment
+        return environment
+
+    def _stopped(self, environment_id: int) -> None:
+        environment = self._environments.pop(environment_id)
+        self._in_background(environment.stop())  # its process has yet to be reaped
+        self._decide(Died(environment_id))
+
+    def _in_background(self, coroutine: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _decide(self, event: concurrency.Event) -> concurrency.Decision:
+        self._state, decision = concurrency.decide(self._state, event, self._clock())
+        if isinstance(decision, Adjust):
+            self._adjust(decision)
+        self._on_change()
+        return decision
+
+    def _adjust(self, adjust: Adjust) -> None:
+        for environment_id in adjust.stop:
+            # One that was only just decided on may not have been made yet.
+            environment = self._environments.get(environment_id)
+            if environment is not None:
+                self._in_background(environment.stop())
+        if not self._closed:
+            for environment_id in adjust.start:
+                version = self._state.environments[environment_id].version
+                self._in_background(self._provision(environment_id, version))
+
+    def _schedule_expiry(self) -> None:
+        """One timer at a time, for the environment that is due first."""
+        due = concurrency.next_expiry(self._state)
+        if self._expiry is None and due is not None and not self._closed:
+            delay_s = max(0.0, due - self._clock())
+            self._expiry = asyncio.get_running_loop().call_later(delay_s, self._expire)
+
+    def _expire(self) -> None:
+        self._expiry = None
+        self.stop_expired()
+        self._schedule_expiry()

@@ -1,0 +1,120 @@
+"""One run of AWS's runtime client: its process, its Runtime API and its output, from spawn to reaping."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from asyncio.subprocess import Process
+from collections.abc import Mapping
+from typing import Protocol
+
+from local.lambda_service.process import (
+    FunctionSettings,
+    Log,
+    LogPipe,
+    MemoryMeter,
+    kill_group,
+    limit_files,
+    spawn_runtime,
+)
+from local.lambda_service.runtime_api import Invocation, RuntimeApi, RuntimeListener
+
+
+class ProcessListener(RuntimeListener, Protocol):
+    """Who is told what the runtime client says, and when it is gone without having been killed by us."""
+
+    def exited(self, returncode: int) -> None:
+        """The process has ended by itself. Negative: by that signal."""
+
+
+class RuntimeProcess:
+    """A process that starts at once; nothing more is told to the listener after `kill`."""
+
+    def __init__(
+        self, function: FunctionSettings, environ: Mapping[str, str], log: Log, listener: ProcessListener
+    ) -> None:
+        self._function = function
+        self._environ = environ
+        self._log = log
+        self._listener = listener
+        self._api = RuntimeApi(listener)
+        self._logs: LogPipe | None = None
+        self._process: Process | None = None
+        self._killed = False
+        self._memory: MemoryMeter | None = None
+        self._peak_memory_mb = 0
+        self.started_s = time.perf_counter()
+        self._life = asyncio.create_task(self._live())
+
+    @property
+    def pid(self) -> int | None:
+        """The process, or None while there is none yet."""
+        return self._process.pid if self._process is not None else None
+
+    def offer(self, invocation: Invocation) -> None:
+        """Hands an invocation to the waiting client."""
+        self._api.offer(invocation)
+
+    def drain(self) -> None:
+        """Logs what the process has written so far."""
+        if self._logs is not None:
+            self._logs.drain()
+
+    def measure_memory_mb(self) -> int:
+        """The most memory that the process has held, as long as it could be measured."""
+        measured = self._memory.peak_mb() if self._memory is not None else None
+        self._peak_memory_mb = max(self._peak_memory_mb, measured or 0)
+        return self._peak_memory_mb
+
+    def resident_memory_mb(self) -> int:
+        """The memory that the process holds now; 0 when that cannot be told."""
+        resident = self._memory.resident_mb() if self._memory is not None else None
+        return resident or 0
+
+    def kill(self) -> None:
+        """Ends the process without another word to the listener."""
+        self._killed = True
+        self._api.close()
+        if self._process is not None and self._process.returncode is None:
+            kill_group(self._process.pid)
+
+    def kill_for_memory(self) -> None:
+        """Ends the process as the kernel does when memory is used up: the listener hears of a SIGKILL."""
+        if self.pid is not None and not self._killed:
+            kill_group(self.pid)
+
+    async def wait(self) -> None:
+        """Until the process is reaped and its output logged."""
+        await self._life
+
+    async def _live(self) -> None:
+        try:
+            self._logs = LogPipe(self._log)
+            process = await self._spawn(self._logs)
+        except OSError as exc:
+            self._log(f"The runtime client cannot be started in {self._function.task_root}: {exc.strerror}.")
+            if not self._killed:
+                self._listener.init_failed("Runtime.InvalidEntrypoint", b"")
+        else:
+            returncode = await process.wait()
+            kill_group(process.pid)  # what the function itself started and left behind
+            if not self._killed:
+                self._listener.exited(returncode)
+        finally:
+            if self._logs is not None:
+                self._logs.close()
+            if self._memory is not None:
+                self._memory.close()
+            self._api.close()
+
+    async def _spawn(self, logs: LogPipe) -> Process:
+        try:
+            environ = {**self._environ, "AWS_LAMBDA_RUNTIME_API": await self._api.open()}
+            self._process = await spawn_runtime(self._function, environ, logs.writer)
+        finally:
+            logs.close_writer()
+        limit_files(self._process.pid)
+        self._memory = MemoryMeter(self._process.pid)
+        if self._killed:  # while it was being spawned
+            kill_group(self._process.pid)
+        return self._process

@@ -1,0 +1,157 @@
+"""The real encoder: rows on their own, windows, and texts of any kind."""
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coldframe.config import Settings
+from coldframe.errors import BundleCorrupt, BundleMissing
+from coldframe.model.bundle import EncoderFacts, load_golden, load_manifest
+from coldframe.model.encoder import Encoder, pool_windows
+from coldframe.model.model import to_matrix
+from coldframe.model.tokenizer import TextWindows
+from coldframe.pipeline.predictor import Predictor, load_predictor
+from coldframe.vectors import to_floats
+
+WORDS = [
+    "the",
+    "shuttle",
+    "reached",
+    "orbit",
+    "and",
+    "a",
+    "goalie",
+    "saved",
+    "forty",
+    "shots",
+    "in",
+    "overtime",
+]
+
+
+@pytest.fixture(scope="module")
+def encoder(bundle: Path) -> Encoder:
+    """The served encoder."""
+    return Encoder(bundle, load_manifest(bundle).encoder, threads=1)
+
+
+def test_golden_vectors(bundle: Path, encoder: Encoder) -> None:
+    """Every golden text is within the stated distance of the original fp32 weights, 0.985 on average."""
+    windows = TextWindows(bundle, load_manifest(bundle).encoder)
+    cosines = []
+    for vector in load_golden(bundle).vectors:
+        row = windows.cut([vector.text])[0][:1]
+        cosines.append(float(encoder.encode(row)[0] @ np.array(vector.embedding, dtype=np.float32)))
+    assert min(cosines) >= load_golden(bundle).min_cosine
+    assert np.mean(cosines) >= 0.985
+
+
+@pytest.mark.parametrize("tokens", [1, 2, 7, 16, 61, 128, 256])
+def test_rows_are_on_their_own(encoder: Encoder, tokens: int) -> None:
+    """A row's embedding is the same, to the bit, alone and among others, and has length 1."""
+    rows = np.random.default_rng(tokens).integers(1000, 29_000, size=(9, tokens)).tolist()
+    together = encoder.encode(rows)
+    np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1, atol=1e-3)
+    for row, ids in enumerate(rows):
+        assert encoder.encode([ids])[0].tobytes() == together[row].tobytes()
+
+
+def test_text_is_on_its_own(predictor: Predictor) -> None:
+    """A text gets the same probabilities, to the bit, alone and among texts of all lengths."""
+    texts = [" ".join(WORDS * n) for n in (0, 1, 2, 30, 100)] + ["orbit", "goalie"]
+    heads = list(predictor.manifest.heads)
+    together = predictor.predict(texts, heads, use_cache=False)
+    for index, text in enumerate(texts):
+        alone = predictor.predict([text], heads, use_cache=False)
+        for head in heads:
+            assert alone.probabilities[head][0] == together.probabilities[head][index]
+
+
+def test_windows_cover_the_text(bundle: Path) -> None:
+    """Windows follow each other without gap or overlap, each with [CLS] and [SEP], none too long."""
+    facts = EncoderFacts(dimension=384, max_tokens=16, max_windows=1000)
+    text = " ".join(WORDS * 20)
+    (windows,) = TextWindows(bundle, facts).cut([text])
+    whole = TextWindows(bundle, msgspec.structs.replace(facts, max_tokens=100_000)).cut([text])[0][0]
+    assert [token for window in windows for token in window[1:-1]] == whole[1:-1]
+    assert {(window[0], window[-1]) for window in windows} == {(101, 102)}
+    assert [len(window) for window in windows[:-1]] == [16] * (len(windows) - 1)
+
+
+def test_windows_are_bounded(bundle: Path) -> None:
+    """No text, however long, has more windows than it may, and the empty text has one."""
+    facts = EncoderFacts(dimension=384, max_tokens=16, max_windows=3)
+    assert [len(windows) for windows in TextWindows(bundle, facts).cut(["", "a " * 100_000])] == [1, 3]
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from([*WORDS, "pneumonoultramicroscopic" * 4, "日本語", "x" * 150, "é!?"]), max_size=80
+    )
+)
+def test_only_the_beginning_is_tokenized(bundle: Path, words: list[str]) -> None:
+    """Cutting a text's characters before tokenization changes no window."""
+    text = " ".join(words)
+    few = TextWindows(bundle, EncoderFacts(dimension=384, max_tokens=10, max_windows=2))
+    many = TextWindows(bundle, EncoderFacts(dimension=384, max_tokens=10, max_windows=10_000))
+    assert few.cut([text])[0] == many.cut([text])[0][:2]
+
+
+def test_pooling_weighs_by_tokens() -> None:
+    """Windows are averaged by their tokens, at length 1; a lone window is untouched."""
+    windows = np.eye(3, dtype=np.float32)
+    pooled = pool_windows(windows, tokens=[3, 1, 5], counts=[2, 1])
+    np.testing.assert_allclose(pooled[0], np.array([3, 1, 0]) / np.sqrt(10), atol=1e-6)
+    assert pooled[1].tobytes() == windows[2].tobytes()
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.text(max_size=300))
+def test_any_text_has_an_answer(predictor: Predictor, text: str) -> None:
+    """Any Unicode text gets finite probabilities."""
+    head = predictor.manifest.default_head
+    row = to_floats(predictor.predict([text], [head]).probabilities[head][0])
+    assert np.isfinite(row).all()
+    assert sum(row) == pytest.approx(1, abs=1e-5)
+
+
+def test_topics(predictor: Predictor) -> None:
+    """Plain sentences get their topic from every head."""
+    texts = {
+        "The shuttle reached orbit": "sci.space",
+        "He struck out nine batters and hit a home run in the ninth inning": "rec.sport.baseball",
+        "My bike's engine stalls when I open the throttle at full lean: new carburetors?": "rec.motorcycles",
+        "Clipper chip key escrow means the government can decrypt any message": "sci.crypt",
+    }
+    heads = list(predictor.manifest.heads)
+    prediction = predictor.predict(list(texts), heads)
+    for head in heads:
+        labels = [
+            predictor.manifest.labels[i] for i in to_matrix(prediction.probabilities[head]).argmax(axis=1)
+        ]
+        assert labels == list(texts.values())
+
+
+def test_fewer_windows_is_another_version(bundle: Path, predictor: Predictor) -> None:
+    """Serving with another number of windows changes the version that answers carry."""
+    other = load_predictor(Settings(model_dir=bundle, max_windows=1))
+    assert other.manifest.version != predictor.manifest.version
+    assert other.predict(["orbit " * 2000], ["logreg"]).usage.windows == 1
+
+
+def test_no_bundle(tmp_path: Path) -> None:
+    """Without a bundle the error names the folder and what to do."""
+    with pytest.raises(BundleMissing, match=r"has no readable manifest\.json .*Run `coldframe build`"):
+        load_predictor(Settings(model_dir=tmp_path))
+
+
+def test_unreadable_encoder(tmp_path: Path, bundle: Path) -> None:
+    """An encoder that cannot be read is named."""
+    (tmp_path / "encoder.ort").write_bytes(b"broken")
+    with pytest.raises(BundleCorrupt, match=r"encoder\.ort"):
+        Encoder(tmp_path, load_manifest(bundle).encoder, threads=1)

@@ -1,0 +1,331 @@
+"""What template.yaml and functions/Dockerfile promise each other, the settings and AWS."""
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coldframe.cache import dynamodb_store, s3_store
+from coldframe.config import ENVIRONMENT_NAMES, Settings
+from local.template.documents import read_document
+
+ROOT = Path(__file__).parents[3]
+DOCKERFILE = (ROOT / "functions" / "Dockerfile").read_text()
+
+TEMPLATE: dict[str, Any] = read_document(ROOT / "template.yaml")
+RESOURCES: dict[str, Any] = TEMPLATE["Resources"]
+FUNCTION: dict[str, Any] = RESOURCES["PredictFunction"]["Properties"]
+VARIABLES: dict[str, Any] = FUNCTION["Environment"]["Variables"]
+
+
+def of_type(kind: str) -> list[dict[str, Any]]:
+    found = [resource for resource in RESOURCES.values() if resource["Type"] == kind]
+    assert found
+    return found
+
+
+def references(value: Any) -> Iterator[str]:
+    """Every name that `value` refers to, through Ref, Fn::GetAtt or the ${…} of Fn::Sub."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key == "Ref":
+                yield inner.split(".")[0]
+            elif key == "Fn::GetAtt":
+                yield inner[0]
+            elif key == "Fn::Sub":
+                yield from (name.split(".")[0] for name in re.findall(r"\$\{([^}!]+)\}", json.dumps(inner)))
+            yield from references(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from references(inner)
+
+
+def policies_of(role: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """Statements by the name of the policy, those under a condition too."""
+    written = [policy.get("Fn::If", [None, policy])[1] for policy in role["Properties"]["Policies"]]
+    return {policy["PolicyName"]: policy["PolicyDocument"]["Statement"] for policy in written}
+
+
+def statements() -> list[dict[str, Any]]:
+    policies = (policy for role in of_type("AWS::IAM::Role") for policy in policies_of(role).values())
+    return [statement for policy in policies for statement in policy]
+
+
+def as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def copies() -> list[tuple[str, str]]:
+    """(source, target) of each COPY that reads the build context."""
+    lines = [line.split()[1:] for line in DOCKERFILE.splitlines() if line.startswith("COPY ")]
+    of_context = [words for words in lines if not words[0].startswith("--from")]
+    return [(source, target) for *sources, target in of_context for source in sources]
+
+
+def ignored(path: str) -> bool:
+    """Whether .dockerignore keeps `path` out of the build context; the last rule that matches decides."""
+    verdict = False
+    for rule in (ROOT / ".dockerignore").read_text().splitlines():
+        pattern = rule.removeprefix("!").removeprefix("**/")
+        if not rule or rule.startswith("#"):
+            continue
+        if pattern == "*" or path == pattern or path.startswith(f"{pattern}/"):
+            verdict = not rule.startswith("!")
+    return verdict
+
+
+def test_every_reference_is_defined() -> None:
+    """Whatever the template refers to is one of its parameters or resources, or made by SAM."""
+    made_by_sam = {"ServerlessDeploymentApplication"}
+    of_one_sub = {"Live", "SnapStart"}
+    known = {*TEMPLATE["Parameters"], *RESOURCES, *made_by_sam, *of_one_sub}
+    assert {name for name in references(TEMPLATE) if not name.startswith("AWS::")} <= known
+
+
+def test_every_parameter_is_used() -> None:
+    """No parameter of the template is without effect."""
+    assert set(TEMPLATE["Parameters"]) <= set(references(TEMPLATE))
+
+
+def test_handler_exists() -> None:
+    """The CMD of the image names a function of functions/ that takes an event and a context."""
+    [command] = re.findall(r"^CMD (.+)$", DOCKERFILE, re.MULTILINE)
+    module, _, name = json.loads(command)[0].rpartition(".")
+    source = ROOT.joinpath(*module.split(".")).with_suffix(".py").read_text()
+    [handler] = [n for n in ast.parse(source).body if isinstance(n, ast.FunctionDef) and n.name == name]
+    assert [a.arg for a in handler.args.args] == ["event", "context"]
+
+
+def test_variables_are_settings() -> None:
+    """Every variable of the function is one that coldframe.config reads; it refuses others."""
+    assert set(VARIABLES) <= ENVIRONMENT_NAMES
+
+
+def test_model_dir_is_where_the_bundle_is() -> None:
+    """Template, image and COPY agree on the folder of the model bundle."""
+    [target] = [target for source, target in copies() if source == "layers/model/bundle/"]
+    assert target.rstrip("/") == VARIABLES["COLDFRAME_MODEL_DIR"]
+    assert f"ENV COLDFRAME_MODEL_DIR={VARIABLES['COLDFRAME_MODEL_DIR']}\n" in DOCKERFILE
+
+
+def test_image_is_built_from_the_root() -> None:
+    """SAM builds the stage `lambda` of functions/Dockerfile with the repository as its context."""
+    assert FUNCTION["PackageType"] == "Image"
+    assert RESOURCES["PredictFunction"]["Metadata"] == {
+        "Dockerfile": "functions/Dockerfile",
+        "DockerContext": ".",
+        "DockerTag": "serve",
+        "DockerBuildTarget": "lambda",
+        "DockerBuildArgs": {"LAMBDA_BASE": {"Ref": "LambdaBase"}},
+    }
+
+
+def test_base_image_has_one_default() -> None:
+    """`docker build` and `sam build` start from the same base image."""
+    assert f"ARG LAMBDA_BASE={TEMPLATE['Parameters']['LambdaBase']['Default']}\n" in DOCKERFILE
+
+
+@pytest.mark.parametrize("source", [source for source, _ in copies()])
+def test_copied_paths_exist(source: str) -> None:
+    """Whatever the Dockerfile copies is in the repository, or is the bundle that is built."""
+    assert (ROOT / source).exists() or source == "layers/model/bundle/"
+
+
+@pytest.mark.parametrize("source", [source for source, _ in copies()])
+def test_copied_paths_are_in_the_context(source: str) -> None:
+    """.dockerignore lets through whatever the Dockerfile copies."""
+    assert not ignored(source.rstrip("/"))
+
+
+@pytest.mark.parametrize(
+    "path", [".git", ".venv", ".aws-sam", "tests", "bench", "local", "layers/model/heads"]
+)
+def test_the_rest_is_not_in_the_context(path: str) -> None:
+    """.dockerignore keeps out what the image does not need."""
+    assert ignored(path)
+
+
+def test_dockerfile_suits_the_classic_builder() -> None:
+    """The Dockerfile uses no BuildKit syntax: SAM builds without BuildKit."""
+    code = "\n".join(line for line in DOCKERFILE.splitlines() if not line.startswith("#"))
+    assert not re.search(r"--mount|--chmod|--chown|--link|<<", code)
+
+
+def test_dependencies_are_hash_checked_wheels() -> None:
+    """The image installs what the lock names, by hash, and never runs a build."""
+    for flag in ("--no-deps", "--require-hashes", "--only-binary=:all:"):
+        assert flag in DOCKERFILE
+
+
+def test_nothing_is_reported_to_third_parties() -> None:
+    """The image turns off the telemetry that onnxruntime has on by default."""
+    assert "ENV ORT_DISABLE_TELEMETRY=1\n" in DOCKERFILE
+
+
+def test_api_calls_the_alias() -> None:
+    """The function publishes the alias `live`, the one that SAM then lets its events call."""
+    assert FUNCTION["AutoPublishAlias"] == "live"
+    assert FUNCTION["AutoPublishAliasAllProperties"] is True
+    assert TEMPLATE["Outputs"]["PredictFunctionAliasArn"]["Value"] == {"Ref": "PredictFunction.Alias"}
+
+
+def test_a_changed_parameter_publishes_a_version() -> None:
+    """Each parameter that shapes the running function is in the description of its version."""
+    settings = set(references([FUNCTION["MemorySize"], VARIABLES])) & set(TEMPLATE["Parameters"])
+    described = set(references(FUNCTION["VersionDescription"])) - {"SnapStart"}  # a name of its own
+    assert settings == described
+
+
+def test_api_sends_every_route_to_the_function() -> None:
+    """The only route is the default one, with payload 2.0: 404 and 405 are the function's own answers."""
+    [event] = FUNCTION["Events"].values()
+    assert event["Type"] == "HttpApi"
+    assert event["Properties"]["PayloadFormatVersion"] == "2.0"
+    assert event["Properties"]["ApiId"] == {"Ref": "HttpApi"}
+    assert not {"Path", "Method"} & set(event["Properties"])
+
+
+def test_function_gives_up_before_the_api() -> None:
+    """The function's timeout ends before API Gateway stops waiting, which is 30 s at most."""
+    [event] = FUNCTION["Events"].values()
+    assert FUNCTION["Timeout"] * 1000 < event["Properties"]["TimeoutInMillis"] <= 30_000
+
+
+def test_table_is_on_demand_and_forgets() -> None:
+    """The cache table is billed per request and its items expire."""
+    [table] = of_type("AWS::DynamoDB::Table")
+    assert table["Properties"]["BillingMode"] == "PAY_PER_REQUEST"
+    assert table["Properties"]["TimeToLiveSpecification"] == {
+        "AttributeName": "expires_at_s",
+        "Enabled": True,
+    }
+
+
+def test_function_uses_the_cache() -> None:
+    """The function knows the table and the bucket, and may do there what its code does, and nothing else."""
+    assert VARIABLES["COLDFRAME_CACHE_TABLE"] == {"Ref": "CacheTable"}
+    assert VARIABLES["COLDFRAME_CACHE_BUCKET"] == {"Ref": "CacheBucket"}
+    table, bucket = policies_of(RESOURCES["PredictRole"])["UsePredictionCache"]
+    assert table["Action"] == ["dynamodb:BatchGetItem", "dynamodb:BatchWriteItem"]
+    assert table["Resource"] == {"Fn::GetAtt": ["CacheTable", "Arn"]}
+    assert bucket["Action"] == ["s3:GetObject", "s3:PutObject"]
+    assert bucket["Resource"] == {"Fn::Sub": f"${{CacheBucket.Arn}}/{s3_store.FOLDER}*"}
+
+
+def test_table_has_the_shape_of_the_items() -> None:
+    """Key and expiry of the table are the attributes that the store writes."""
+    [table] = of_type("AWS::DynamoDB::Table")
+    [key] = table["Properties"]["KeySchema"]
+    assert (key["AttributeName"], key["KeyType"]) == (dynamodb_store.KEY, "HASH")
+    assert table["Properties"]["AttributeDefinitions"] == [
+        {"AttributeName": dynamodb_store.KEY, "AttributeType": "S"}
+    ]
+    assert table["Properties"]["TimeToLiveSpecification"]["AttributeName"] == dynamodb_store.EXPIRES
+
+
+def test_objects_outlive_their_items() -> None:
+    """The bucket forgets, but not before the table does."""
+    [bucket] = of_type("AWS::S3::Bucket")
+    [rule] = bucket["Properties"]["LifecycleConfiguration"]["Rules"]
+    assert rule["Status"] == "Enabled"
+    assert rule["ExpirationInDays"] * 86_400 > Settings().cache_ttl_s
+
+
+def test_bucket_is_encrypted_and_private() -> None:
+    """The cache bucket is encrypted and blocks all four kinds of public access."""
+    [bucket] = of_type("AWS::S3::Bucket")
+    assert bucket["Properties"]["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+    assert bucket["Properties"]["PublicAccessBlockConfiguration"] == {
+        "BlockPublicAcls": True,
+        "BlockPublicPolicy": True,
+        "IgnorePublicAcls": True,
+        "RestrictPublicBuckets": True,
+    }
+
+
+def test_policies_name_their_actions() -> None:
+    """No action of a policy has a wildcard, and no managed policy brings one in."""
+    actions = [action for statement in statements() for action in as_list(statement["Action"])]
+    assert actions
+    assert not [action for action in actions if "*" in action]
+    assert all("ManagedPolicyArns" not in role["Properties"] for role in of_type("AWS::IAM::Role"))
+    assert "Policies" not in FUNCTION
+
+
+# AWS has no permission for single metrics: read 2026-11-21 in
+# https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazoncloudwatch.html
+WITHOUT_RESOURCES = ["cloudwatch:GetMetricStatistics"]
+
+
+def test_policies_name_their_resources() -> None:
+    """Every policy is about a resource of this stack, but for one action that AWS grants for all."""
+    made_by_sam = {"ServerlessDeploymentApplication"}
+    for statement in statements():
+        if as_list(statement["Action"]) == WITHOUT_RESOURCES:
+            assert statement["Resource"] == "*"
+            continue
+        for resource in as_list(statement["Resource"]):
+            assert set(references(resource)) & {*RESOURCES, *made_by_sam}
+
+
+FUNCTIONS = {n: r["Properties"] for n, r in RESOURCES.items() if r["Type"] == "AWS::Serverless::Function"}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_logs_are_kept_for_a_stated_time(name: str) -> None:
+    """Each function writes to a log group of the stack, which has a retention, and to no other."""
+    group = FUNCTIONS[name]["LoggingConfig"]["LogGroup"]["Ref"]
+    assert RESOURCES[group]["Properties"]["RetentionInDays"] == {"Ref": "LogRetentionDays"}
+    role = RESOURCES[FUNCTIONS[name]["Role"]["Fn::GetAtt"][0]]
+    assert policies_of(role)["WriteLogs"] == [
+        {
+            "Effect": "Allow",
+            "Action": ["logs:CreateLogStream", "logs:PutLogEvents"],
+            "Resource": {"Fn::GetAtt": [group, "Arn"]},
+        }
+    ]
+
+
+ZIPS = {name: properties for name, properties in FUNCTIONS.items() if "CodeUri" in properties}
+
+
+@pytest.mark.parametrize("name", ZIPS)
+def test_small_functions_run_from_their_folder_and_layer(name: str, tmp_path: Path) -> None:
+    """Each zip function starts from what SAM uploads, its folder and its layers, without boto3."""
+    assert RESOURCES[name]["Metadata"] == {"SkipBuild": True}
+    layers = [RESOURCES[layer["Ref"]]["Properties"]["ContentUri"] for layer in ZIPS[name]["Layers"]]
+    module, _, handler = ZIPS[name]["Handler"].rpartition(".")
+    code = f"import sys\nimport {module}\nassert callable({module}.{handler})\nprint(*sys.modules)\n"
+    path = os.pathsep.join(str(ROOT / layer / "python") for layer in layers)
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code], cwd=ROOT / ZIPS[name]["CodeUri"], env={"PYTHONPATH": path},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert not {"msgspec", "numpy", "boto3"} & set(done.stdout.split())
+
+
+def test_golden_layer_is_the_golden_file() -> None:
+    """The layer holds the golden vectors that the bundle is made with."""
+    golden = ROOT / RESOURCES["GoldenLayer"]["Properties"]["ContentUri"] / "golden.json"
+    assert golden.read_bytes() == (ROOT / "layers" / "model" / "heads" / "golden.json").read_bytes()
+
+
+def test_outputs() -> None:
+    """The stack tells what callers, operators and scripts need of it."""
+    assert set(TEMPLATE["Outputs"]) == {
+        "ApiUrl",
+        "PredictFunctionAliasArn",
+        "CacheTableName",
+        "CacheBucketName",
+        "PreTrafficFunctionName",
+        "FailedEventsUrl",
+        "DashboardUrl",
+    }
