@@ -169,6 +169,11 @@ def check(template: Path, parameters: tuple[str, ...], account_concurrency: int)
     type=click.FloatRange(0.1, 900),
     help="An invocation is stopped after this.  [default: the template's]",
 )
+@click.option(
+    "--as-aws",
+    is_flag=True,
+    help="Failures of functions have AWS's statuses and bodies, for clients whose retries are to be tried.",
+)
 @click.option("--reload", is_flag=True, help="Load changed code: environments are replaced.")
 @click.option(
     "--stores/--no-stores",
@@ -198,6 +203,7 @@ def up(
     freeze: bool,
     keep_alive_s: float,
     timeout_s: float | None,
+    as_aws: bool,
     reload: bool,
     stores: bool,
     dynamodb_endpoint: str | None,
@@ -210,7 +216,8 @@ def up(
     and the AWS CLI reach it with --endpoint-url.
     """
     from coldframe.model.bundle import load_manifest
-    from local.front.emulator import EmulatorOptions, run
+    from local.front.emulator import run
+    from local.front.options import EmulatorOptions
     from local.stores.stores import StoreOptions, without_stores
     from local.template.template import load_template
 
@@ -242,6 +249,7 @@ def up(
             environ=environ,
             stores=StoreOptions(dynamodb_endpoint, s3_endpoint, sqs_endpoint),
             reload=reload,
+            as_aws=as_aws,
         )
     )
 

@@ -10,13 +10,10 @@ import ipaddress
 import socket
 from collections.abc import Collection
 from http import HTTPStatus
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from local.gateway.payload_v2 import Headers, HttpRequest, HttpResponse, gateway_problem, header
-
-if TYPE_CHECKING:
-    from local.front.emulator import Door
+from local.front.door import Door
+from local.gateway.http import Headers, HttpRequest, HttpResponse, header, problem
 
 
 class OwnPagesOnly:
@@ -84,4 +81,4 @@ def _is_own_name(host: str, names: Collection[str]) -> bool:
 
 
 def _forbidden(detail: str) -> HttpResponse:
-    return gateway_problem(HTTPStatus.FORBIDDEN, {}, detail)
+    return problem(HTTPStatus.FORBIDDEN, detail)

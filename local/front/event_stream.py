@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from local.front import browsers
-from local.gateway.payload_v2 import HttpRequest, HttpResponse, gateway_problem
+from local.gateway.http import HttpRequest, HttpResponse, problem
 from local.lambda_service.lambda_types import InvocationView, Snapshot
 from local.lambda_service.service import LambdaService
 
@@ -30,8 +30,8 @@ _HEADERS = [
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
 ]
-_WRONG_METHOD = gateway_problem(
-    HTTPStatus.METHOD_NOT_ALLOWED, {}, f"{PATH} can only be read. Ask with GET.", (b"allow", b"GET")
+_WRONG_METHOD = problem(
+    HTTPStatus.METHOD_NOT_ALLOWED, f"{PATH} can only be read. Ask with GET.", (b"allow", b"GET")
 )
 
 Message = MutableMapping[str, Any]

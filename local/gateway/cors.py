@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from http import HTTPStatus
 
 from local.gateway.definitions import ANY, Cors
-from local.gateway.payload_v2 import Headers, HttpRequest, HttpResponse
+from local.gateway.http import Headers, HttpRequest, HttpResponse
 
 _CORS_PREFIX = b"access-control-"
 _ALL_METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")

@@ -58,6 +58,11 @@ def big(event: Event, context: Any) -> Event:
     return {"statusCode": 200, "body": "x" * 7_000_000}
 
 
+def large(event: Event, context: Any) -> Event:
+    """Answers with nearly as much as Lambda's payload limit."""
+    return {"statusCode": 200, "body": "x" * 5_900_000}
+
+
 def shaped(event: Event, context: Any) -> Event:
     """A full payload 2.0 response."""
     return {
@@ -119,6 +124,11 @@ def say(event: Event, context: Any) -> Any:
     return json.loads(body)
 
 
+def said(event: Event, context: Any) -> Any:
+    """Fails as the request's body asks for."""
+    return _SAID[say(event, context)["do"]](event, context)
+
+
 def echo_as_body(event: Event, context: Any) -> Event:
     """`echo`, in a response that both payload formats know."""
     return {"statusCode": 200, "body": json.dumps(echo(event, context))}
@@ -175,12 +185,15 @@ _TOLD = {
     "overrun": overrun,
 }
 
+_SAID = {"raise": fail, "leave": leave, "overrun": overrun, "malformed": malformed}
+
 _ROUTES = {
     "/echo": echo,
     "/gate": gate,
     "/fail": fail,
     "/leave": leave,
     "/big": big,
+    "/large": large,
     "/shaped": shaped,
     "/malformed": malformed,
     "/speak": speak,

@@ -18,12 +18,13 @@ import pytest
 from axe_playwright_python.base import AXE_FILE_PATH
 from playwright.async_api import Browser, Page, async_playwright, expect
 
-from local.front.emulator import Emulator, EmulatorOptions
+from local.front.emulator import Emulator
+from local.front.options import EmulatorOptions
 from local.gateway.definitions import ANY, DEFAULT_ROUTE, Api, ApiKind, PayloadFormat, Route
 from local.template.template import Function, Template
 from tests.conftest import ROOT
-from tests.functional import emulation
-from tests.functional.emulation import HERE, PATIENCE_S, running_pids, until
+from tests.functional import emulation, running
+from tests.functional.emulation import PATIENCE_S, running_pids, until
 
 pytestmark = pytest.mark.anyio
 
@@ -77,8 +78,7 @@ async def page(browser: Browser) -> AsyncIterator[Page]:
 
 
 def options(**changes: Any) -> EmulatorOptions:
-    settings: dict[str, Any] = {"handler": "handlers.told_or_gate", "task_root": HERE, "port": 0}
-    return EmulatorOptions(**(settings | {"log": lambda line: None} | changes))
+    return running.options([], **{"handler": "handlers.told_or_gate", **changes})
 
 
 @asynccontextmanager

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 _LAMBDA = "https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"
 _HTTP_API = "https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-quotas.html"
+_REST_API = "https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-execution-service-limits-table.html"
 _RUNTIME = "https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html"
 _SNAPSTART = "https://docs.aws.amazon.com/lambda/latest/dg/snapstart.html"
 
@@ -36,6 +37,9 @@ UNRESERVED = Quota(
     "https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html",
 )
 INTEGRATION = Quota(30_000, "ms that an HTTP API waits", _HTTP_API)
+BODY = Quota(10 * 1024 * 1024, "bytes of a request", _HTTP_API)
+HEADERS = Quota(10_240, "bytes of request line and header values, of an HTTP API", _HTTP_API, "2026-11-21")
+REST_HEADERS = Quota(10_240, "bytes of header values, of a REST API", _REST_API, "2026-11-21")
 INIT = Quota(10, "s of init on demand", _RUNTIME)
 INIT_AHEAD = Quota(130, "s of init ahead of traffic, or the function's timeout if that is longer", _RUNTIME)
 SNAPSTART_STORAGE = Quota(512, "MB of /tmp with SnapStart", _SNAPSTART)
