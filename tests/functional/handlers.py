@@ -170,6 +170,16 @@ def label_markup(event: Event, context: Any) -> Event:
     return {"start": "cold", "predictions": [{"index": 0, "heads": {"auto": answer, "mlp": answer}}]}
 
 
+def unsure(event: Event, context: Any) -> Event:
+    """A classifier with long labels that is not sure of any."""
+    label = "questions about a contract that has been cancelled and renewed"
+    top = [{"label": label, "probability": 0.4}, {"label": f"no {label}", "probability": 0.25}]
+    head = {"label": label, "probability": 0.4, "top": top}
+    version = "sha256:" + "0123456789abcdef" * 4
+    predictions = [{"index": 0, "heads": {"auto": head, "mlp": head}}]
+    return {"model": "contracts", "version": version, "start": "warm", "predictions": predictions}
+
+
 def refuse(event: Event, context: Any) -> Event:
     """Knows no route."""
     body = json.dumps({"detail": "no such route"})
