@@ -17,8 +17,8 @@ _LAST_PORT = 65535
 
 # When the server ends, a client has so long to read its answer.
 _GRACE_S = 2
-# Tasks that are left then are cancelled: none should be, since without connections they end.
-_GRACE_OF_TASKS_S = 2 * _GRACE_S
+# Requests that still have no answer then are cancelled: none should be, since their environments are stopped.
+_GRACE_OF_REQUESTS_S = 30
 
 
 class CannotListen(ColdframeError):
@@ -42,7 +42,14 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
         else:
             super().shutdown()
-        self.loop.call_later(_GRACE_S, self.transport.abort)
+        self.loop.call_later(_GRACE_S, self._give_up)
+
+    def _give_up(self) -> None:
+        """Ends a connection whose client does not read. Who has no answer yet is waited for."""
+        if self.cycle is None or self.cycle.response_started or self.transport.is_closing():
+            self.transport.abort()
+        else:
+            self.loop.call_later(_GRACE_S, self._give_up)
 
 
 class Server(uvicorn.Server):
@@ -61,7 +68,7 @@ class Server(uvicorn.Server):
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
-                timeout_graceful_shutdown=_GRACE_OF_TASKS_S,
+                timeout_graceful_shutdown=_GRACE_OF_REQUESTS_S,
             )
         )
 

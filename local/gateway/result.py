@@ -23,6 +23,7 @@ _OF_THE_CONNECTION = frozenset({"connection", "content-length", "keep-alive", "t
 _NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 # A field value has no control character but the tab: section 5.5 there.
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_THREE_DIGITS = re.compile(r"[0-9]{3}")
 # Lower ones announce that a final status follows.
 _LOWEST_STATUS, _HIGHEST_STATUS = HTTPStatus.OK, 599
 
@@ -33,13 +34,11 @@ class MalformedResponse(Exception):
 
 def status_of(value: Any) -> int:
     """The status of a result; API Gateway also takes the number as a string."""
-    try:
-        status = int(value)
-    except (TypeError, ValueError, OverflowError):
-        status = 0
-    if isinstance(value, (bool, float)) or not _LOWEST_STATUS <= status <= _HIGHEST_STATUS:
+    if isinstance(value, str) and _THREE_DIGITS.fullmatch(value):
+        value = int(value)
+    if type(value) is not int or not _LOWEST_STATUS <= value <= _HIGHEST_STATUS:
         raise MalformedResponse("`statusCode` is not a number from 200 to 599")
-    return status
+    return value
 
 
 def header_lines(values: Iterable[tuple[str, Any]], default_type: bytes) -> Headers:
