@@ -74,7 +74,7 @@ def is_console(path: str) -> bool:
 
 
 def _file(path: str) -> HttpResponse:
-    """Read anew each time: whoever changes the page reloads it and sees."""
+    """A file of the page, read for each request: an edited page shows after a reload."""
     name = path.removeprefix(PATH).strip("/") or "index.html"
     file = _FOLDER / name
     if "/" in name or file.suffix not in _TYPES or not file.is_file():

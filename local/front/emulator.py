@@ -31,7 +31,7 @@ from local.lambda_service.service import LambdaService
 from local.stores.stores import Stores
 from local.template.template import Function
 
-# An address that means "all of this machine's" is none to connect to.
+# The addresses that listen on every address of this machine, and one of these to connect to.
 _REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 

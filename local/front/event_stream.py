@@ -23,7 +23,7 @@ from local.lambda_service.service import LambdaService
 
 PATH = "/_events"
 
-_PAUSE_S = 0.1  # what changes meanwhile is one event
+_PAUSE_S = 0.1  # changes within this time share one event
 _HEARTBEAT_S = 1.0  # ages, rates and costs change even when nothing happens
 _HEADERS = [
     (b"content-type", b"text/event-stream"),

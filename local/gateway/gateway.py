@@ -73,7 +73,7 @@ class Gateway:
             for route in api.routes
             if (throttling := api.throttling.get(route.key, api.default_throttling)) is not None
         }
-        # Invocations that outlive the gateway's patience; kept, or they would be collected.
+        # Invocations that the gateway no longer waits for: asyncio alone keeps no reference to a task.
         self._abandoned: set[asyncio.Future[Invoked | Throttle]] = set()
 
     async def respond(self, request: HttpRequest) -> HttpResponse:

@@ -12,7 +12,9 @@ from typing import Any
 
 import httpx
 import pytest
+from click.testing import CliRunner
 
+from local.cli import main
 from local.front.emulator import Emulator
 from local.front.options import EmulatorOptions
 from local.lambda_service.lambda_types import InvalidParameterValueException
@@ -416,6 +418,17 @@ async def test_failures_as_aws_tells_them(tmp_path: Path) -> None:
     assert {tuple(answer.json()) for answer in [*web, *rest]} == {("message",)}
     assert {answer.headers["content-type"] for answer in [*web, *rest]} == {"application/json"}
     assert rest[0].headers["x-amzn-errortype"] == "InternalServerErrorException"
+
+
+def test_flag_as_aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`coldframe up` explains failures unless it is told to answer as AWS does."""
+    path = tmp_path / "template.yaml"
+    path.write_text(FAILURES)
+    told: list[EmulatorOptions] = []
+    monkeypatch.setattr("local.front.emulator.run", told.append)
+    for flags in ([], ["--as-aws"]):
+        assert CliRunner().invoke(main, ["up", "--template", str(path), *flags]).exit_code == 0
+    assert [options.as_aws for options in told] == [False, True]
 
 
 async def test_failures_explained(tmp_path: Path) -> None:
