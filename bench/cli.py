@@ -143,10 +143,13 @@ def load(arrivals: str, out: Path, seed: int, slo_ms: float, success: float, **g
     from bench.benchmarks.load import LoadOptions, run
     from bench.loader.verdict import Slo
     from bench.reporting.tables import load_table
-    from coldframe.capacity.arrivals import arrivals_by_name
+    from coldframe.capacity.arrivals import TraceUnreadable, arrivals_by_name
 
     _say_missing()
-    given |= {"arrivals": arrivals_by_name(arrivals), "arrivals_name": arrivals}
+    try:
+        given |= {"arrivals": arrivals_by_name(arrivals), "arrivals_name": arrivals}
+    except TraceUnreadable as exc:
+        raise click.BadParameter(str(exc), param_hint="--arrivals") from exc
     run(LoadOptions(model_dir(), out, seed, Slo(bound_ms=slo_ms, success=success), **given))
     _show(load_table, out)
 

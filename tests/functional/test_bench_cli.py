@@ -25,6 +25,13 @@ def test_command_line_is_light() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_serving_imports_no_benchmark() -> None:
+    """What `coldframe up` imports holds nothing of `bench`: that is found by its entry point when called."""
+    source = "import sys, local.cli, local.front.emulator; print([n for n in sys.modules if 'bench' in n])"
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_every_benchmark_has_a_command() -> None:
     """The help lists what can be measured."""
     shown = CliRunner().invoke(main, ["bench", "--help"]).output
@@ -41,14 +48,14 @@ def test_missing_libraries_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_wrong_trace(tmp_path: Path) -> None:
-    """A file of arrivals that is none is one line, not a stack trace."""
+    """A file of arrivals that is none is a usage error that names the option and the columns expected."""
     path = tmp_path / "trace.csv"
     path.write_text("a,b\n1,2\n")
     done = CliRunner().invoke(
         main, ["bench", "load", "--arrivals", str(path), "--out", str(tmp_path / "o.jsonl")]
     )
-    assert done.exit_code == 1
-    assert "Error:" in done.output
+    assert done.exit_code == 2
+    assert "Invalid value for --arrivals:" in done.output
     assert "invoke_time_ms" in done.output
 
 

@@ -24,9 +24,9 @@ from bench.benchmarks.image import (
 from bench.reporting.records import Cold, read_results
 from bench.targets.cold_targets import run_container
 from bench.targets.container import AS_ON_LAMBDA, Container, docker, running
+from bench.targets.faulty_server import FaultyServer
 from tests.conftest import ROOT
 from tests.functional.conftest import BUCKET, TABLE
-from tests.functional.faulty_server import FaultyServer
 from tests.integration.conftest import BuiltImage
 from tests.integration.requests_of_all_routes import REQUESTS, TEXTS, Asked, ask_container
 
