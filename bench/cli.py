@@ -336,6 +336,21 @@ def memory(samples: int) -> None:
     run(model_dir(), samples)
 
 
+@bench.command()
+def road() -> None:
+    """Files, functions, lines and depth of the code that one request runs through, by kind of request."""
+    from bench.benchmarks.road import over_budget, road_table, run
+    from bench.reporting.budgets import load_budgets
+
+    roads, budgets = run(model_dir()), load_budgets().road
+    click.echo(road_table(roads, budgets), nl=False)
+    exceeded = over_budget(roads, budgets)
+    for line in exceeded:
+        click.echo(f"Over budget: {line}", err=True)
+    if exceeded:
+        sys.exit(1)
+
+
 @bench.command("cache-faults")
 @click.option(
     "--requests", default=40, show_default=True, type=click.IntRange(10, 10_000), help="For each fault."

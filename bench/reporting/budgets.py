@@ -31,12 +31,20 @@ class SeriesBudget(Struct, frozen=True, forbid_unknown_fields=True):
     calls: dict[str, int]
 
 
+class RoadBudget(Struct, frozen=True, forbid_unknown_fields=True):
+    """Upper bounds of what one kind of request runs through: files of ours, and calls inside each other."""
+
+    files: int
+    depth: int
+
+
 class Budgets(Struct, frozen=True, forbid_unknown_fields=True):
     """The file. goals: totals aimed at, reached or not. unlisted_import: limit of any other package."""
 
     unlisted_import: float
     goals: dict[str, float]
     series: dict[str, SeriesBudget]
+    road: dict[str, RoadBudget]
 
 
 @dataclass(frozen=True)
