@@ -15,10 +15,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from bench.benchmarks.cold import Chosen, ColdOptions, choose_texts, event_of, sample_environ
+from bench.benchmarks.cold.first_requests import Chosen, Subject, choose_texts, event_of
 from bench.loader.samples import SampleFailed
-from bench.reporting.budgets import RoadBudget
-from bench.reporting.tables import table
+from bench.records.budgets import RoadBudget
+from bench.records.tables import table
 from local.paths import ROOT
 
 ENCODER = "encoder"
@@ -47,9 +47,9 @@ class Trip:
 
 def run(model_dir: Path, root: Path = ROOT) -> dict[str, Road]:
     """The road of each kind of request, in the tree at `root`. Raises SampleFailed."""
-    options = ColdOptions(model_dir, 1, 0, Path("unused"), root=root)
-    trips = _trips(choose_texts(options))
-    return {kind: _follow(kind, trip, options) for kind, trip in trips.items()}
+    subject = Subject(model_dir, root)
+    trips = _trips(choose_texts(subject))
+    return {kind: _follow(kind, trip, subject) for kind, trip in trips.items()}
 
 
 def road_table(roads: Mapping[str, Road], budgets: Mapping[str, RoadBudget]) -> str:
@@ -109,12 +109,12 @@ def _event(path: str, body: Mapping[str, object]) -> dict[str, Any]:
     return event | {"rawPath": path}
 
 
-def _follow(kind: str, trip: Trip, options: ColdOptions) -> Road:
+def _follow(kind: str, trip: Trip, subject: Subject) -> Road:
     done = subprocess.run(
-        [sys.executable, ROOT / "bench" / "targets" / "walked.py", options.root],
+        [sys.executable, ROOT / "bench" / "targets" / "walked.py", subject.root],
         input="".join(json.dumps(event) + "\n" for event in trip.events),
-        cwd=options.root,
-        env=sample_environ(options),
+        cwd=subject.root,
+        env=subject.environ(),
         capture_output=True,
         text=True,
     )

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from bench.loader.http_client import HttpClient, NoAnswer
-from bench.reporting.records import Answer
+from bench.records.raw_files import Answer
 
 TIMEOUT = "timeout"
 

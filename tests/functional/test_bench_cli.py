@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from bench.benchmarks.cost import cost_table
 from bench.benchmarks.cost import run as run_cost
-from bench.reporting.records import Timing, read_results
-from bench.reporting.tables import cost_table
+from bench.records.raw_files import Timing, read_results
 from local.cli import main
 
 HEAVY = ("numpy", "onnxruntime", "scipy", "plotly", "tqdm", "msgspec", "asyncio")
@@ -41,7 +41,7 @@ def test_every_benchmark_has_a_command() -> None:
 
 def test_missing_libraries_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without what benchmarks need, the command says how to get it, before it measures."""
-    monkeypatch.setattr("bench.cli.find_spec", lambda name: None)
+    monkeypatch.setattr("bench.commands.options.find_spec", lambda name: None)
     done = CliRunner().invoke(main, ["bench", "cold"])
     assert done.exit_code == 1
     assert "make bench-setup" in done.output

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from bench.benchmarks.road import ENCODER, EXPRESS, HIT, over_budget, run
-from bench.reporting.budgets import load_budgets
+from bench.records.budgets import load_budgets
 from local.cli import main
 from tests.conftest import ROOT
 

@@ -20,12 +20,13 @@ COLDFRAME = "layers/shared/python/coldframe"
 PLANTS = {
     "product": (f"{COLDFRAME}/text.py", "from local.paths import ROOT"),
     "functions": ("functions/warmer/app.py", "import local.paths"),
-    "local": ("local/paths.py", "def report(): from bench.reporting import records"),
+    "local": ("local/paths.py", "def report(): from bench.records import raw_files"),
     "bench": ("bench/data/texts.py", "from tests.conftest import ROOT"),
     "capacity": (f"{COLDFRAME}/capacity/prices.py", "from coldframe.errors import ColdframeError"),
     "pipeline": (f"{COLDFRAME}/pipeline/batching.py", "import boto3"),
     "served": (f"{COLDFRAME}/model/heads.py", "import sklearn"),
     "rooms-of-local": ("local/gateway/routes.py", "from local.front import console"),
+    "rooms-of-bench": ("bench/data/texts.py", "from bench.benchmarks import load"),
 }
 """For each rule a file, and a line in it that breaks the rule and no other one."""
 

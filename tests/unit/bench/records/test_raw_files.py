@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.reporting.records import Fact, RawFile, RawFileUnreadable, Sample, Timing, read_results
+from bench.records.raw_files import Fact, RawFile, RawFileUnreadable, Sample, Timing, read_results
 from bench.targets.machine import describe_run
 
 
