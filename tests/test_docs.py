@@ -26,6 +26,7 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     ROOT / "local" / "README.md",
+    ROOT / "bench" / "README.md",
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 REFERENCE = {page.stem: page.read_text() for page in PAGES if page.parent.name == "docs"}

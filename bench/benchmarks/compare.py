@@ -166,7 +166,7 @@ def _lambda_sample(environment: Path) -> float:
     event = json.loads((ROOT / "tests" / "events" / "http_api_predict.json").read_text())
     event |= {"rawPath": "/predict", "body": json.dumps({"text": sentences()[0]})}
     event["requestContext"]["http"]["path"] = "/predict"
-    source = Program(load="from app import handler", door="handler").source(event, traced=False)
+    source = Program(load="from app import handler", handler="handler").source(event, traced=False)
     taken = take(source, False, peer_environ(), PEERS / LAMBDA_PEER, environment / "bin" / "python")
     if taken.answer.get("statusCode") != HTTPStatus.OK:
         raise SampleFailed(f"The peer's handler answered {taken.answer.get('statusCode')}, expected 200.")

@@ -145,7 +145,7 @@ def _first_answer(server: Server, text: str, process: "subprocess.Popen[bytes]")
 
 
 def _answer(server: Server, text: str) -> bytes | None:
-    """The answer, if there is one. Until it is ready a server refuses, or says so, or 404, or over 500."""
+    """The answer of a server that is ready. Before, it refuses, says "not ready", or answers 404 or 5xx."""
     connection = HTTPConnection("127.0.0.1", server.port, timeout=_START_LIMIT_S)
     try:
         connection.request("POST", server.path, server.ask(text), {"content-type": "application/json"})

@@ -9,8 +9,10 @@ from click.testing import CliRunner
 
 from bench.benchmarks.cost import cost_table
 from bench.benchmarks.cost import run as run_cost
+from bench.cli import bench
 from bench.records.raw_files import Timing, read_results
 from local.cli import main
+from tests.conftest import ROOT
 
 HEAVY = ("numpy", "onnxruntime", "scipy", "plotly", "tqdm", "msgspec", "asyncio")
 
@@ -33,10 +35,21 @@ def test_serving_imports_no_benchmark() -> None:
 
 
 def test_every_benchmark_has_a_command() -> None:
-    """The help lists what can be measured."""
+    """The help lists what can be measured, and `bench/README.md` has a line for each."""
     shown = CliRunner().invoke(main, ["bench", "--help"]).output
-    for name in ("cold", "load", "encoder", "compare", "cost", "loadgen", "report"):
+    page = (ROOT / "bench" / "README.md").read_text()
+    assert {"cold", "load", "compare", "report", "road", "cache-faults"} <= bench.commands.keys()
+    for name in bench.commands:
         assert f"  {name} " in shown
+        assert f"| `{name}` |" in page
+
+
+def test_every_folder_is_explained() -> None:
+    """`bench/README.md` says what is in each folder of `bench`."""
+    page = (ROOT / "bench" / "README.md").read_text()
+    folders = [folder.name for folder in (ROOT / "bench").iterdir() if folder.is_dir()]
+    for name in folders:
+        assert name == "__pycache__" or f"`{name}/`" in page
 
 
 def test_missing_libraries_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,9 +28,9 @@ class Series(StrEnum):
 PROGRAMS = {
     Series.INTERPRETER: Program(load=""),
     Series.FLOOR: Program(load="import numpy, onnxruntime"),
-    Series.ESTIMATOR: Program(load=_FUNCTION, door="handler"),
-    Series.ENCODER: Program(load=_FUNCTION, door="handler"),
-    Series.WEB: Program(load=_WEB, door="engine.fastapi"),
+    Series.ESTIMATOR: Program(load=_FUNCTION, handler="handler"),
+    Series.ENCODER: Program(load=_FUNCTION, handler="handler"),
+    Series.WEB: Program(load=_WEB, handler="engine.fastapi"),
 }
 """What runs in a process of ours; the series through the runtime client run in AWS's."""
 
