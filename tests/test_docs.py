@@ -26,6 +26,7 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     ROOT / "local" / "README.md",
+    ROOT / "bench" / "README.md",
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 REFERENCE = {page.stem: page.read_text() for page in PAGES if page.parent.name == "docs"}
@@ -122,11 +123,20 @@ def test_settings_are_documented(name: str) -> None:
 
 def flags() -> list[str]:
     """Every flag of every command."""
-    found = []
-    for command in main.commands.values():
-        for sub in command.commands.values() if isinstance(command, click.Group) else [command]:
-            found += [flag for option in sub.params for flag in option.opts if flag.startswith("--")]
-    return sorted(set(found))
+    found = {flag for command in commands(main) for option in command.params for flag in option.opts}
+    return sorted(flag for flag in found if flag.startswith("--"))
+
+
+def commands(group: click.Group) -> list[click.Command]:
+    """Every command of a group and of the groups in it."""
+    context = click.Context(group)
+    named = [group.get_command(context, name) for name in group.list_commands(context)]
+    return [
+        command
+        for found in named
+        for command in (commands(found) if isinstance(found, click.Group) else [found])
+        if command is not None
+    ]
 
 
 @pytest.mark.parametrize("flag", flags())
