@@ -1,4 +1,4 @@
-"""The README is true, its commands run, and the pages beside it name every setting, flag and error."""
+"""Documents are true, their commands run, and they name every setting, flag and error."""
 
 import os
 import re
@@ -30,8 +30,9 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 REFERENCE = {page.stem: page.read_text() for page in PAGES if page.parent.name == "docs"}
-FENCES = re.findall(r"```sh( docker)?\n(.*?)```", README, re.DOTALL)
-BLOCKS = [block for _, block in FENCES]
+FENCE = re.compile(r"```sh( docker)?\n(.*?)```", re.DOTALL)
+FENCES = [fence for page in PAGES for fence in FENCE.findall(page.read_text())]
+BLOCKS = list(dict.fromkeys(block for _, block in FENCES))
 IN_CONTAINERS = {block for docker, block in FENCES if docker}
 SERVER, SAM = "make run", "make sam PORT=3001"
 STARTS_TESTS = "make test"  # what is running now
@@ -159,19 +160,38 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_accuracy_table_is_the_manifest(bundle: Path) -> None:
-    """The accuracies in the README are those of the bundle."""
+    """The accuracies in docs/accuracy.md are those of the bundle."""
+    page = REFERENCE["accuracy"]
     for name, facts in load_manifest(bundle).heads.items():
         numbers = (
             f"| {facts.accuracy_stripped:.4f} | {facts.accuracy_full:.4f} | {facts.validation_stripped:.4f} |"
         )
-        assert re.search(rf"^\| `{name}` \| .* {re.escape(numbers)}$", README, re.MULTILINE), name
+        assert re.search(rf"^\| `{name}` \| .* {re.escape(numbers)}$", page, re.MULTILINE), name
     auto = load_manifest(bundle).estimator
     numbers = f"| {auto.auto_accuracy_stripped:.4f} | {auto.auto_accuracy_full:.4f} |"
-    assert re.search(rf"^\| `auto` \| .* {re.escape(numbers)}", README, re.MULTILINE)
-    assert (
-        f"{auto.auto_alone_stripped:.0%} of the stripped and\n{auto.auto_alone_full:.0%} of the full"
-        in README
-    )
+    assert re.search(rf"^\| `auto` \| .* {re.escape(numbers)}", page, re.MULTILINE)
+    shares = f"{auto.auto_alone_stripped:.0%} of the stripped and\n{auto.auto_alone_full:.0%} of the full"
+    assert shares in page
+
+
+def test_readme_quotes_the_manifest(bundle: Path) -> None:
+    """The README's accuracies of `auto` and of the best head are those of the bundle."""
+    manifest = load_manifest(bundle)
+    auto = manifest.estimator
+    best = max(manifest.heads.values(), key=lambda facts: facts.accuracy_stripped)
+    said = " ".join(README.split())
+    for stripped, full in (
+        (auto.auto_accuracy_stripped, auto.auto_accuracy_full),
+        (best.accuracy_stripped, best.accuracy_full),
+    ):
+        assert re.search(rf"{stripped:.1%}.*{full:.1%}".replace("%", " %"), said)
+
+
+def test_readme_is_short() -> None:
+    """A newcomer reads the README in one go, and reaches the folders within the first screen and a half."""
+    lines = README.splitlines()
+    assert len(lines) <= 147
+    assert lines.index("## Where things are") <= 75
 
 
 def test_settings_table_is_the_code() -> None:

@@ -16,6 +16,7 @@ from bench.records.budgets import load_budgets
 from bench.records.raw_files import Results, read_results
 from bench.reporting.goals import goals_table
 from bench.reporting.plots import figures
+from bench.reporting.summary import summary_table
 from coldframe.errors import ColdframeError
 from local.paths import ROOT
 
@@ -62,7 +63,7 @@ def raw_files(folder: Path) -> list[Path]:
 def markdown(results: Mapping[str, Results]) -> dict[str, str]:
     """The tables by name: what the README quotes and the page shows."""
     budgets = load_budgets()
-    made = {"goals": goals_table(results, budgets)}
+    made = {"goals": goals_table(results, budgets), "summary": summary_table(results, budgets)}
     for name, found in results.items():
         if name == "cold":
             made |= {
