@@ -29,11 +29,12 @@ def timeout_over_integration(deployment: Deployment) -> Iterator[Finding]:
     """An API that gives up while the function still works, and is paid for."""
     for call in deployment.integrations:
         timeout_ms = number_of(deployment.functions[call.function].get("Timeout"), 3) * 1000
-        if call.timeout_ms > quotas.INTEGRATION.value:
+        if call.timeout_ms > quotas.HTTP_INTEGRATION.value:
+            quota = quotas.HTTP_INTEGRATION
+            fix = f"Set it to {quota.value}"
             yield over_quota(
-                "TimeoutOverIntegration", call.api, "timeoutInMillis", call.timeout_ms, quotas.INTEGRATION,
-                f"Set it to {quotas.INTEGRATION.value}",
-            )  # fmt: skip
+                "TimeoutOverIntegration", call.api, "timeoutInMillis", call.timeout_ms, quota, fix
+            )
         elif timeout_ms >= call.timeout_ms:
             yield Finding(
                 "TimeoutOverIntegration",

@@ -39,7 +39,9 @@ from local.lambda_service.process import FunctionSettings, Log, function_environ
 from local.lambda_service.service import LambdaService
 from local.paths import ROOT
 from local.stores.stores import StoreOptions, Stores
-from local.template.template import Function, Template
+from local.template.functions import Function
+from local.template.notes import lines
+from local.template.template import Template
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -180,6 +182,7 @@ class Emulator:
             if function.other_events:
                 events = ", ".join(function.other_events)
                 yield f"{function.settings.name} is called by {events} on AWS; here by the Lambda API only."
+        yield from lines(self._template.notes)
 
     async def __aenter__(self) -> Emulator:
         for function in self._template.functions:

@@ -19,7 +19,8 @@ from local.lambda_service.destinations import NotSent
 from local.lambda_service.process import Log, exit_reason
 from local.paths import ROOT
 from local.template.parameters import REGION
-from local.template.template import Bucket, Queue, Table, Template
+from local.template.stores import Bucket, Queue, Table
+from local.template.template import Template
 
 _CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 # Local stores take anything; boto3 wants something.

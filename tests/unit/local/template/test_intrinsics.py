@@ -76,7 +76,7 @@ def test_values(value: Any, expected: Any) -> None:
         ({"Ref": "Nowhere"}, "Here refers to Nowhere"),
         ({"Fn::GetAtt": ["Table", "Colour"]}, "Here refers to Table.Colour"),
         ({"deep": [{"Fn::Sub": "${Nowhere.Arn}"}]}, r"Here.deep\[0\] refers to Nowhere.Arn"),
-        ({"Fn::ImportValue": "other-stack"}, "Here uses Fn::ImportValue"),
+        ({"Fn::ImportValue": "other-stack"}, "Here: Fn::ImportValue cannot be evaluated"),
         ({"Fn::If": ["Never", 1, 2]}, "the condition Never, expected one of"),
         ({"Fn::If": ["IsProd", 1]}, r"Here: Fn::If cannot take \['IsProd', 1\]"),
         ({"Fn::Join": ["-", "abc"]}, r"Here: Fn::Join cannot take \['-', 'abc'\]"),

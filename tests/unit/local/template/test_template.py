@@ -10,6 +10,7 @@ import pytest
 from local.gateway.definitions import ApiKind, Cors, PayloadFormat, Throttling
 from local.lambda_service.destinations import EventInvokeConfig
 from local.template.intrinsics import TemplateError
+from local.template.notes import Effect
 from local.template.template import Template, load_template
 
 ROOT = Path(__file__).parents[4]
@@ -265,9 +266,15 @@ def test_definition_body(load: Load) -> None:
 
 
 def test_definition_body_with_another_integration(load: Load) -> None:
-    """Only functions exist on this machine."""
-    with pytest.raises(TemplateError, match=r"H\.DefinitionBody\.paths.*found an integration 'http_proxy'"):
-        load(DEFINED.replace("TYPE", "http_proxy"))
+    """Only functions exist on this machine: other routes are left out, and named."""
+    template = load(DEFINED.replace("TYPE", "http_proxy"))
+    assert template.apis == ()
+    left_out = [note for note in template.notes if note.effect is Effect.LEFT_OUT]
+    assert [note.where for note in left_out] == [
+        "H.DefinitionBody.paths.$default.x-amazon-apigateway-any-method",
+        "H.DefinitionBody.paths./pets/{id}.get",
+    ]
+    assert all("found an integration 'http_proxy'" in note.why for note in left_out)
 
 
 def test_variable_without_value(load: Load) -> None:
@@ -394,7 +401,11 @@ ROUTE = "Events: {{A: {{Type: HttpApi, Properties: {{ApiId: !Ref Web, Path: /a, 
         ),
         ("DefaultRouteSettings: [1]", "", r"Web\.DefaultRouteSettings is \[1\], expected a map"),
         ("BinaryMediaTypes: 3", "", r"Web\.BinaryMediaTypes is 3, expected a list"),
-        ("CorsConfiguration: {MaxAge: long}", "", "Web: MaxAge is 'long', expected a number"),
+        (
+            "CorsConfiguration: {MaxAge: long}",
+            "",
+            r"Web\.CorsConfiguration\.MaxAge is 'long', expected a number",
+        ),
         ("CorsConfiguration: [1]", "", r"Web\.CorsConfiguration is \[1\], expected a map"),
         ("Auth: yes", "", r"Web\.Auth is True, expected a map"),
         ("DefinitionBody: {paths: [1]}", "", r"Web\.DefinitionBody\.paths is \[1\], expected a map"),

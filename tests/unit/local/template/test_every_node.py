@@ -1,0 +1,65 @@
+"""Whatever stands in a template in the wrong place: a template that loads, or an error that says so."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.template import template as module
+from local.template.documents import read_document
+from local.template.identities import IDENTITIES
+from local.template.intrinsics import TemplateError
+from local.template.template import load_template
+
+ROOT = Path(__file__).parents[4]
+RUN = {*IDENTITIES, "AWS::Lambda::EventInvokeConfig"} - {"AWS::CloudWatch::Alarm", "AWS::IAM::Role"}
+STRANGERS: tuple[Any, ...] = ([1], {"a": 1}, 7, "text", None)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The path of every node below a value."""
+    children = (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    )
+    for key, child in children:
+        yield (*path, key)
+        yield from places(child, (*path, key))
+
+
+def of_interest(document: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
+    """All nodes, but what is inside the properties of resources that the emulator does not run."""
+    for place in places(document):
+        is_inside = len(place) > 3 and place[0] == "Resources"
+        if not is_inside or document["Resources"][place[1]]["Type"] in RUN:
+            yield place
+
+
+def with_stranger(document: dict[str, Any], place: tuple[Any, ...], stranger: Any) -> dict[str, Any]:
+    """A copy with something else in one place."""
+    changed = dict(document)
+    inner: Any = changed
+    for key in place[:-1]:
+        inner[key] = copy.copy(inner[key])
+        inner = inner[key]
+    inner[place[-1]] = stranger
+    return changed
+
+
+@pytest.mark.parametrize("path", [ROOT / "template.yaml", ROOT / "tests" / "fixtures" / "many_apis.yaml"])
+@pytest.mark.parametrize("stranger", STRANGERS, ids=lambda stranger: type(stranger).__name__)
+def test_every_node_may_be_wrong(path: Path, stranger: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list, a map, a number, text or nothing in any place never ends in anything but a TemplateError."""
+    document = read_document(path)
+    for place in of_interest(document):
+        changed = with_stranger(document, place, stranger)
+        monkeypatch.setattr(module, "read_document", lambda path, changed=changed: changed)
+        try:
+            load_template(path)
+        except TemplateError as exc:
+            assert str(exc)
+        except Exception as exc:
+            pytest.fail(f"{place} = {stranger!r}: {exc!r}")
