@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from coldframe.capacity.limits import TIMEOUT
+from coldframe.capacity.limits import DEFAULT_MEMORY, DEFAULT_TIMEOUT, TIMEOUT
 from local.lambda_service.destinations import EventInvokeConfig
 from local.lambda_service.process import FunctionSettings
 from local.template.code import CodeReader, is_image
@@ -19,9 +19,6 @@ from local.template.notes import Effect, Note
 from local.template.properties import Properties
 from local.template.resources import Resources
 
-# SAM's and CloudFormation's, where the template says nothing.
-_DEFAULT_MEMORY_MB = 128
-_DEFAULT_TIMEOUT_S = 3
 _SERVED_EVENTS = frozenset({"HttpApi", "Api"})
 # Lambda's word for what Python calls a machine.
 _ARCHITECTURES = {"aarch64": "arm64", "AMD64": "x86_64"}
@@ -69,8 +66,8 @@ class FunctionReader:
         settings = FunctionSettings(
             handler=code.handler,
             task_root=code.task_root,
-            memory_mb=properties.whole_number("MemorySize") or _DEFAULT_MEMORY_MB,
-            timeout_s=float(properties.whole_number("Timeout") or _DEFAULT_TIMEOUT_S),
+            memory_mb=properties.whole_number("MemorySize") or DEFAULT_MEMORY.value,
+            timeout_s=float(properties.whole_number("Timeout") or DEFAULT_TIMEOUT.value),
             environ=environ | {"AWS_REGION": self._region},
             name=resources.name(name),
             architecture=_architecture(properties),
