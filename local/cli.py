@@ -231,7 +231,8 @@ def up(
     """
     from coldframe.model.bundle import load_manifest
     from local.front.emulator import EmulatorOptions, run
-    from local.stores.stores import StoreOptions, without_stores
+    from local.stores.places import StoreOptions
+    from local.stores.stores import without_stores
     from local.template.template import load_template
 
     url = f"http://{host}:{port}"

@@ -39,7 +39,8 @@ from local.lambda_service.lambda_types import LIVE, LambdaException
 from local.lambda_service.process import FunctionSettings, Log, function_environ, raise_file_limit
 from local.lambda_service.service import LambdaService
 from local.paths import ROOT
-from local.stores.stores import StoreOptions, Stores
+from local.stores.places import StoreOptions
+from local.stores.stores import Stores
 from local.template.functions import Function
 from local.template.notes import lines
 from local.template.template import Template

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from coldframe.capacity.limits import REST_INTEGRATION
 from local.gateway.definitions import DEFAULT_STAGE, Api, ApiKind
-from local.template.code import NotRunnable
 from local.template.cors import http_cors, rest_cors
-from local.template.intrinsics import NotKnown
+from local.template.errors import NotKnown, NotRunnable
 from local.template.notes import Effect, Note
 from local.template.properties import Properties
 from local.template.routes import ApiEvent, ApiSource, definition, read_routes

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from local.paths import SAM_PYTHON
-from local.template.intrinsics import Intrinsics, TemplateError
+from local.template.errors import TemplateError
+from local.template.intrinsics import Intrinsics
 from local.template.parameters import (
     declared_parameters,
     parameter_values,

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from local.template.dockerfile import Dockerfile
+from local.template.errors import NotKnown, NotRunnable, TemplateError
 from local.template.identities import FUNCTION, LAYER, PLAIN_LAYER
-from local.template.intrinsics import NotKnown, TemplateError
 from local.template.notes import Effect, Note
 from local.template.properties import Properties
 from local.template.requirements import not_importable
@@ -24,10 +24,6 @@ _LAYERS_PATH = "/opt/python"
 _CDK_PATH = "aws:asset:path"
 _CDK_DOCKERFILE = "aws:asset:dockerfile-path"
 _CDK_TARGET = "aws:asset:docker-build-target"
-
-
-class NotRunnable(TemplateError):
-    """A part of a template that is right, but has nothing to run it on this machine: it is left out."""
 
 
 @dataclass(frozen=True, slots=True)

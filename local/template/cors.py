@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from local.gateway.definitions import Cors
-from local.template.intrinsics import TemplateError
+from local.template.errors import TemplateError
 from local.template.properties import Properties
 from local.template.values import as_map, as_number
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from local.template.intrinsics import TemplateError
+from local.template.errors import TemplateError
 
 
 class _Loader(yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader):  # type: ignore[misc]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from coldframe.capacity.admission import LATEST
 from local.lambda_service.destinations import EventInvokeConfig
-from local.template.intrinsics import NotKnown
+from local.template.errors import NotKnown
 from local.template.properties import Properties
 
 _DEFAULTS = EventInvokeConfig()

@@ -12,9 +12,9 @@ from coldframe.capacity.limits import DEFAULT_MEMORY, DEFAULT_TIMEOUT, TIMEOUT
 from local.lambda_service.destinations import EventInvokeConfig
 from local.lambda_service.process import FunctionSettings
 from local.template.code import CodeReader, is_image
+from local.template.errors import NotKnown, TemplateError
 from local.template.events import read_event_invoke_configs
 from local.template.identities import EVENT_INVOKE_CONFIG
-from local.template.intrinsics import NotKnown, TemplateError
 from local.template.notes import Effect, Note
 from local.template.properties import Properties
 from local.template.resources import Resources

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from coldframe.errors import ColdframeError
+from local.template.errors import NotKnown, TemplateError
 
 # What a resource is called: of (logical id, attribute), or of (logical id, None) for `Ref`.
 # None: there is no such resource. Raises NotKnown for one whose name or attribute only AWS knows.
@@ -30,21 +30,6 @@ _KNOWN = {
     "Ref", "Condition", "Fn::And", "Fn::Base64", "Fn::Equals", "Fn::FindInMap", "Fn::GetAtt", "Fn::If",
     "Fn::Join", "Fn::Not", "Fn::Or", "Fn::Select", "Fn::Split", "Fn::Sub",
 }  # fmt: skip
-
-
-class TemplateError(ColdframeError):
-    """A template that cannot be used; the text says what was found, expected and what to do."""
-
-
-class NotKnown(TemplateError):
-    """A value that exists on AWS alone. What uses it is left out and named; the rest runs.
-
-    why: the text without the place.
-    """
-
-    def __init__(self, why: str, where: str = "") -> None:
-        super().__init__(f"{where}: {why}." if where else why)
-        self.why = why
 
 
 class _NoValue:

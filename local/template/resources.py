@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from local.lambda_service.process import ACCOUNT_ID
+from local.template.errors import NotKnown, TemplateError
 from local.template.identities import (
     BUCKET,
     FUNCTION,
@@ -15,7 +16,7 @@ from local.template.identities import (
     QUEUE,
     REST_API,
 )
-from local.template.intrinsics import Intrinsics, NotKnown, TemplateError, is_intrinsic
+from local.template.intrinsics import Intrinsics, is_intrinsic
 from local.template.parameters import STACK_NAME
 from local.template.properties import Properties
 from local.template.values import as_map, as_word

@@ -14,9 +14,8 @@ from coldframe.capacity.limits import (
     REST_INTEGRATION,
 )
 from local.gateway.definitions import ANY, DEFAULT_ROUTE, ApiKind, PayloadFormat, Route
-from local.template.code import NotRunnable
+from local.template.errors import NotKnown, NotRunnable, TemplateError
 from local.template.functions import Function
-from local.template.intrinsics import NotKnown, TemplateError
 from local.template.notes import Effect, Note
 from local.template.properties import Properties
 from local.template.resources import Resources

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from local.template.errors import TemplateError
 from local.template.identities import SIMPLE_TABLE
-from local.template.intrinsics import TemplateError
 from local.template.properties import Properties
 from local.template.resources import Resources
 

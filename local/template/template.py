@@ -15,11 +15,10 @@ from typing import Any, TypeVar
 
 from local.gateway.definitions import Api
 from local.template.apis import read_apis
-from local.template.code import NotRunnable
 from local.template.documents import read_document
+from local.template.errors import NotKnown, NotRunnable, TemplateError
 from local.template.functions import Function, FunctionReader
 from local.template.identities import BUCKET, FUNCTION, PLAIN_FUNCTION, QUEUE, SIMPLE_TABLE, TABLE
-from local.template.intrinsics import NotKnown, TemplateError
 from local.template.notes import Effect, Note, lines
 from local.template.parameters import REGION, accepted_values, declared_parameters, pseudo_parameters
 from local.template.properties import Properties

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
+from local.template.errors import TemplateError
 from local.template.identities import (
     BUCKET,
     EVENT_INVOKE_CONFIG,
@@ -22,7 +23,6 @@ from local.template.identities import (
     SIMPLE_TABLE,
     TABLE,
 )
-from local.template.intrinsics import TemplateError
 from local.template.notes import Effect, Note
 from local.template.resources import Resources
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from local.template.intrinsics import TemplateError
+from local.template.errors import TemplateError
 
 
 def as_map(value: Any, where: str) -> Mapping[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from local.template.cloudformation import load_stack, stack_of
-from local.template.intrinsics import TemplateError
+from local.template.errors import TemplateError
 from tests import stacks
 
 WRITTEN: dict[str, Any] = {"Parameters": {"Given": {"Type": "String"}}, "Resources": {}}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from local.template.intrinsics import TemplateError
+from local.template.errors import TemplateError
 from local.template.notes import lines
 from local.template.template import Template, load_template
 from tests.unit.local.template.test_template import ZIP, one_function

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from local.template.documents import read_document
-from local.template.intrinsics import TemplateError
+from local.template.errors import TemplateError
 
 
 def read(tmp_path: Path, content: bytes) -> dict[str, Any]:

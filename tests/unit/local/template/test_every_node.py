@@ -11,8 +11,8 @@ import pytest
 
 from local.template import template as module
 from local.template.documents import read_document
+from local.template.errors import TemplateError
 from local.template.identities import IDENTITIES
-from local.template.intrinsics import TemplateError
 from local.template.template import load_template
 
 ROOT = Path(__file__).parents[4]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from local.template.intrinsics import NotKnown, TemplateError
+from local.template.errors import NotKnown, TemplateError
 from local.template.parameters import pseudo_parameters
 from local.template.resources import Resources
 

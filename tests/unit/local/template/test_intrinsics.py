@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.template.intrinsics import Intrinsics, TemplateError, as_text
+from local.template.errors import TemplateError
+from local.template.intrinsics import Intrinsics, as_text
 
 NAMES = {"Stage": "prod", "Zones": ["a", "b"], "AWS::Region": "us-east-1"}
 CONDITIONS = {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from local.template.intrinsics import TemplateError
+from local.template.errors import TemplateError
 from local.template.notes import Effect, Note, lines
 from local.template.template import Template, load_template
 from tests.unit.local.template.test_template import ROOT, ZIP, one_function

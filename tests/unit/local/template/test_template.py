@@ -9,7 +9,7 @@ import pytest
 
 from local.gateway.definitions import ApiKind, Cors, PayloadFormat, Throttling
 from local.lambda_service.destinations import EventInvokeConfig
-from local.template.intrinsics import TemplateError
+from local.template.errors import TemplateError
 from local.template.notes import Effect
 from local.template.template import Template, load_template
 
