@@ -34,8 +34,8 @@ def read_event_invoke_configs(
 
 
 def _config(properties: Properties) -> EventInvokeConfig:
-    attempts = properties.whole_number("MaximumRetryAttempts")
-    age_s = properties.whole_number("MaximumEventAgeInSeconds")
+    attempts = properties.whole_number("MaximumRetryAttempts", 0)
+    age_s = properties.whole_number("MaximumEventAgeInSeconds", 0)
     destinations = _destinations(properties)
     return EventInvokeConfig(
         maximum_retry_attempts=_DEFAULTS.maximum_retry_attempts if attempts is None else attempts,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from coldframe.capacity.limits import DEFAULT_MEMORY, DEFAULT_TIMEOUT, TIMEOUT
+from coldframe.capacity.limits import DEFAULT_MEMORY, DEFAULT_TIMEOUT, MIN_MEMORY, TIMEOUT
 from local.lambda_service.destinations import EventInvokeConfig
 from local.lambda_service.process import FunctionSettings
 from local.template.code import CodeReader, is_image
@@ -66,8 +66,8 @@ class FunctionReader:
         settings = FunctionSettings(
             handler=code.handler,
             task_root=code.task_root,
-            memory_mb=properties.whole_number("MemorySize") or DEFAULT_MEMORY.value,
-            timeout_s=float(properties.whole_number("Timeout") or DEFAULT_TIMEOUT.value),
+            memory_mb=properties.whole_number("MemorySize", MIN_MEMORY.value) or DEFAULT_MEMORY.value,
+            timeout_s=float(properties.whole_number("Timeout", 1) or DEFAULT_TIMEOUT.value),
             environ=environ | {"AWS_REGION": self._region},
             name=resources.name(name),
             architecture=_architecture(properties),
@@ -77,7 +77,7 @@ class FunctionReader:
             logical_id=name,
             alias=alias,
             provisioned_concurrency=_provisioned(name, properties, alias),
-            reserved_concurrency=properties.whole_number("ReservedConcurrentExecutions"),
+            reserved_concurrency=properties.whole_number("ReservedConcurrentExecutions", 0),
             event_invoke_configs=read_event_invoke_configs(
                 settings.name,
                 alias,
@@ -115,7 +115,7 @@ def _architecture(properties: Properties) -> str:
 
 def _provisioned(name: str, properties: Properties, alias: str | None) -> int:
     config = properties.map("ProvisionedConcurrencyConfig")
-    requested = config.whole_number("ProvisionedConcurrentExecutions") or 0
+    requested = config.whole_number("ProvisionedConcurrentExecutions", 0) or 0
     if requested and alias is None:
         raise TemplateError(
             f"{name} has provisioned concurrency, but no AutoPublishAlias. "
@@ -134,7 +134,7 @@ def _other_events(properties: Properties) -> Iterator[str]:
 
 def _differences(properties: Properties) -> Iterator[Note]:
     """What runs otherwise here than the template says."""
-    timeout_s = properties.whole_number("Timeout")
+    timeout_s = properties.whole_number("Timeout", 1)
     if timeout_s is not None and timeout_s > TIMEOUT.value:
         why = f"{timeout_s} s, expected at most {TIMEOUT}"
         yield Note(Effect.REFUSED, properties.place("Timeout"), why)

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from local.template.errors import TemplateError
 from local.template.intrinsics import is_intrinsic
-from local.template.values import as_list, as_map, as_number, as_whole_number, as_word
+from local.template.values import as_list, as_map, as_whole_number, as_word
 
 # Evaluates the intrinsic functions of (value, its place in the template). Raises TemplateError.
 Resolve = Callable[[Any, str], Any]
@@ -53,15 +54,13 @@ class Properties:
         value = self.value(key)
         return None if value is None else as_word(value, self.place(key))
 
-    def number(self, key: str) -> float | None:
-        """A number."""
+    def whole_number(self, key: str, least: int) -> int | None:
+        """A whole number that is not below `least`."""
         value = self.value(key)
-        return None if value is None else as_number(value, self.place(key))
-
-    def whole_number(self, key: str) -> int | None:
-        """A whole number."""
-        value = self.value(key)
-        return None if value is None else as_whole_number(value, self.place(key))
+        number = None if value is None else as_whole_number(value, self.place(key))
+        if number is not None and number < least:
+            raise TemplateError(f"{self.place(key)} is {number}, expected at least {least}.")
+        return number
 
     def items(self, key: str) -> list[Any]:
         """A list; empty where there is none."""

@@ -356,6 +356,13 @@ def test_condition(load: Load) -> None:
         (one_function("{Handler: a.b, Runtime: nodejs22.x, CodeUri: c}"), {}, "expected a Python function"),
         (one_function("{PackageType: Image}"), {}, "Dockerfile cannot be read: No such file"),
         (one_function(f"{ZIP}, MemorySize: much}}"), {}, "F.MemorySize is 'much', expected a whole number"),
+        (one_function(f"{ZIP}, Timeout: 0}}"), {}, "F.Timeout is 0, expected at least 1"),
+        (one_function(f"{ZIP}, MemorySize: 0}}"), {}, "F.MemorySize is 0, expected at least 128"),
+        (
+            one_function(f"{ZIP}, ReservedConcurrentExecutions: -1}}"),
+            {},
+            "F.ReservedConcurrentExecutions is -1, expected at least 0",
+        ),
         (
             one_function(f"{ZIP}, Events: {{A: {{Type: Api, Properties: {{Path: /a}}}}}}}}"),
             {},
