@@ -170,7 +170,7 @@ class Intrinsics:
             case "Fn::Split", [separator, joined]:
                 return as_text(joined).split(as_text(separator))
             case "Fn::Select", [index, [*items]] if as_text(index) in map(str, range(len(items))):
-                return items[int(index)]
+                return items[int(as_text(index))]
             case "Fn::FindInMap", [name, first, second]:
                 return self._find_in_map(as_text(name), as_text(first), as_text(second), where)
             case "Fn::Base64", _:
