@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 from msgspec.structs import replace
 
-from bench.cli import bench
 from coldframe import __version__
 from coldframe.capacity import limits
-from coldframe.errors import ColdframeError
+from local.command_group import CommandGroup
+from local.name_value import template_parameters
 from local.paths import BUILD_PYTHON, ROOT, build_environ
 from local.paths import model_dir as _model_dir
 
@@ -29,43 +29,7 @@ _AWS_ACCESS = (
 _MODEL_DIR = "COLDFRAME_MODEL_DIR"
 
 
-class _NameValue(click.ParamType[tuple[str, str]]):
-    """NAME=VALUE, as a pair."""
-
-    name = "NAME=VALUE"
-
-    def convert(
-        self, value: str | tuple[str, str], param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, str]:
-        if isinstance(value, tuple):
-            return value
-        name, equals, rest = value.partition("=")
-        if not name or not equals:
-            self.fail(f"found {value!r}, expected NAME=VALUE", param, ctx)
-        return name, rest
-
-
-_parameters = click.option(
-    "--parameter",
-    "parameters",
-    multiple=True,
-    type=_NameValue(),
-    metavar="NAME=VALUE",
-    help="A parameter of the template; may be repeated.",
-)
-
-
-class Cli(click.Group):
-    """Shows our own errors as one line, without a stack trace."""
-
-    def invoke(self, context: click.Context) -> object:
-        try:
-            return super().invoke(context)
-        except ColdframeError as exc:
-            raise click.ClickException(str(exc)) from exc
-
-
-@click.group(cls=Cli, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="coldframe")
 def main() -> None:
     """Text classification on AWS Lambda with its cold starts under control."""
@@ -112,7 +76,7 @@ def verify(model_dir: Path | None) -> None:
     default=ROOT / "template.yaml",
     help="A SAM template; default: the project's own.",
 )
-@_parameters
+@template_parameters
 @click.option(
     "--account-concurrency",
     default=limits.CONCURRENCY.value,
@@ -145,7 +109,7 @@ def check(template: Path, parameters: tuple[tuple[str, str], ...], account_concu
     type=click.Path(path_type=Path),
     help="The SAM template to run.  [default: the project's]",
 )
-@_parameters
+@template_parameters
 @click.option(
     "--reserved-concurrency",
     "--max-environments",
@@ -300,9 +264,6 @@ def warm_cache(file: Path, heads: tuple[str, ...]) -> None:
     from local.stores.warm_cache import warm
 
     click.echo(str(warm(file, _model_dir(), heads)))
-
-
-main.add_command(bench)
 
 
 if __name__ == "__main__":
