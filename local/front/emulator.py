@@ -29,7 +29,8 @@ from local.lambda_service.lambda_types import LIVE, LambdaException
 from local.lambda_service.process import function_environ, raise_file_limit
 from local.lambda_service.service import LambdaService
 from local.stores.stores import Stores
-from local.template.template import Function
+from local.template.functions import Function
+from local.template.notes import lines
 
 # The addresses that listen on every address of this machine, and one of these to connect to.
 _REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104
@@ -96,6 +97,7 @@ class Emulator:
             if function.other_events:
                 events = ", ".join(function.other_events)
                 yield f"{function.settings.name} is called by {events} on AWS; here by the Lambda API only."
+        yield from lines(self._template.notes)
 
     async def __aenter__(self) -> Emulator:
         for function in self._template.functions:

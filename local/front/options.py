@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from coldframe.capacity.limits import CONCURRENCY, HTTP_INTEGRATION, INIT, VCPU
 from local.gateway.definitions import ANY, DEFAULT_ROUTE, Api, ApiKind, PayloadFormat, Route
 from local.lambda_service.lambda_types import LIVE
 from local.lambda_service.process import FunctionSettings, Log
-from local.stores.stores import StoreOptions
-from local.template.template import Function, Template
+from local.stores.places import StoreOptions
+from local.template.functions import Function
+from local.template.template import Template
 
 
 def _print(line: str) -> None:
@@ -36,7 +38,7 @@ class EmulatorOptions:
     host: str = "127.0.0.1"
     port: int = 3000
     max_environments: int | None = 10
-    account_concurrency: int = 1000
+    account_concurrency: int = CONCURRENCY.value
     keep_alive_s: float = 600.0
     environ: Mapping[str, str] = field(default_factory=dict)
     stores: StoreOptions = field(default_factory=StoreOptions)
@@ -49,9 +51,9 @@ def one_function(
     handler: str,
     task_root: Path,
     *,
-    memory_mb: int = 1769,
+    memory_mb: int = VCPU.value,
     timeout_s: float = 29.0,
-    init_limit_s: float = 10.0,
+    init_limit_s: float = INIT.value,
     architecture: str = "x86_64",
     cpu_from_memory: bool = False,
     provisioned_concurrency: int = 0,
@@ -70,7 +72,8 @@ def one_function(
         architecture=architecture,
         cpu_from_memory=cpu_from_memory,
     )
-    route = Route(ANY, DEFAULT_ROUTE, settings.name, LIVE, PayloadFormat.V2, timeout_s=30.0)
+    patience_s = HTTP_INTEGRATION.value / 1000
+    route = Route(ANY, DEFAULT_ROUTE, settings.name, LIVE, PayloadFormat.V2, patience_s)
     function = Function(
         settings, logical_id=settings.name, alias=LIVE, provisioned_concurrency=provisioned_concurrency
     )
