@@ -80,7 +80,7 @@ class Resources:
         """With Globals merged in, not yet resolved: much of it may be of no interest here."""
         section = self.kind(name).removeprefix("AWS::Serverless::")
         own = self._declared[name].get("Properties") or {}
-        merged: dict[str, Any] = _merged(self._globals.get(section) or {}, own)
+        merged: dict[str, Any] = with_defaults(self._globals.get(section) or {}, own)
         return merged
 
     def metadata(self, name: str) -> dict[str, Any]:
@@ -157,7 +157,7 @@ class Resources:
         return f"{self.arn(function)}:{alias if attribute == 'Alias' else '1'}"
 
 
-def _merged(defaults: Any, own: Any) -> Any:
+def with_defaults(defaults: Any, own: Any) -> Any:
     """Globals under a resource's own properties: maps are merged, lists joined, anything else replaced.
 
     https://docs.aws.amazon.com/serverless-application-model/latest/developerguide/sam-specification-template-anatomy-globals.html
@@ -165,7 +165,7 @@ def _merged(defaults: Any, own: Any) -> Any:
     if isinstance(defaults, dict) and isinstance(own, dict):
         if is_intrinsic(defaults) or is_intrinsic(own):
             return own
-        return {**defaults, **{name: _merged(defaults.get(name), value) for name, value in own.items()}}
+        return {**defaults, **{name: with_defaults(defaults.get(name), value) for name, value in own.items()}}
     if isinstance(defaults, list) and isinstance(own, list):
         return defaults + own
     return own

@@ -17,8 +17,8 @@ from local.gateway.definitions import Api
 from local.lambda_service.destinations import EventInvokeConfig
 from local.lambda_service.process import FunctionSettings
 from local.template.apis import ApiSource, read_apis
+from local.template.applications import read_with_applications
 from local.template.dockerfile import Dockerfile
-from local.template.documents import read_document
 from local.template.events import read_event_invoke_configs
 from local.template.intrinsics import TemplateError, as_text
 from local.template.parameters import REGION, parameter_values, pseudo_parameters, why_refused
@@ -135,7 +135,7 @@ def load_template(
     url: where the emulator listens, for what refers to the API's address.
     Raises TemplateError when it cannot be run.
     """
-    document = read_document(path)
+    document = read_with_applications(path)
     names = pseudo_parameters(region) | _parameters(document.get("Parameters") or {}, parameters or {})
     return _Reader(path, Resources(document, names, url), region).read()
 

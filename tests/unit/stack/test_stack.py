@@ -1,4 +1,4 @@
-"""What CloudFormation would create of template.yaml, property by property, in each mode."""
+"""What CloudFormation would create of template.yaml and its applications, in each mode."""
 
 import json
 import re
@@ -10,8 +10,8 @@ import pytest
 from coldframe.coldstart.express import open_lane
 from local.template.cloudformation import Stack, load_stack
 from tests import stacks
+from tests.conftest import ROOT
 from tests.stacks import (
-    BUSY,
     FORGETFUL,
     JWT,
     OPEN,
@@ -28,55 +28,45 @@ pytestmark = stacks.needs_translator
 
 PREDICT_ALIAS = "PredictFunctionAliaslive"
 MODES: dict[str, dict[str, str]] = {"OnDemand": {}, "Provisioned": PROVISIONED, "SnapStart": SNAPSTART}
-ALL: list[dict[str, str]] = [{}, PROVISIONED, BUSY, SNAPSTART, WARMED, JWT, OPEN, WATCHED, FORGETFUL]
+ALL: list[dict[str, str]] = [{}, PROVISIONED, SNAPSTART, WARMED, JWT, OPEN, WATCHED, FORGETFUL]
 
 
-@pytest.mark.parametrize("parameters", [BUSY, SNAPSTART, {**WARMED, **JWT, **WATCHED}, FORGETFUL])
+@pytest.mark.parametrize("parameters", [PROVISIONED, SNAPSTART, {**WARMED, **JWT, **WATCHED}, FORGETFUL])
 def test_translation_does_not_depend_on_parameters(parameters: dict[str, str]) -> None:
     """SAM makes the same stack whether it knows the parameters or CloudFormation fills them in afterwards."""
     assert load_stack(TEMPLATE, parameters).resources == stack(**parameters).resources
 
 
-# What each mode adds.
+# What each mode adds: it is there when the condition holds, and costs nothing otherwise.
 
 ONLY_IN = {
-    "ProvisionedConcurrencyTarget": [PROVISIONED, BUSY],
-    "ProvisionedConcurrencyPolicy": [PROVISIONED, BUSY],
-    "SpilloverAlarm": [PROVISIONED, BUSY],
-    "WarmerFunction": [WARMED],
-    "WarmerRole": [WARMED],
-    "WarmerLogGroup": [WARMED],
-    "WarmerFunctionEveryFiveMinutes": [WARMED],
-    "WarmerFunctionEveryFiveMinutesPermission": [WARMED],
-    "WarmerFunctionEventInvokeConfig": [WARMED],
-    "AlarmTopic": [WATCHED],
-    "Budget": [WATCHED],
+    "Provisioned": PROVISIONED,  # ProvisionedConcurrencyTarget and -Policy
+    "WatchingSpilloverAlarm": PROVISIONED,
+    "Warmer": WARMED,
+    "WatchingAlarmTopic": WATCHED,
 }
 
 
-def test_modes_differ_in_these_resources_only() -> None:
-    """A resource exists in the modes that need it; everything else exists in all of them."""
-    everywhere = set(stack().resources)
-    assert not everywhere & set(ONLY_IN)
-    for parameters in ALL:
-        expected = {name for name, modes in ONLY_IN.items() if parameters in modes}
-        assert set(stack(**parameters).resources) == everywhere | expected
+@pytest.mark.parametrize("parameters", ALL)
+def test_what_is_not_asked_for_is_not_there(parameters: dict[str, str]) -> None:
+    """Scaling, warmer and topic exist with the parameter that asks for them; all else exists always."""
+    found = set(stack(**parameters).resources)
+    optional = {prefix: {name for name in found if name.startswith(prefix)} for prefix in ONLY_IN}
+    assert {prefix for prefix, names in optional.items() if names} == {
+        prefix for prefix, asking in ONLY_IN.items() if asking == parameters
+    }
+    assert found - set().union(*optional.values()) == set(stack().resources)
 
 
-@pytest.mark.parametrize(
-    ("mode", "snapstart", "provisioned", "shift"),
-    [
-        ("OnDemand", "None", None, "CodeDeployDefault.LambdaCanary10Percent5Minutes"),
-        ("Provisioned", "None", {"ProvisionedConcurrentExecutions": 1}, "CodeDeployDefault.LambdaAllAtOnce"),
-        ("SnapStart", "PublishedVersions", None, "CodeDeployDefault.LambdaCanary10Percent5Minutes"),
-    ],
-)
-def test_mode(mode: str, snapstart: str, provisioned: dict[str, int] | None, shift: str) -> None:
-    """SnapStart, provisioned concurrency and weights never meet; each is where its mode puts it."""
+@pytest.mark.parametrize("mode", MODES)
+def test_what_excludes_each_other_never_meets(mode: str) -> None:
+    """Environments come from one source in each mode, and provisioned concurrency never meets a weight."""
     made = stack(**MODES[mode])
-    assert properties(made, "PredictFunction")["SnapStart"] == {"ApplyOn": snapstart}
-    assert properties(made, PREDICT_ALIAS).get("ProvisionedConcurrencyConfig") == provisioned
-    assert properties(made, "PredictFunctionDeploymentGroup")["DeploymentConfigName"] == shift
+    snapshots = properties(made, "PredictFunction")["SnapStart"]["ApplyOn"] == "PublishedVersions"
+    provisioned = "ProvisionedConcurrencyConfig" in properties(made, PREDICT_ALIAS)
+    assert (snapshots, provisioned) == (mode == "SnapStart", mode == "Provisioned")
+    shift = properties(made, "PredictFunctionDeploymentGroup")["DeploymentConfigName"]
+    assert (shift == "CodeDeployDefault.LambdaAllAtOnce") == provisioned
 
 
 def test_traffic_shift_is_a_choice() -> None:
@@ -86,46 +76,32 @@ def test_traffic_shift_is_a_choice() -> None:
     assert group["DeploymentConfigName"] == "CodeDeployDefault.LambdaLinear10PercentEvery3Minutes"
 
 
-def test_provisioned_concurrency_is_scaled_on_the_alias() -> None:
-    """Between its bounds, provisioned concurrency follows its utilization; the alias is there first."""
-    made = stack(ProvisionedConcurrencyMin="2", ProvisionedConcurrencyMax="9", **PROVISIONED)
+def test_scaling_is_about_the_alias_that_requests_call() -> None:
+    """What is scaled is `live`, once it is there; environments of another qualifier would get no request."""
+    made = stack(**PROVISIONED)
     target = made.resources["ProvisionedConcurrencyTarget"]
-    assert target["DependsOn"] == PREDICT_ALIAS
-    assert target["Properties"] == {
-        "ServiceNamespace": "lambda",
-        "ScalableDimension": "lambda:function:ProvisionedConcurrency",
-        "ResourceId": {"Fn::Sub": "function:${PredictFunction}:live"},
-        "MinCapacity": "2",
-        "MaxCapacity": "9",
-    }
-    assert properties(made, "ProvisionedConcurrencyPolicy") == {
-        "PolicyName": "utilization",
-        "PolicyType": "TargetTrackingScaling",
-        "ScalingTargetId": {"Ref": "ProvisionedConcurrencyTarget"},
-        "TargetTrackingScalingPolicyConfiguration": {
-            "PredefinedMetricSpecification": {
-                "PredefinedMetricType": "LambdaProvisionedConcurrencyUtilization"
-            },
-            "TargetValue": 0.7,
-        },
-    }
+    function, alias = made.resources[target["DependsOn"]]["Properties"]["FunctionName"]["Ref"], "live"
+    assert target["Properties"]["ResourceId"] == {"Fn::Sub": f"function:${{{function}}}:{alias}"}
+    assert properties(made, target["DependsOn"])["Name"] == alias
 
 
-def test_busy_hours() -> None:
-    """In busy hours the minimum is higher, and afterwards what it was."""
-    start, end = properties(stack(**BUSY), "ProvisionedConcurrencyTarget")["ScheduledActions"]
-    assert start == {
-        "ScheduledActionName": "busy-hours-start",
-        "Schedule": "cron(0 7 ? * MON-FRI *)",
-        "Timezone": "Europe/Berlin",
-        "ScalableTargetAction": {"MinCapacity": "3", "MaxCapacity": 4},
-    }
-    assert end == {
-        "ScheduledActionName": "busy-hours-end",
-        "Schedule": "cron(0 19 ? * MON-FRI *)",
-        "Timezone": "Europe/Berlin",
-        "ScalableTargetAction": {"MinCapacity": 1, "MaxCapacity": 4},
-    }
+def test_scaling_starts_from_what_a_deployment_sets() -> None:
+    """A deployment provisions the minimum, so that it takes no environment away that scaling must keep."""
+    made = stack(ProvisionedConcurrencyMin="2", ProvisionedConcurrencyMax="9", **PROVISIONED)
+    target = properties(made, "ProvisionedConcurrencyTarget")
+    set_by_deployment = properties(made, PREDICT_ALIAS)["ProvisionedConcurrencyConfig"]
+    assert set_by_deployment["ProvisionedConcurrentExecutions"] == target["MinCapacity"] == "2"
+    assert target["MaxCapacity"] == "9"
+
+
+def test_scaling_leaves_environments_for_what_comes_meanwhile() -> None:
+    """Scaling begins before all environments are busy: at 1.0 it would begin after the first cold start."""
+    policy = properties(stack(**PROVISIONED), "ProvisionedConcurrencyPolicy")
+    tracking = policy["TargetTrackingScalingPolicyConfiguration"]
+    metric = tracking["PredefinedMetricSpecification"]["PredefinedMetricType"]
+    assert metric == "LambdaProvisionedConcurrencyUtilization"
+    assert 0.5 <= tracking["TargetValue"] < 1
+    assert policy["ScalingTargetId"] == {"Ref": "ProvisionedConcurrencyTarget"}
 
 
 @pytest.mark.parametrize("parameters", [{}, SNAPSTART, {"LogLevel": "off", "CachePolicy": "off"}])
@@ -153,29 +129,26 @@ def test_reserved_concurrency(given: str) -> None:
 # The API.
 
 
-def test_api_calls_the_alias() -> None:
-    """The one route is the default one; its integration and the one permission are about the alias."""
+def test_every_request_goes_to_the_alias() -> None:
+    """The one route is the default one; it calls `live`, which API Gateway may invoke, and nothing else."""
     made = stack()
     [(path, methods)] = properties(made, "HttpApi")["Body"]["paths"].items()
     [(method, route)] = methods.items()
     assert (path, method, route["isDefaultRoute"]) == ("/$default", "x-amazon-apigateway-any-method", True)
     integration = route["x-amazon-apigateway-integration"]
-    assert integration == {
-        "type": "aws_proxy",
-        "httpMethod": "POST",
-        "payloadFormatVersion": "2.0",
-        "timeoutInMillis": 30000,
-        "uri": {
-            "Fn::Sub": [
-                "arn:aws:apigateway:us-east-1:lambda:path/2015-03-31/functions/${Live}/invocations",
-                {"Live": {"Ref": PREDICT_ALIAS}},
-            ]
-        },
-    }
+    [_, called] = integration["uri"]["Fn::Sub"]
+    assert list(called.values()) == [{"Ref": PREDICT_ALIAS}]
     permission = properties(made, "PredictFunctionAnyRoutePermission")
     assert permission["FunctionName"] == {"Ref": PREDICT_ALIAS}
     assert permission["Principal"] == "apigateway.amazonaws.com"
-    assert permission["Action"] == "lambda:InvokeFunction"
+
+
+def test_function_ends_before_the_api_stops_waiting() -> None:
+    """A slow request ends in the function's own log, not only in a 503 of the API."""
+    made = stack()
+    integration = json.dumps(properties(made, "HttpApi")["Body"])
+    [timeout_ms] = re.findall(r'"timeoutInMillis": (\d+)', integration)
+    assert properties(made, "PredictFunction")["Timeout"] * 1000 < int(timeout_ms) <= 30_000
 
 
 IAM_SCHEME = {
@@ -251,22 +224,16 @@ def test_deployments_are_verified_and_can_roll_back() -> None:
     """Before traffic shifts one function verifies, afterwards another prunes; alarms and failures go back."""
     made = stack()
     update = made.resources[PREDICT_ALIAS]["UpdatePolicy"]["CodeDeployLambdaAliasUpdate"]
-    assert update == {
-        "ApplicationName": {"Ref": "ServerlessDeploymentApplication"},
-        "DeploymentGroupName": {"Ref": "PredictFunctionDeploymentGroup"},
-        "BeforeAllowTrafficHook": {"Ref": "PreTrafficFunction"},
-        "AfterAllowTrafficHook": {"Ref": "PostTrafficFunction"},
-    }
-    group = properties(made, "PredictFunctionDeploymentGroup")
-    assert group["AlarmConfiguration"] == {
-        "Enabled": True,
-        "Alarms": [{"Name": {"Ref": "NewVersionErrorsAlarm"}}, {"Name": {"Ref": "NewVersionLatencyAlarm"}}],
-    }
-    assert group["AutoRollbackConfiguration"] == {
-        "Enabled": True,
-        "Events": ["DEPLOYMENT_FAILURE", "DEPLOYMENT_STOP_ON_ALARM", "DEPLOYMENT_STOP_ON_REQUEST"],
-    }
-    assert group["ServiceRoleArn"] == {"Fn::GetAtt": ["DeploymentRole", "Arn"]}
+    hooks = [update[f"{when}AllowTrafficHook"]["Ref"] for when in ("Before", "After")]
+    assert [made.folders[hook].name for hook in hooks] == ["pre_traffic", "post_traffic"]
+    group = properties(made, update["DeploymentGroupName"]["Ref"])
+    watched = [alarm["Name"]["Ref"] for alarm in group["AlarmConfiguration"]["Alarms"]]
+    assert group["AlarmConfiguration"]["Enabled"]
+    assert {properties(made, alarm)["MetricName"] for alarm in watched} == {"Errors", "Duration"}
+    assert group["AutoRollbackConfiguration"]["Enabled"]
+    assert {"DEPLOYMENT_FAILURE", "DEPLOYMENT_STOP_ON_ALARM"} <= set(
+        group["AutoRollbackConfiguration"]["Events"]
+    )
 
 
 def description(**parameters: str) -> str:
@@ -291,7 +258,10 @@ def test_a_version_is_published_when_the_function_changes(changed: dict[str, str
     assert description(**changed) != description()
 
 
-@pytest.mark.parametrize("changed", [BUSY, WARMED, JWT, WATCHED, FORGETFUL, {"ReservedConcurrency": "7"}])
+@pytest.mark.parametrize(
+    "changed",
+    [{"ProvisionedConcurrencyMax": "9"}, WARMED, JWT, WATCHED, FORGETFUL, {"ReservedConcurrency": "7"}],
+)
 def test_no_version_is_published_when_it_does_not(changed: dict[str, str]) -> None:
     """Lambda refuses to publish what has not changed, so the description must not change either."""
     assert description(**changed) == description()
@@ -313,9 +283,9 @@ def test_the_hook_knows_the_new_version() -> None:
     """The hook that verifies is told the version of this deployment, not the alias and not $LATEST."""
     made = stack()
     [version] = made.of_type("AWS::Lambda::Version")
-    hook = properties(made, "PreTrafficFunction")["Environment"]["Variables"]
+    hook = properties(made, "DeploymentPreTrafficFunction")["Environment"]["Variables"]
     assert hook == {"NEW_VERSION": {"Ref": version}, "WARM_ENVIRONMENTS": 2}
-    warmed = properties(stack(**WARMED), "PreTrafficFunction")["Environment"]["Variables"]
+    warmed = properties(stack(**WARMED), "DeploymentPreTrafficFunction")["Environment"]["Variables"]
     assert warmed["WARM_ENVIRONMENTS"] == "5"
 
 
@@ -323,7 +293,7 @@ def test_deployment_alarms_watch_the_new_version_only() -> None:
     """Errors of the version before must not stop the deployment that repairs it."""
     made = stack()
     [version] = made.of_type("AWS::Lambda::Version")
-    for name in ("NewVersionErrorsAlarm", "NewVersionLatencyAlarm"):
+    for name in ("DeploymentNewVersionErrorsAlarm", "DeploymentNewVersionLatencyAlarm"):
         dimensions = {d["Name"]: d["Value"] for d in properties(made, name)["Dimensions"]}
         assert dimensions == {
             "FunctionName": {"Ref": "PredictFunction"},
@@ -335,19 +305,26 @@ def test_deployment_alarms_watch_the_new_version_only() -> None:
 # The warmer.
 
 
-def test_warmer_runs_every_five_minutes() -> None:
-    """The schedule calls the warmer, may do so, and does not repeat a round that failed."""
+def test_warmer_is_called_before_environments_are_gone() -> None:
+    """The schedule comes twice in the ten minutes that an idle environment was seen to live, and may call."""
     made = stack(**WARMED)
     rule = properties(made, "WarmerFunctionEveryFiveMinutes")
-    assert rule["ScheduleExpression"] == "rate(5 minutes)"
+    [minutes] = re.findall(r"^rate\((\d+) minutes\)$", rule["ScheduleExpression"])
+    assert int(minutes) * 2 <= 10
     assert [target["Arn"] for target in rule["Targets"]] == [{"Fn::GetAtt": ["WarmerFunction", "Arn"]}]
     permission = properties(made, "WarmerFunctionEveryFiveMinutesPermission")
-    assert permission["FunctionName"] == {"Ref": "WarmerFunction"}
     assert permission["SourceArn"] == {"Fn::GetAtt": ["WarmerFunctionEveryFiveMinutes", "Arn"]}
-    assert properties(made, "WarmerFunctionEventInvokeConfig")["MaximumRetryAttempts"] == 0
+    # A round that waited longer than this meets the next one.
+    late_s = properties(made, "WarmerFunctionEventInvokeConfig")["MaximumEventAgeInSeconds"]
+    assert late_s <= int(minutes) * 60
+
+
+def test_warmer_pings_the_alias_that_requests_call() -> None:
+    """The warmer is told the function, the alias and the number."""
+    made = stack(**WARMED)
     assert properties(made, "WarmerFunction")["Environment"]["Variables"] == {
         "FUNCTION_NAME": {"Ref": "PredictFunction"},
-        "ALIAS": "live",
+        "ALIAS": properties(made, PREDICT_ALIAS)["Name"],
         "WARM_ENVIRONMENTS": "5",
     }
 
@@ -355,152 +332,154 @@ def test_warmer_runs_every_five_minutes() -> None:
 # Data.
 
 
-def test_table() -> None:
-    """The table is billed per request, forgets, can be restored, and is encrypted."""
-    table = properties(stack(), "CacheTable")
-    assert table == {
-        "BillingMode": "PAY_PER_REQUEST",
-        "AttributeDefinitions": [{"AttributeName": "cache_key", "AttributeType": "S"}],
-        "KeySchema": [{"AttributeName": "cache_key", "KeyType": "HASH"}],
-        "TimeToLiveSpecification": {"AttributeName": "expires_at_s", "Enabled": True},
-        "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
-        "SSESpecification": {"SSEEnabled": True},
-    }
-
-
-def test_bucket_answers_over_tls_only() -> None:
-    """Whoever asks without TLS is refused, for the bucket and everything in it."""
-    policy = properties(stack(), "CacheBucketPolicy")
-    assert policy["Bucket"] == {"Ref": "CacheBucket"}
-    [statement] = policy["PolicyDocument"]["Statement"]
-    assert (statement["Effect"], statement["Principal"], statement["Action"]) == ("Deny", "*", "s3:*")
+@pytest.mark.parametrize(
+    ("policy", "of", "actions"),
+    [("CacheBucketPolicy", "CacheBucket", "s3:*"), ("FailedEventsPolicy", "FailedEvents", "sqs:*")],
+)
+def test_data_is_given_over_tls_only(policy: str, of: str, actions: str) -> None:
+    """Whoever asks bucket or queue without TLS is refused; the policies let nobody in."""
+    found = properties(stack(), policy)
+    assert {"Ref": of} in (found.get("Bucket"), *found.get("Queues", []))
+    [statement] = found["PolicyDocument"]["Statement"]
+    assert (statement["Effect"], statement["Principal"], statement["Action"]) == ("Deny", "*", actions)
     assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
-    assert statement["Resource"] == [
-        {"Fn::GetAtt": ["CacheBucket", "Arn"]},
-        {"Fn::Sub": "${CacheBucket.Arn}/*"},
-    ]
+    assert {"Fn::GetAtt": [of, "Arn"]} in (statement["Resource"], *statement["Resource"])
+
+
+@pytest.mark.parametrize("parameters", ALL)
+def test_everything_goes_with_the_stack(parameters: dict[str, str]) -> None:
+    """No data and no logs stay behind when the stack is deleted; versions go with their function."""
+    made = stack(**parameters)
+    stays = {name for name, found in made.resources.items() if found.get("DeletionPolicy") == "Retain"}
+    assert stays == set(made.of_type("AWS::Lambda::Version"))
 
 
 # Events that failed.
 
-# configuration: (function, role, qualifier, attempts after the first, age in seconds)
-EVENTS = {
-    "PredictEventInvokeConfig": ("PredictFunction", "PredictRole", "live", 2, 3600),
-    "WarmerFunctionEventInvokeConfig": ("WarmerFunction", "WarmerRole", "$LATEST", 0, 300),
-    "PreTrafficFunctionEventInvokeConfig": ("PreTrafficFunction", "PreTrafficRole", "$LATEST", 0, 3600),
-    "PostTrafficFunctionEventInvokeConfig": ("PostTrafficFunction", "PostTrafficRole", "$LATEST", 0, 3600),
-}
 FAILED_EVENTS = {"Fn::GetAtt": ["FailedEvents", "Arn"]}
 SENDS = [{"Effect": "Allow", "Action": "sqs:SendMessage", "Resource": FAILED_EVENTS}]
+CODEDEPLOY_WAITS_S = 3600  # docs/decisions/0028-failed-events.md
 
 
-def sending(made: Stack, role: str) -> list[dict[str, Any]]:
-    """What a role says of SQS."""
+def sending(made: Stack, function: str) -> list[dict[str, Any]]:
+    """What the role of a function says of SQS."""
+    role = properties(made, function)["Role"]["Fn::GetAtt"][0]
     statements = [s for p in properties(made, role)["Policies"] for s in p["PolicyDocument"]["Statement"]]
     return [statement for statement in statements if "sqs:" in json.dumps(statement["Action"])]
+
+
+def invoke_configs(made: Stack) -> dict[str, dict[str, Any]]:
+    """How asynchronous events are handled, by function."""
+    configs = made.of_type("AWS::Lambda::EventInvokeConfig").values()
+    return {config["FunctionName"]["Ref"]: config for config in configs}
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_failed_events_are_kept(mode: str) -> None:
     """Events of each function that fail go to the one queue; its own role may send to it, and no more."""
     made = stack(**MODES[mode], **(WARMED if mode == "OnDemand" else {}))
-    configs = made.of_type("AWS::Lambda::EventInvokeConfig")
-    assert set(configs) == set(EVENTS) - (
-        set() if mode == "OnDemand" else {"WarmerFunctionEventInvokeConfig"}
-    )
-    assert len(configs) == len(made.of_type("AWS::Lambda::Function"))
-    for name, config in configs.items():
-        function, role, qualifier, attempts, age_s = EVENTS[name]
-        assert config == {
-            "FunctionName": {"Ref": function},
-            "Qualifier": qualifier,
-            "MaximumRetryAttempts": attempts,
-            "MaximumEventAgeInSeconds": age_s,
-            "DestinationConfig": {"OnFailure": {"Destination": FAILED_EVENTS}},
-        }
-        assert sending(made, role) == SENDS
+    configs = invoke_configs(made)
+    assert set(configs) == set(made.of_type("AWS::Lambda::Function"))
+    for function, config in configs.items():
+        assert config["DestinationConfig"] == {"OnFailure": {"Destination": FAILED_EVENTS}}
+        assert sending(made, function) == SENDS
+        # What calls $LATEST of the predict function, or a version of it, is a test.
+        assert config["Qualifier"] == ("live" if function == "PredictFunction" else "$LATEST")
     assert made.resources["PredictEventInvokeConfig"]["DependsOn"] == PREDICT_ALIAS
+
+
+def test_only_requests_are_tried_again() -> None:
+    """A request is tried three times; a round of pings and a hook once, and a hook while CodeDeploy waits."""
+    for function, config in invoke_configs(stack(**WARMED)).items():
+        assert config["MaximumRetryAttempts"] == (2 if function == "PredictFunction" else 0)
+        assert config["MaximumEventAgeInSeconds"] <= CODEDEPLOY_WAITS_S
 
 
 def test_texts_need_not_be_kept() -> None:
     """Without KeepFailedEvents those of the predict function, which hold texts, go nowhere; others do."""
-    made = stack(**FORGETFUL, **WARMED)
-    config = properties(made, "PredictEventInvokeConfig")
-    assert "DestinationConfig" not in config
-    assert (config["MaximumRetryAttempts"], config["MaximumEventAgeInSeconds"]) == (2, 3600)
-    assert sending(made, "PredictRole") == []
-    for name in EVENTS.keys() - {"PredictEventInvokeConfig"}:
-        assert properties(made, name) == properties(stack(**WARMED), name)
-        assert sending(made, EVENTS[name][1]) == SENDS
+    made, keeping = stack(**FORGETFUL, **WARMED), stack(**WARMED)
+    kept = invoke_configs(keeping)
+    for function, config in invoke_configs(made).items():
+        if function == "PredictFunction":
+            assert config == {
+                key: value for key, value in kept[function].items() if key != "DestinationConfig"
+            }
+            assert sending(made, function) == []
+        else:
+            assert config == kept[function]
+            assert sending(made, function) == SENDS
 
 
-def test_queue_keeps_what_it_gets_to_itself() -> None:
-    """It is encrypted, takes the largest event, keeps it as long as SQS can, and goes with the stack."""
-    queue = stack().resources["FailedEvents"]
-    assert queue["Properties"] == {
-        "SqsManagedSseEnabled": True,
-        "MaximumMessageSize": 1_048_576,
-        "MessageRetentionPeriod": 14 * 86_400,
-    }
-    assert (queue["DeletionPolicy"], queue["UpdateReplacePolicy"]) == ("Delete", "Delete")
-
-
-def test_queue_answers_over_tls_only() -> None:
-    """Whoever asks without TLS is refused; nobody is let in who has no permission of their own."""
-    policy = properties(stack(), "FailedEventsPolicy")
-    assert policy["Queues"] == [{"Ref": "FailedEvents"}]
-    assert policy["PolicyDocument"]["Statement"] == [
-        {
-            "Sid": "OnlyOverTls",
-            "Effect": "Deny",
-            "Principal": "*",
-            "Action": "sqs:*",
-            "Resource": FAILED_EVENTS,
-            "Condition": {"Bool": {"aws:SecureTransport": "false"}},
-        }
-    ]
+def test_queue_takes_what_lambda_sends() -> None:
+    """The queue takes the largest asynchronous event (1 MB), encrypted, and keeps it as long as SQS can."""
+    queue = properties(stack(), "FailedEvents")
+    assert queue["MaximumMessageSize"] == 1_048_576
+    assert queue["MessageRetentionPeriod"] == 14 * 86_400
+    assert queue["SqsManagedSseEnabled"]
 
 
 # Watching.
 
-# alarm: (namespace, metric, statistic, threshold, dimensions)
-ALIAS_DIMENSIONS = {
-    "FunctionName": {"Ref": "PredictFunction"},
-    "Resource": {"Fn::Sub": "${PredictFunction}:live"},
+# https://docs.aws.amazon.com/lambda/latest/dg/monitoring-functions-metrics.html, read 2026-11-21
+METRICS = {
+    "AWS/Lambda": {"Duration", "Errors", "ProvisionedConcurrencySpilloverInvocations", "Throttles"},
+    "AWS/SQS": {"ApproximateNumberOfMessagesVisible"},
 }
-TABLE_DIMENSIONS = {"TableName": {"Ref": "CacheTable"}}
-QUEUE_DIMENSIONS = {"QueueName": {"Fn::GetAtt": ["FailedEvents", "QueueName"]}}
-ALARMS = {
-    "ThrottlesAlarm": ("AWS/Lambda", "Throttles", "Sum", 0, ALIAS_DIMENSIONS),
-    "ErrorsAlarm": ("AWS/Lambda", "Errors", "Sum", 0, ALIAS_DIMENSIONS),
-    "LatencyAlarm": ("AWS/Lambda", "Duration", "p99", 1000, ALIAS_DIMENSIONS),
-    "TableReadThrottlesAlarm": ("AWS/DynamoDB", "ReadThrottleEvents", "Sum", 0, TABLE_DIMENSIONS),
-    "TableWriteThrottlesAlarm": ("AWS/DynamoDB", "WriteThrottleEvents", "Sum", 0, TABLE_DIMENSIONS),
-    "FailedEventsAlarm": ("AWS/SQS", "ApproximateNumberOfMessagesVisible", "Maximum", 0, QUEUE_DIMENSIONS),
-    "InitAlarm": ("Coldframe/coldframe", "InitDuration", "Maximum", 5000, {}),
-    "SpilloverAlarm": (
-        "AWS/Lambda",
-        "ProvisionedConcurrencySpilloverInvocations",
-        "Sum",
-        0,
-        ALIAS_DIMENSIONS,
-    ),
+DIMENSIONS: dict[str, dict[str, Any]] = {
+    # Of the alias: without Resource, requests of tests to $LATEST would count.
+    "AWS/Lambda": {
+        "FunctionName": {"Ref": "PredictFunction"},
+        "Resource": {"Fn::Sub": "${PredictFunction}:live"},
+    },
+    "AWS/SQS": {"QueueName": {"Fn::GetAtt": ["FailedEvents", "QueueName"]}},
 }
 
 
-@pytest.mark.parametrize("name", ALARMS)
-def test_alarm(name: str) -> None:
-    """Each alarm watches its metric of the alias; no data is no alarm; it writes to the topic."""
-    alarm = properties(stack(**PROVISIONED, **WATCHED), name)
-    statistic = alarm.get("Statistic") or alarm.get("ExtendedStatistic")
-    dimensions = {d["Name"]: d["Value"] for d in alarm.get("Dimensions", [])}
-    found = (alarm["Namespace"], alarm["MetricName"], statistic, alarm["Threshold"], dimensions)
-    assert found == ALARMS[name]
-    assert alarm["ComparisonOperator"] == "GreaterThanThreshold"
-    assert ("EvaluateLowSampleCountPercentile" in alarm) == (statistic == "p99")
-    assert alarm["TreatMissingData"] == "notBreaching"
-    assert alarm["AlarmActions"] == alarm["OKActions"] == [{"Ref": "AlarmTopic"}]
-    assert "AlarmActions" not in properties(stack(**PROVISIONED), name)
+def alarms(**parameters: str) -> dict[str, dict[str, Any]]:
+    """Those that call somebody, in mode Provisioned, which has the most."""
+    found = stack(**PROVISIONED, **parameters).of_type("AWS::CloudWatch::Alarm")
+    return {name: alarm for name, alarm in found.items() if name.startswith("Watching")}
+
+
+def test_alarms_watch_metrics_that_there_are() -> None:
+    """An alarm of a metric or a dimension that CloudWatch does not have would stay silent for ever."""
+    of_reports = properties(stack(), "WatchingInitDurationMetric")["MetricTransformations"]
+    own = {(metric["MetricNamespace"], metric["MetricName"]) for metric in of_reports}
+    for alarm in alarms().values():
+        namespace = alarm["Namespace"]
+        if namespace.startswith("AWS/"):
+            assert alarm["MetricName"] in METRICS[namespace]
+            found = {each["Name"]: each["Value"] for each in alarm["Dimensions"]}
+            assert found == DIMENSIONS[namespace]
+        else:
+            assert (namespace, alarm["MetricName"]) in own
+
+
+def test_alarms_are_silent_without_traffic() -> None:
+    """No data is no alarm, and one slow request among few is none either."""
+    for alarm in alarms().values():
+        assert alarm["TreatMissingData"] == "notBreaching"
+        is_percentile = "ExtendedStatistic" in alarm
+        assert alarm.get("EvaluateLowSampleCountPercentile") == ("ignore" if is_percentile else None)
+
+
+def test_alarms_write_to_the_address() -> None:
+    """With an address every alarm writes when it goes off and when it is over; without one it only shows."""
+    topic = [{"Ref": "WatchingAlarmTopic"}]
+    assert all(alarm["AlarmActions"] == alarm["OKActions"] == topic for alarm in alarms(**WATCHED).values())
+    assert not any({"AlarmActions", "OKActions"} & set(alarm) for alarm in alarms().values())
+
+
+def test_alarms_say_what_to_do() -> None:
+    """docs/deploy.md has a line for every alarm, and for none that there is not."""
+    table = (ROOT / "docs" / "deploy.md").read_text().partition("## What watches")[2]
+    documented = set(re.findall(r"^\| `(\w+Alarm)`", table, re.MULTILINE))
+    assert {name.removeprefix("Watching") for name in alarms()} == documented
+
+
+def test_failure_that_harms_nobody_wakes_nobody() -> None:
+    """Nothing watches the shared cache: when it fails, answers are computed instead."""
+    assert "CacheTable" not in json.dumps(alarms())
 
 
 # As they appear in a log; the first two from AWS's documentation of Python functions and of SnapStart:
@@ -540,42 +519,22 @@ def filtered(pattern: str, line: str) -> str | None:
 @pytest.mark.parametrize("line", REPORTS)
 def test_init_duration_is_read_from_reports(line: str) -> None:
     """The metric is the duration of an init, or of a restore, of each REPORT line that has one."""
-    made = properties(stack(), "InitDurationMetric")
+    made = properties(stack(), "WatchingInitDurationMetric")
     assert filtered(made["FilterPattern"], line) == REPORTS[line]
     assert made["LogGroupName"] == {"Ref": "PredictLogGroup"}
     [metric] = made["MetricTransformations"]
-    alarm = properties(stack(), "InitAlarm")
+    alarm = properties(stack(), "WatchingInitAlarm")
     assert (metric["MetricNamespace"], metric["MetricName"]) == (alarm["Namespace"], alarm["MetricName"])
     assert metric["MetricValue"] == "$init_ms"
 
 
-def test_dashboard_is_json() -> None:
-    """Every widget of the dashboard shows metrics, of this stack's resources."""
-    body = properties(stack(), "Dashboard")["DashboardBody"]["Fn::Sub"]
+def test_dashboard_shows_this_stack() -> None:
+    """The dashboard is JSON, and whatever it shows is a resource of this stack, in the stack's region."""
+    body = properties(stack(), "WatchingDashboard")["DashboardBody"]["Fn::Sub"]
     widgets = json.loads(body)["widgets"]
-    assert {widget["properties"]["title"] for widget in widgets} == {
-        "Requests",
-        "Duration, ms",
-        "Cold starts",
-        "Environments",
-        "Shared cache",
-        "Failed events",
-    }
     assert all(widget["properties"]["region"] == "us-east-1" for widget in widgets)
-    named = {"PredictFunction", "HttpApi", "CacheTable", "FailedEvents.QueueName"}
-    assert set(re.findall(r"\$\{([\w.]+)\}", body)) == named
-
-
-def test_budget_writes_before_it_is_spent() -> None:
-    """At 80 % of the sum, and when it is forecast to be passed, the address is written to."""
-    budget = properties(stack(**WATCHED), "Budget")
-    assert budget["Budget"]["BudgetLimit"] == {"Amount": "20", "Unit": "USD"}
-    found = [
-        (n["Notification"]["NotificationType"], n["Notification"]["Threshold"], n["Subscribers"])
-        for n in budget["NotificationsWithSubscribers"]
-    ]
-    someone = [{"SubscriptionType": "EMAIL", "Address": "someone@example.com"}]
-    assert found == [("ACTUAL", 80, someone), ("FORECASTED", 100, someone)]
+    named = set(re.findall(r"\$\{([\w.]+)\}", body))
+    assert {name.partition(".")[0] for name in named} <= set(stack().resources)
 
 
 # Parameters that do not go together.
@@ -585,14 +544,9 @@ WRONG = [
     ("JwtHasAnIssuer", {"AuthMode": "JWT", "JwtIssuer": "https://example.com/"}),
     ("IssuerMeansJwt", {"JwtIssuer": "https://example.com/"}),
     ("IssuerMeansJwt", {"JwtAudience": "coldframe", "AuthMode": "None"}),
-    ("BusyHoursHaveBothEnds", {**PROVISIONED, "BusyHoursStart": "cron(0 7 ? * MON-FRI *)"}),
-    ("BusyHoursHaveBothEnds", {**PROVISIONED, "BusyHoursEnd": "cron(0 7 ? * MON-FRI *)"}),
-    ("BusyHoursHaveBothEnds", {**BUSY, "ColdStartMode": "SnapStart"}),
     ("PingsAreForOnDemand", {**PROVISIONED, **WARMED}),
     ("PingsAreForOnDemand", {**SNAPSTART, **WARMED}),
-    ("BudgetHasAnAddress", {"MonthlyBudgetUsd": "20"}),
     ("ColdStartMode", {"ColdStartMode": "Warm"}),
-    ("BusyHoursStart", {**BUSY, "BusyHoursStart": "every morning"}),
     ("ProvisionedConcurrencyMin", {"ProvisionedConcurrencyMin": "0"}),
     ("MemorySize", {"MemorySize": "128"}),
     ("MemorySize", {"MemorySize": "10241"}),

@@ -1,4 +1,4 @@
-"""What template.yaml and functions/Dockerfile promise each other, the settings and AWS."""
+"""What the template, its applications and functions/Dockerfile promise each other, the settings and AWS."""
 
 import ast
 import json
@@ -14,12 +14,14 @@ import pytest
 
 from coldframe.cache import dynamodb_store, s3_store
 from coldframe.config import ENVIRONMENT_NAMES, Settings
+from local.template.applications import read_with_applications
 from local.template.documents import read_document
 
 ROOT = Path(__file__).parents[3]
 DOCKERFILE = (ROOT / "functions" / "Dockerfile").read_text()
 
-TEMPLATE: dict[str, Any] = read_document(ROOT / "template.yaml")
+TEMPLATE: dict[str, Any] = read_with_applications(ROOT / "template.yaml")
+FILES = [ROOT / "template.yaml", *sorted((ROOT / "functions").glob("*.yaml"))]
 RESOURCES: dict[str, Any] = TEMPLATE["Resources"]
 FUNCTION: dict[str, Any] = RESOURCES["PredictFunction"]["Properties"]
 VARIABLES: dict[str, Any] = FUNCTION["Environment"]["Variables"]
@@ -81,17 +83,31 @@ def ignored(path: str) -> bool:
     return verdict
 
 
-def test_every_reference_is_defined() -> None:
-    """Whatever the template refers to is one of its parameters or resources, or made by SAM."""
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_every_reference_is_defined(path: Path) -> None:
+    """Whatever a template refers to is one of its parameters or resources, or made by SAM."""
+    template = read_document(path)
     made_by_sam = {"ServerlessDeploymentApplication"}
     of_one_sub = {"Live", "SnapStart"}
-    known = {*TEMPLATE["Parameters"], *RESOURCES, *made_by_sam, *of_one_sub}
-    assert {name for name in references(TEMPLATE) if not name.startswith("AWS::")} <= known
+    known = {*template["Parameters"], *template["Resources"], *made_by_sam, *of_one_sub}
+    assert {name for name in references(template) if not name.startswith("AWS::")} <= known
 
 
-def test_every_parameter_is_used() -> None:
-    """No parameter of the template is without effect."""
-    assert set(TEMPLATE["Parameters"]) <= set(references(TEMPLATE))
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_every_parameter_is_used(path: Path) -> None:
+    """No parameter of a template is without effect."""
+    template = read_document(path)
+    assert set(template["Parameters"]) <= set(references(template))
+
+
+def test_every_application_is_part_of_the_template() -> None:
+    """No template lies in functions/ that template.yaml does not name."""
+    applications = [
+        resource["Properties"]["Location"]
+        for resource in read_document(ROOT / "template.yaml")["Resources"].values()
+        if resource["Type"] == "AWS::Serverless::Application"
+    ]
+    assert sorted(applications) == [str(path.relative_to(ROOT)) for path in FILES[1:]]
 
 
 def test_handler_exists() -> None:
@@ -192,22 +208,6 @@ def test_api_sends_every_route_to_the_function() -> None:
     assert not {"Path", "Method"} & set(event["Properties"])
 
 
-def test_function_gives_up_before_the_api() -> None:
-    """The function's timeout ends before API Gateway stops waiting, which is 30 s at most."""
-    [event] = FUNCTION["Events"].values()
-    assert FUNCTION["Timeout"] * 1000 < event["Properties"]["TimeoutInMillis"] <= 30_000
-
-
-def test_table_is_on_demand_and_forgets() -> None:
-    """The cache table is billed per request and its items expire."""
-    [table] = of_type("AWS::DynamoDB::Table")
-    assert table["Properties"]["BillingMode"] == "PAY_PER_REQUEST"
-    assert table["Properties"]["TimeToLiveSpecification"] == {
-        "AttributeName": "expires_at_s",
-        "Enabled": True,
-    }
-
-
 def test_function_uses_the_cache() -> None:
     """The function knows the table and the bucket, and may do there what its code does, and nothing else."""
     assert VARIABLES["COLDFRAME_CACHE_TABLE"] == {"Ref": "CacheTable"}
@@ -227,7 +227,14 @@ def test_table_has_the_shape_of_the_items() -> None:
     assert table["Properties"]["AttributeDefinitions"] == [
         {"AttributeName": dynamodb_store.KEY, "AttributeType": "S"}
     ]
-    assert table["Properties"]["TimeToLiveSpecification"]["AttributeName"] == dynamodb_store.EXPIRES
+    expiry = table["Properties"]["TimeToLiveSpecification"]
+    assert expiry == {"AttributeName": dynamodb_store.EXPIRES, "Enabled": True}
+
+
+def test_idle_table_costs_nothing() -> None:
+    """The cache table is billed per request: nothing is provisioned for nobody."""
+    [table] = of_type("AWS::DynamoDB::Table")
+    assert table["Properties"]["BillingMode"] == "PAY_PER_REQUEST"
 
 
 def test_objects_outlive_their_items() -> None:
@@ -314,7 +321,7 @@ def test_small_functions_run_from_their_folder_and_layer(name: str, tmp_path: Pa
 
 def test_golden_layer_is_the_golden_file() -> None:
     """The layer holds the golden vectors that the bundle is made with."""
-    golden = ROOT / RESOURCES["GoldenLayer"]["Properties"]["ContentUri"] / "golden.json"
+    golden = ROOT / RESOURCES["DeploymentGoldenLayer"]["Properties"]["ContentUri"] / "golden.json"
     assert golden.read_bytes() == (ROOT / "layers" / "model" / "heads" / "golden.json").read_bytes()
 
 
