@@ -27,6 +27,11 @@ OPEN = {"AuthMode": "None", "CorsAllowOrigin": "https://example.com"}
 FORGETFUL = {"KeepFailedEvents": "off"}
 WATCHED = {"AlarmEmail": "someone@example.com"}
 
+MODES: dict[str, dict[str, str]] = {"OnDemand": {}, "Provisioned": PROVISIONED, "SnapStart": SNAPSTART}
+ALL: list[dict[str, str]] = [{}, PROVISIONED, SNAPSTART, WARMED, JWT, OPEN, WATCHED, FORGETFUL]
+# What SAM calls the alias `live`.
+PREDICT_ALIAS = "PredictFunctionAliaslive"
+
 
 @cache
 def documents() -> dict[str, Any]:
