@@ -33,8 +33,10 @@ def renamed(value: Any, rename: Renaming, named: Callable[[str], str] | None = N
         case {"Fn::GetAtt": [str(name), str(attribute)]}:
             found = rename(name, attribute)
             return value if found is None else found
-        case {"Fn::Sub": text}:
-            return _substituted(text, rename, named)
+        case {"Fn::Sub": str(text)}:
+            return _substituted(text, {}, rename, named)
+        case {"Fn::Sub": [str(text), dict(beside)]}:
+            return _substituted(text, beside, rename, named)
         case {"Fn::If": [str(condition), *branches]} if named:
             return {"Fn::If": [named(condition), *renamed(branches, rename, named)]}
         case {"Fn::FindInMap": [str(mapping), *keys]} if named:
@@ -44,9 +46,10 @@ def renamed(value: Any, rename: Renaming, named: Callable[[str], str] | None = N
     return {key: renamed(item, rename, named) for key, item in value.items()}
 
 
-def _substituted(written: Any, rename: Renaming, named: Callable[[str], str] | None) -> dict[str, Any]:
+def _substituted(
+    text: str, beside: dict[str, Any], rename: Renaming, named: Callable[[str], str] | None
+) -> dict[str, Any]:
     """Fn::Sub with other references in its text. What a text cannot hold stands beside it, under a name."""
-    text, beside = written if isinstance(written, list) else (written, {})
     names = dict(renamed(beside, rename, named))
 
     def replaced(match: re.Match[str]) -> str:
