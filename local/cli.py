@@ -10,7 +10,9 @@ import click
 from msgspec.structs import replace
 
 from coldframe import __version__
+from coldframe.capacity import limits
 from local.command_group import CommandGroup
+from local.name_value import template_parameters
 from local.paths import BUILD_PYTHON, ROOT, build_environ
 from local.paths import model_dir as _model_dir
 
@@ -74,25 +76,22 @@ def verify(model_dir: Path | None) -> None:
     default=ROOT / "template.yaml",
     help="A SAM template; default: the project's own.",
 )
-@click.option("--parameter", "parameters", multiple=True, metavar="NAME=VALUE", help="May be repeated.")
+@template_parameters
 @click.option(
     "--account-concurrency",
-    default=1000,
+    default=limits.CONCURRENCY.value,
     show_default=True,
     type=click.IntRange(1),
     help="The account's limit; a new account may have less.",
 )
-def check(template: Path, parameters: tuple[str, ...], account_concurrency: int) -> None:
+def check(template: Path, parameters: tuple[tuple[str, str], ...], account_concurrency: int) -> None:
     """Refuse what AWS would refuse during a deployment, or after it."""
     from local.check.check import RULES
     from local.check.check import check as findings_of
     from local.check.deployment import load_deployment
     from local.template.cloudformation import load_stack
 
-    pairs = [pair.partition("=") for pair in parameters]
-    if wrong := next((name for name, sign, _ in pairs if not sign), None):
-        raise click.BadParameter(f"{wrong!r} is not NAME=VALUE.", param_hint="--parameter")
-    stack = load_stack(template, {name: value for name, _, value in pairs})
+    stack = load_stack(template, dict(parameters))
     findings = findings_of(load_deployment(stack, _model_dir(), account_concurrency))
     for finding in findings:
         click.echo(finding)
@@ -110,38 +109,34 @@ def check(template: Path, parameters: tuple[str, ...], account_concurrency: int)
     type=click.Path(path_type=Path),
     help="The SAM template to run.  [default: the project's]",
 )
-@click.option(
-    "--parameter",
-    "parameters",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="A parameter of the template; may be repeated.",
-)
+@template_parameters
 @click.option(
     "--reserved-concurrency",
     "--max-environments",
-    type=click.IntRange(1, 1000),
+    type=click.IntRange(1, limits.CONCURRENCY.value),
     help="More requests at once get 429.  [default: the template's, or 10]",
 )
 @click.option(
     "--provisioned-concurrency",
-    type=click.IntRange(0, 1000),
+    type=click.IntRange(0, limits.CONCURRENCY.value),
     help="Environments of each function initialised ahead of requests.  [default: the template's]",
 )
 @click.option(
     "--account-concurrency",
-    default=1000,
+    default=limits.CONCURRENCY.value,
     show_default=True,
     type=click.IntRange(1, 100_000),
     help="The same limit for all functions together.",
 )
 @click.option(
     "--memory-mb",
-    type=click.IntRange(128, 10_240),
+    type=click.IntRange(limits.MIN_MEMORY.value, limits.MEMORY.value),
     help="An environment that holds more is killed.  [default: the template's]",
 )
 @click.option(
-    "--cpu-from-memory", is_flag=True, help="CPU in proportion to memory, as on Lambda: 1769 MB are one vCPU."
+    "--cpu-from-memory",
+    is_flag=True,
+    help=f"CPU in proportion to memory, as on Lambda: {limits.VCPU.value} MB are one vCPU.",
 )
 @click.option(
     "--freeze", is_flag=True, help="Nothing of a function runs between its invocations, as on Lambda."
@@ -155,7 +150,7 @@ def check(template: Path, parameters: tuple[str, ...], account_concurrency: int)
 )
 @click.option(
     "--timeout-s",
-    type=click.FloatRange(0.1, 900),
+    type=click.FloatRange(0.1, limits.TIMEOUT.value),
     help="An invocation is stopped after this.  [default: the template's]",
 )
 @click.option("--reload", is_flag=True, help="Load changed code: environments are replaced.")
@@ -178,7 +173,7 @@ def up(
     host: str,
     port: int,
     template: Path,
-    parameters: tuple[str, ...],
+    parameters: tuple[tuple[str, str], ...],
     reserved_concurrency: int | None,
     provisioned_concurrency: int | None,
     account_concurrency: int,
@@ -200,11 +195,12 @@ def up(
     """
     from coldframe.model.bundle import load_manifest
     from local.front.emulator import EmulatorOptions, run
-    from local.stores.stores import StoreOptions, without_stores
+    from local.stores.places import StoreOptions
+    from local.stores.stores import without_stores
     from local.template.template import load_template
 
     url = f"http://{host}:{port}"
-    loaded = load_template(template, dict(_pair(each) for each in parameters), url=url)
+    loaded = load_template(template, dict(parameters), url=url)
     loaded = loaded.with_settings(
         reserved_concurrency=reserved_concurrency,
         provisioned_concurrency=provisioned_concurrency,
@@ -233,13 +229,6 @@ def up(
             reload=reload,
         )
     )
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not name or not equals:
-        raise click.BadParameter(f"found {text!r}, expected NAME=VALUE", param_hint="--parameter")
-    return name, value
 
 
 @main.command()

@@ -21,6 +21,7 @@ from typing import Any, Protocol
 import uvicorn
 import uvloop
 
+from coldframe.capacity.limits import CONCURRENCY, HTTP_INTEGRATION, INIT, VCPU
 from coldframe.errors import ColdframeError
 from coldframe.timing import Clock
 from local.front import browsers, console, event_stream
@@ -38,8 +39,11 @@ from local.lambda_service.lambda_types import LIVE, LambdaException
 from local.lambda_service.process import FunctionSettings, Log, function_environ, raise_file_limit
 from local.lambda_service.service import LambdaService
 from local.paths import ROOT
-from local.stores.stores import StoreOptions, Stores
-from local.template.template import Function, Template
+from local.stores.places import StoreOptions
+from local.stores.stores import Stores
+from local.template.functions import Function
+from local.template.notes import lines
+from local.template.template import Template
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -100,11 +104,11 @@ class EmulatorOptions:
     template: Template | None = None
     max_environments: int | None = 10
     provisioned_concurrency: int = 0
-    account_concurrency: int = 1000
+    account_concurrency: int = CONCURRENCY.value
     keep_alive_s: float = 600.0
     timeout_s: float = 29.0
-    init_limit_s: float = 10.0
-    memory_mb: int = 1769
+    init_limit_s: float = INIT.value
+    memory_mb: int = VCPU.value
     architecture: str = "x86_64"
     cpu_from_memory: bool = False
     handler: str = "functions.predict.app.handler"
@@ -180,6 +184,7 @@ class Emulator:
             if function.other_events:
                 events = ", ".join(function.other_events)
                 yield f"{function.settings.name} is called by {events} on AWS; here by the Lambda API only."
+        yield from lines(self._template.notes)
 
     async def __aenter__(self) -> Emulator:
         for function in self._template.functions:
@@ -317,7 +322,8 @@ def _one_function(options: EmulatorOptions) -> Template:
         architecture=options.architecture,
         cpu_from_memory=options.cpu_from_memory,
     )
-    route = Route(ANY, DEFAULT_ROUTE, settings.name, LIVE, PayloadFormat.V2, timeout_s=30.0)
+    timeout_s = HTTP_INTEGRATION.value / 1000
+    route = Route(ANY, DEFAULT_ROUTE, settings.name, LIVE, PayloadFormat.V2, timeout_s)
     function = Function(
         settings,
         logical_id=settings.name,

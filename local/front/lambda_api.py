@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl, unquote
 import msgspec
 
 from coldframe.capacity.admission import LATEST, Throttle
+from coldframe.capacity.limits import ASYNC_PAYLOAD, PAYLOAD
 from local.gateway.payload_v2 import NOT_JSON, HttpRequest, HttpResponse, header
 from local.lambda_service.async_invocations import AsyncInvocations
 from local.lambda_service.destinations import EventInvokeConfig
@@ -33,9 +34,8 @@ from local.lambda_service.process import FunctionSettings
 from local.lambda_service.report import InvocationStatus
 from local.lambda_service.service import LambdaService
 
-# Source: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html, read 2026-11.
-MAX_EVENT_BYTES = 6 * 1024 * 1024
-MAX_ASYNC_EVENT_BYTES = 1024 * 1024
+MAX_EVENT_BYTES = PAYLOAD.value
+MAX_ASYNC_EVENT_BYTES = ASYNC_PAYLOAD.value
 
 _DATED = re.compile(r"/20\d\d-\d\d-\d\d/(functions|account-settings|tags|layers|event-source-mappings)(/|$)")
 _FUNCTION = re.compile(

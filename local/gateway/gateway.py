@@ -11,6 +11,7 @@ from http import HTTPStatus
 import msgspec
 
 from coldframe.capacity.admission import Throttle, ThrottleReason
+from coldframe.capacity.limits import BODY, PAYLOAD
 from coldframe.timing import Clock
 from local.gateway import cors, payload_v1, payload_v2
 from local.gateway.definitions import Api, ApiKind, PayloadFormat, Throttling
@@ -32,11 +33,9 @@ from local.lambda_service.report import InvocationStatus
 Invoke = Callable[[str, str | None, bytes], Awaitable[Invoked | Throttle]]
 
 # Lambda's synchronous payload, which is the event and not the body alone.
-# Source: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html, read 2026-11.
-MAX_EVENT_BYTES = 6 * 1024 * 1024
+MAX_EVENT_BYTES = PAYLOAD.value
 # The gateway's own limit, of both kinds.
-# Source: https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-quotas.html, read 2026-11.
-MAX_BODY_BYTES = 10 * 1024 * 1024
+MAX_BODY_BYTES = BODY.value
 
 # A function's failure. API Gateway's HTTP API says 500 here; 502 tells it from a 500
 # that the function itself answered.

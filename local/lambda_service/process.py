@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from coldframe.capacity.limits import FILES, INIT, INIT_AHEAD
+
 Log = Callable[[str], None]
 
 ACCOUNT_ID = "123456789012"
@@ -28,7 +30,6 @@ _LINE_BYTES = 1024 * 1024  # a longer line is logged in parts: it may never end
 _PROBE_TIMEOUT_S = 10
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _MB = 1024 * 1024
-_MAX_FILES = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,6 @@ class FunctionSettings:
     freeze: nothing of the function runs between invocations.
     init_limit_s: an on-demand init phase is stopped after this, and run again inside the invocation.
     provisioned_init_limit_s: the same for provisioned environments, unless the timeout is longer.
-    Source: https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html, read 2026-11.
     """
 
     handler: str
@@ -55,8 +55,8 @@ class FunctionSettings:
     architecture: str = "x86_64"
     cpu_from_memory: bool = False
     freeze: bool = False
-    init_limit_s: float = 10.0
-    provisioned_init_limit_s: float = 130.0
+    init_limit_s: float = INIT.value
+    provisioned_init_limit_s: float = INIT_AHEAD.value
 
     @property
     def region(self) -> str:
@@ -137,13 +137,10 @@ def raise_file_limit() -> None:
 
 
 def limit_files(pid: int) -> None:
-    """Lambda's 1,024 open files for an environment's process, where the system lets us (Linux).
-
-    Source: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html, read 2026-11.
-    """
+    """Lambda's limit of open files for an environment's process, where the system lets us (Linux)."""
     if sys.platform == "linux":
         with contextlib.suppress(ProcessLookupError, PermissionError, ValueError):
-            resource.prlimit(pid, resource.RLIMIT_NOFILE, (_MAX_FILES, _MAX_FILES))
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (FILES.value, FILES.value))
 
 
 def kill_group(pid: int) -> None:

@@ -20,15 +20,16 @@ from typing import Protocol, cast
 import httptools
 import msgspec
 
+from coldframe.capacity.limits import PAYLOAD
+
 _PREFIX = "/2018-06-01/runtime/"
 _NEXT = _PREFIX + "invocation/next"
 _INVOCATION = _PREFIX + "invocation/"
 _INIT_ERROR = _PREFIX + "init/error"
 _ERROR_TYPE_HEADER = b"lambda-runtime-function-error-type"
 
-# Source: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html, read 2026-11.
 # The 100 bytes on top are what Lambda's own message names.
-MAX_RESULT_BYTES = 6 * 1024 * 1024 + 100
+MAX_RESULT_BYTES = PAYLOAD.value + 100
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from types import TracebackType
 
 from coldframe.capacity import admission as concurrency
 from coldframe.capacity.admission import LATEST, Limits, Provisioned, Throttle
+from coldframe.capacity.limits import CONCURRENCY, MEMORY, MIN_MEMORY, UNRESERVED
 from coldframe.capacity.prices import PRICES, Bill
 from coldframe.timing import Clock
 from local.lambda_service.cpu import can_limit_cpu, vcpus
@@ -35,10 +36,7 @@ from local.lambda_service.process import FunctionSettings, Log, die_with_parent
 from local.lambda_service.report import InvocationStatus, Outcome
 from local.lambda_service.views import environment_view, function_view
 
-# Concurrency that must stay unreserved, as long as the account has so much.
-# Source: https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html, read 2026-11.
-_MIN_UNRESERVED = 100
-_MEMORY_MB = range(128, 10_240 + 1)
+_MEMORY_MB = range(MIN_MEMORY.value, MEMORY.value + 1)
 _NO_PROVISIONED = Provisioned()
 _DEFAULT_EVENT_INVOKE_CONFIG = EventInvokeConfig()
 
@@ -78,7 +76,7 @@ class LambdaService:
         self,
         log: Log,
         *,
-        account_concurrency: int = 1000,
+        account_concurrency: int = CONCURRENCY.value,
         keep_alive_s: float = 600.0,
         clock: Clock = time.monotonic,
     ) -> None:
@@ -411,7 +409,7 @@ class LambdaService:
     @property
     def _min_unreserved(self) -> int:
         # Small accounts, as new ones are, could not reserve anything otherwise.
-        return min(_MIN_UNRESERVED, self._limits.account_concurrency // 10)
+        return min(UNRESERVED.value, self._limits.account_concurrency // 10)
 
     def _unreserved(self, without: _Function | None = None) -> int:
         reserved = sum(other.reserved or 0 for other in self._functions.values() if other is not without)

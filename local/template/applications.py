@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from local.template.documents import read_document
-from local.template.intrinsics import TemplateError
+from local.template.errors import TemplateError
 from local.template.references import reference_to, renamed
 from local.template.resources import with_defaults
 from local.template.values import as_map

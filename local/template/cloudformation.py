@@ -14,8 +14,14 @@ from typing import Any
 from local.paths import SAM_PYTHON
 from local.template.applications import local_applications, read_with_applications
 from local.template.documents import read_document
-from local.template.intrinsics import Intrinsics, TemplateError
-from local.template.parameters import parameter_values, pseudo_parameters, why_refused
+from local.template.errors import TemplateError
+from local.template.intrinsics import Intrinsics
+from local.template.parameters import (
+    declared_parameters,
+    parameter_values,
+    pseudo_parameters,
+    why_refused,
+)
 
 
 @dataclass(frozen=True)
@@ -59,10 +65,7 @@ def stack_of(
     path: Path, written: dict[str, Any], translated: dict[str, Any], given: Mapping[str, str]
 ) -> Stack:
     """The stack of a template that is translated already. Raises TemplateError."""
-    declared: dict[str, Any] = written.get("Parameters", {})
-    for name in given:
-        if name not in declared:
-            raise TemplateError(f"{name} is no parameter of {path}. Known: {', '.join(sorted(declared))}.")
+    declared = declared_parameters(written, given)
     parameters = parameter_values(declared, given)
     conditions, mappings = translated.get("Conditions", {}), translated.get("Mappings", {})
     intrinsics = Intrinsics(pseudo_parameters() | parameters, None, conditions, mappings)

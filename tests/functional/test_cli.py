@@ -115,7 +115,7 @@ def test_check(bundle: Path) -> None:
     assert coldframe("check", "--parameter", "Colour").returncode == 2
     unknown = coldframe("check", "--parameter", "Colour=red")
     assert unknown.returncode == 1
-    assert "Colour is no parameter" in unknown.stderr
+    assert "has no parameter Colour" in unknown.stderr
     assert "Traceback" not in unknown.stderr
 
 

@@ -20,7 +20,8 @@ from playwright.async_api import Browser, Page, async_playwright, expect
 
 from local.front.emulator import Emulator, EmulatorOptions
 from local.gateway.definitions import ANY, DEFAULT_ROUTE, Api, ApiKind, PayloadFormat, Route
-from local.template.template import Function, Template
+from local.template.functions import Function
+from local.template.template import Template
 from tests.conftest import ROOT
 from tests.functional import emulation
 from tests.functional.emulation import HERE, PATIENCE_S, running_pids, until

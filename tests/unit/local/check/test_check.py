@@ -330,7 +330,7 @@ def test_quotas_say_where_they_are_from() -> None:
     found = [value for value in vars(quotas).values() if isinstance(value, quotas.Quota)]
     assert len(found) > 10
     for quota in found:
-        assert quota.source.startswith("https://docs.aws.amazon.com/")
+        assert quota.source.startswith(("https://docs.aws.amazon.com/", "https://repost.aws/"))
         assert re.fullmatch(r"202\d-\d\d-\d\d", quota.read)
 
 

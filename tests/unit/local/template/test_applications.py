@@ -10,7 +10,7 @@ import pytest
 from local.template import applications
 from local.template.applications import read_with_applications
 from local.template.documents import read_document
-from local.template.intrinsics import TemplateError
+from local.template.errors import TemplateError
 from local.template.template import load_template
 
 ROOT = """

@@ -32,6 +32,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
+from coldframe.capacity.limits import CONCURRENCY, SCALING, SCALING_PERIOD
+
 LATEST = "$LATEST"
 
 # After this many init phases in a row without a success, provisioned environments are not replaced
@@ -70,14 +72,13 @@ class Limits:
     account_concurrency: what all functions together may use.
     scaling_burst, scaling_per_s: on-demand environments that may be started at once, and how fast
     that allowance comes back: continuously, and never to more than the burst.
-    Source: https://docs.aws.amazon.com/lambda/latest/dg/scaling-behavior.html, read 2026-11.
     """
 
     keep_alive_s: float = 600.0
     reserved_concurrency: int | None = None
-    account_concurrency: int = 1000
-    scaling_burst: int = 1000
-    scaling_per_s: float = 100.0
+    account_concurrency: int = CONCURRENCY.value
+    scaling_burst: int = SCALING.value
+    scaling_per_s: float = SCALING.value / SCALING_PERIOD.value
 
 
 @dataclass(frozen=True, slots=True)
