@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from local.gateway.definitions import Api
 from local.template.apis import read_apis
-from local.template.documents import read_document
+from local.template.applications import read_with_applications
 from local.template.errors import NotKnown, NotRunnable, TemplateError
 from local.template.functions import Function, FunctionReader
 from local.template.identities import BUCKET, FUNCTION, PLAIN_FUNCTION, QUEUE, SIMPLE_TABLE, TABLE
@@ -79,7 +79,7 @@ def load_template(
     url: where the emulator listens, for what refers to the API's address.
     Raises TemplateError when it is wrong, or has no function that can be run.
     """
-    document = read_document(path)
+    document = read_with_applications(path)
     given = parameters or {}
     names = pseudo_parameters(region) | accepted_values(declared_parameters(document, given), given)
     try:
