@@ -10,7 +10,7 @@ import os
 from typing import TYPE_CHECKING
 
 from coldframe.coldstart.express import open_lane
-from coldframe.coldstart.lazy import Background
+from coldframe.coldstart.lazy import LazyValue
 
 if TYPE_CHECKING:
     from functions.predict.engine import Engine
@@ -26,7 +26,7 @@ def _load_engine() -> "Engine":
 
 
 _lane = open_lane(os.environ)
-_engine = Background(_load_engine)
+_engine = LazyValue(_load_engine)
 if _lane is None:
     _engine.get()
 

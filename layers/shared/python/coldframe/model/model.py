@@ -7,14 +7,14 @@ estimator is sure of has its answer by then.
 import functools
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from coldframe.config import DEFAULT_BATCH_TOKENS, Settings
 from coldframe.model.bundle import Manifest, load_golden
-from coldframe.model.encoder import Embeddings, Encoder, check_golden, pool_windows
+from coldframe.model.encoder import Embeddings, Encoder, RowEncoder, check_golden, pool_windows
 from coldframe.model.heads import Head, Probabilities, load_head
 from coldframe.model.tokenizer import TextWindows, Window
 from coldframe.pipeline.batching import measure_budget, plan_batches
@@ -23,14 +23,6 @@ from coldframe.vectors import Vector
 
 _MS_PER_TOKEN = 0.1  # until it is measured
 _WEIGHT = 0.2  # of the latest measurement in the moving average
-
-
-class RowEncoder(Protocol):
-    """What a model needs of an encoder."""
-
-    dimension: int
-
-    def encode(self, rows: Sequence[Window]) -> Embeddings: ...
 
 
 class Embedded(NamedTuple):

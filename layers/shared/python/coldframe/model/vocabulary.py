@@ -11,24 +11,28 @@ _MAX_SEARCHES = 250  # they take as long as reading the file: docs/decisions/002
 
 
 class Vocabulary:
-    """Ids of tokens. An environment's first text needs a dozen of them, not a dictionary of 30,000."""
+    """Ids of tokens. An environment's first text needs a dozen of them, not a dictionary of 30,000.
+
+    Safe for threads, without a lock: the whole table is published in one assignment, and two
+    threads that search for one token, or read the table at once, find the same.
+    """
 
     def __init__(self, content: bytes | mmap.mmap) -> None:
         """content: lines of a token, a space and its id, sorted as bytes, each with a line end."""
         self._content = content
-        self._ids: dict[str, int | None] = {}
-        self._searches = 0
+        self._searched: dict[str, int | None] = {}
+        self._table: dict[str, int] | None = None
 
     def get(self, token: str) -> int | None:
         """The id of a token, None if it is none."""
-        if self._searches >= _MAX_SEARCHES:
-            return self._ids.get(token)
-        if token not in self._ids:
-            self._ids[token] = self._search(token.encode())
-            self._searches += 1
-            if self._searches == _MAX_SEARCHES:
-                self._ids = _read_all(self._content)
-        return self._ids.get(token)
+        if self._table is not None:
+            return self._table.get(token)
+        if token not in self._searched:
+            if len(self._searched) >= _MAX_SEARCHES:
+                self._table = table = _read_all(self._content)
+                return table.get(token)
+            self._searched[token] = self._search(token.encode())
+        return self._searched[token]
 
     def __getitem__(self, token: str) -> int:
         """The id of a token that has to be there. Raises BundleCorrupt."""
@@ -67,6 +71,6 @@ def write_vocabulary(ids: Mapping[str, int]) -> bytes:
     return b"".join(sorted(f"{token} {number}\n".encode() for token, number in ids.items()))
 
 
-def _read_all(content: bytes | mmap.mmap) -> dict[str, int | None]:
+def _read_all(content: bytes | mmap.mmap) -> dict[str, int]:
     pairs = (line.split(" ") for line in content[:].decode().split("\n")[:-1])
     return {token: int(number) for token, number in pairs}

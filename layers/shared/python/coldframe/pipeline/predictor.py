@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from coldframe.api.schemas import CacheUsage, Usage
 from coldframe.cache.cache import Known, PredictionCache, load_cache
 from coldframe.coldstart.collector import paused_collector
-from coldframe.coldstart.lazy import Background
+from coldframe.coldstart.lazy import LazyValue
 from coldframe.config import Settings
 from coldframe.errors import OutOfTime
 from coldframe.model.bundle import Manifest, load_manifest
@@ -110,7 +110,7 @@ class Predictor:
         manifest: Manifest,
         tokenizer: TextTokenizer,
         estimator: TextEstimator,
-        model: "Background[Model]",
+        model: "LazyValue[Model]",
         cache: PredictionCache,
     ) -> None:
         self.manifest = manifest
@@ -251,7 +251,7 @@ def load_predictor(settings: Settings) -> Predictor:
         manifest = manifest.with_windows(settings.max_windows)
     tokenizer = TextWindows(folder, manifest.encoder)
     estimator = Estimator(folder, manifest.estimator)
-    model = Background(partial(_load_model, settings, manifest, tokenizer))
+    model = LazyValue(partial(_load_model, settings, manifest, tokenizer))
     return Predictor(manifest, tokenizer, estimator, model, load_cache(settings, manifest))
 
 
