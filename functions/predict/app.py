@@ -38,4 +38,4 @@ def handler(event: "Event", context: "Context") -> "Response":
         if response is not None:
             _engine.start(delay_s=_ANSWER_LEAVES_S)
             return response
-    return _engine.get().answer(event, context)
+    return _engine.get().handle_event(event, context)

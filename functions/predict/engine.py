@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 
 from coldframe.api.api import Api
-from coldframe.coldstart.warm_up import is_ping
+from coldframe.coldstart import warm_up
 from coldframe.config import Settings, load_settings
 from coldframe.pipeline.predictor import Predictor, load_predictor
 from coldframe.timing import StartMark
@@ -12,7 +12,10 @@ from functions.predict.events import Context, Event, Response, read_event, write
 
 
 class Engine:
-    """Answers API Gateway events: hot routes directly, anything else through FastAPI."""
+    """Answers API Gateway events: hot routes directly, anything else through FastAPI.
+
+    Safe for threads, as `Api` is; two threads may both make the FastAPI application, and one of them stays.
+    """
 
     def __init__(self, environ: Mapping[str, str], has_answered: bool) -> None:
         """Ahead of traffic it loads everything; on demand the model follows in the background.
@@ -30,9 +33,9 @@ class Engine:
         else:
             self._prepare(predictor, settings, will_be_snapshot=initialization_type == "snap-start")
 
-    def answer(self, event: Event, context: Context) -> Response:
+    def handle_event(self, event: Event, context: Context) -> Response:
         """The function's result for an HTTP API (payload 2.0) or REST API (1.0) event, or a warm-up ping."""
-        if is_ping(event):
+        if event.get("source") == warm_up.SOURCE:
             return self._answer_ping(event, context)
         request = read_event(event, context)
         if self.api.answers(request.method, request.path):
@@ -52,7 +55,7 @@ class Engine:
         if not settings.max_batch_tokens:
             model.measure_budget()
         predictor.cache.set_up()
-        prime(self.answer)
+        prime(self.handle_event)
         if will_be_snapshot:
             from functions.predict.snapshot import register_hooks
 

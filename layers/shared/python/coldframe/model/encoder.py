@@ -1,6 +1,11 @@
-"""Rows of token ids to embeddings: the quantized ONNX session."""
+"""Rows of token ids to embeddings: the quantized ONNX session, and which rows share a pass of it.
+
+Rows of equal length need no padding and no attention mask, so a row's embedding cannot
+depend on its neighbours, and no padding is computed.
+"""
 
 import os
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -22,6 +27,27 @@ Embeddings: TypeAlias = NDArray[np.float32]
 """float32 (n, d), every row of length 1."""
 
 
+Batch = list[int]
+"""Positions of the rows that share one forward pass."""
+
+
+def plan_batches(lengths: Sequence[int], max_batch_tokens: int) -> list[Batch]:
+    """Batches that cover every row once, shortest rows first.
+
+    lengths: tokens of each row.
+    A batch holds rows of one length and at most `max_batch_tokens` tokens; a
+    longer row is a batch of its own.
+    """
+    by_length: dict[int, list[int]] = defaultdict(list)
+    for row, length in enumerate(lengths):
+        by_length[length].append(row)
+    batches: list[Batch] = []
+    for length, rows_of_length in sorted(by_length.items()):
+        size = max(1, max_batch_tokens // max(1, length))
+        batches += [rows_of_length[start : start + size] for start in range(0, len(rows_of_length), size)]
+    return batches
+
+
 class RowEncoder(Protocol):
     """What encodes rows of token ids."""
 
@@ -35,6 +61,8 @@ class Encoder:
 
     A text longer than `max_tokens` is cut into windows of that length; its
     embedding is the mean of theirs, weighted by their tokens, at unit length.
+    Safe for threads: onnxruntime's sessions are.
+    https://onnxruntime.ai/docs/api/python/api_summary.html, read 2026-11-21
     """
 
     def __init__(self, folder: Path, facts: EncoderFacts, threads: int) -> None:
