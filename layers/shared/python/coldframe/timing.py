@@ -1,5 +1,6 @@
 """Stage times, the cold/warm mark, and the one log line of a request."""
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -7,9 +8,12 @@ from contextlib import contextmanager
 import msgspec
 
 from coldframe.api.schemas import Start
+from coldframe.errors import OutOfTime
 
 Clock = Callable[[], float]
 """Seconds from an arbitrary start, never going back."""
+
+_LATE_S = 0.1
 
 
 class StageTimes:
@@ -80,3 +84,17 @@ class Deadline:
     def remaining_s(self) -> float:
         """Seconds left; negative when it is over."""
         return self._ends - self._clock()
+
+    def check(self) -> None:
+        """Raises OutOfTime when it has been over for a moment.
+
+        For what comes before the encoder. An answer that is a moment late is better than none.
+        """
+        if self.remaining_s() < -_LATE_S:
+            raise OutOfTime(
+                "The time was over before all texts were read. Send fewer or shorter texts at once, or raise"
+                " the function's timeout or `budget_ms`."
+            )
+
+
+NO_DEADLINE = Deadline(math.inf)

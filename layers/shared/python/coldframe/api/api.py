@@ -129,13 +129,15 @@ class Api:
             )
 
     def _predict(self, request: Request) -> Reply:
+        started_s = time.monotonic()
         body = read_body(request, self._settings)
         asked = decode_json(body, _DECODER, '{"text": "…"}')
         texts = self._texts(asked)
         heads = list(dict.fromkeys(asked.heads or [self._predictor.manifest.default_head]))
         self._check_heads(heads)
         budget_s = math.inf if isinstance(asked.budget_ms, UnsetType) else asked.budget_ms / 1e3
-        deadline = deadline_of(request, budget_s)
+        reading_s = time.monotonic() - started_s  # unzipping and decoding count, too
+        deadline = deadline_of(request, budget_s - reading_s)
         prediction = self._predictor.predict(texts, heads, asked.cache, deadline)
         reply = PredictReply(
             model=self._predictor.manifest.name,

@@ -1,6 +1,5 @@
 """The road of a request, in order: this screen is the product."""
 
-import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from functools import partial
@@ -20,13 +19,11 @@ from coldframe.model.files import AUTO
 from coldframe.model.tokenizer import TextWindows, Window, content_tokens
 from coldframe.pipeline.auto import Giver, Guess, answer_auto, split_answers
 from coldframe.text import normalise
-from coldframe.timing import Deadline, StageTimes
+from coldframe.timing import NO_DEADLINE, Deadline, StageTimes
 from coldframe.vectors import Vector
 
 if TYPE_CHECKING:
     from coldframe.model.model import Model
-
-NO_DEADLINE = Deadline(math.inf)
 
 _LOAD_S = 0.3
 """What loading the model takes, roughly: nobody who has less time waits for it."""
@@ -62,7 +59,7 @@ class Embedding(Struct, frozen=True):
 class TextTokenizer(Protocol):
     """What the road needs of a tokenizer."""
 
-    def cut(self, texts: Sequence[str]) -> list[list[Window]]: ...
+    def cut(self, texts: Sequence[str], deadline: Deadline) -> list[list[Window]]: ...
 
 
 class TextEstimator(Protocol):
@@ -141,9 +138,9 @@ class Predictor:
             missing = [text for text in unique if known.lacks(heads, text)]
             unseen = [text for text in missing if AUTO in heads or text not in known.embeddings]
         with times.stage("tokenize"):
-            windows = dict(zip(unseen, self._tokenizer.cut(unseen), strict=True))
+            windows = dict(zip(unseen, self._tokenizer.cut(unseen, deadline), strict=True))
         with times.stage("estimate"):
-            guesses = {text: self._guess(windows[text]) for text in missing if AUTO in heads}
+            guesses = {text: self._guess(windows[text], deadline) for text in missing if AUTO in heads}
             needed = [text for text in missing if named or not guesses[text].sure]
         encoded = self._encode(needed, windows, known.embeddings, deadline, times, must=bool(named))
         with times.stage("heads"):
@@ -168,7 +165,7 @@ class Predictor:
             unique = list(dict.fromkeys(texts))
             known = self.cache.lookup(self.manifest.version, [], unique)
         with times.stage("tokenize"):
-            windows = dict(zip(unique, self._tokenizer.cut(unique), strict=True))
+            windows = dict(zip(unique, self._tokenizer.cut(unique, deadline), strict=True))
         encoded = self._encode(unique, windows, known.embeddings, deadline, times, must=True)
         with times.stage("cache"):
             self._keep(known, {}, encoded, times)
@@ -177,7 +174,8 @@ class Predictor:
         vectors = [encoded.vectors[text] for text in texts]
         return Embedding(vectors, sum(tokens[text] for text in texts), usage, times, known.error)
 
-    def _guess(self, windows: Sequence[Window]) -> Guess:
+    def _guess(self, windows: Sequence[Window], deadline: Deadline) -> Guess:
+        deadline.check()
         probabilities = self._estimator.predict(content_tokens(windows))
         return Guess(probabilities, self._estimator.is_sure(probabilities))
 
