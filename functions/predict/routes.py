@@ -1,6 +1,7 @@
 """The FastAPI face of `api.answer`: the same routes, and their documentation."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from inspect import cleandoc
@@ -19,6 +20,7 @@ from coldframe.errors import REQUEST_ERRORS, MethodNotAllowed, NotFound, Request
 from functions.predict.events import clock_of
 
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
+_WHERE = frozenset({"host", "x-forwarded-port"})
 _NO_LIMIT = partial(float, "inf")
 _REF = "#/components/schemas/{name}"
 
@@ -86,6 +88,19 @@ def create_app(engine: api.Api) -> FastAPI:
     app.router.default = request_response(answer)  # a path with a line break matches no route
     app.openapi = openapi  # type: ignore[method-assign]
     return app
+
+
+def without_host(event: Mapping[str, Any]) -> dict[str, Any]:
+    """The event without the headers that say where it was sent: no route depends on them.
+
+    Mangum raises for `[::1]:3000` and for a port that is no number (mangum 0.22, `get_server_and_port`).
+    """
+    kept = {
+        name: {key: value for key, value in event[name].items() if key.lower() not in _WHERE}
+        for name in ("headers", "multiValueHeaders")
+        if event.get(name)
+    }
+    return {**event, **kept}
 
 
 def openapi() -> dict[str, Any]:
