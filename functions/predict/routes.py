@@ -16,6 +16,7 @@ from starlette.routing import request_response
 import coldframe
 from coldframe.api import api, messages, schemas
 from coldframe.api import inference_schemas as inference
+from coldframe.api.contract import JSON
 from coldframe.errors import REQUEST_ERRORS, MethodNotAllowed, NotFound, RequestError
 from functions.predict.events import clock_of
 
@@ -152,9 +153,7 @@ def _add_problem(responses: dict[str, Any], error: type[RequestError]) -> None:
     response["description"] = " ".join([*said, error.__doc__ or error.title])
 
 
-def _content(
-    description: str, kind: type, tensors: bool = False, media_type: str = messages.JSON
-) -> dict[str, Any]:
+def _content(description: str, kind: type, tensors: bool = False, media_type: str = JSON) -> dict[str, Any]:
     content: dict[str, Any] = {media_type: {"schema": {"$ref": _REF.format(name=kind.__name__)}}}
     if tensors:
         content[messages.BINARY] = {"schema": {"type": "string", "format": "binary"}}

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import msgspec
 
+from coldframe.api.contract import log_times, server_timing
 from coldframe.api.schemas import Start
 from coldframe.errors import OutOfTime
 
@@ -44,13 +45,11 @@ class StageTimes:
 
     def rounded(self) -> dict[str, object]:
         """Stages and total in milliseconds, for the log line."""
-        stages_ms = {name: round(ms, 3) for name, ms in self.stages_ms.items()}
-        return {"stages_ms": stages_ms, "total_ms": round(self.total_ms(), 3)}
+        return log_times(self.stages_ms, self.total_ms())
 
     def server_timing(self) -> str:
         """Value of the `Server-Timing` header (W3C Server Timing)."""
-        stages = {**self.stages_ms, "total": self.total_ms()}
-        return ", ".join(f"{name};dur={ms:.2f}" for name, ms in stages.items())
+        return server_timing(self.stages_ms, self.total_ms())
 
 
 class StartMark:

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UnsetType
 
 from coldframe.api.catalogue import model_card, model_cards
+from coldframe.api.contract import PREDICT, log_record
 from coldframe.api.messages import Reply, Request, deadline_of, decode_json, echo, json_reply, read_body
 from coldframe.api.routing import Handler, Router
 from coldframe.api.schemas import (
@@ -57,7 +58,7 @@ class Api:
         self._log = log
         self._created_s = int(time.time())
         self.routes: dict[tuple[str, str], Handler] = {
-            ("POST", "/v1/predict"): self._predict,
+            PREDICT: self._predict,
             ("POST", "/v1/embeddings"): self._embeddings,
             ("GET", "/v1/models"): self._models,
             ("GET", "/v1/models/{model}"): self._model,
@@ -199,16 +200,10 @@ class Api:
         return json_reply(Health("ok", self._predictor.manifest.version))
 
     def _line(self, request: Request, reply: Reply, start: Start) -> str:
-        return log_line(
-            event="request",
-            request_id=request.request_id,
-            method=request.method,
-            path=self._router.pattern(request.path) or "other",  # what it names is the caller's text
-            status=reply.status,
-            start=start,
-            version=self._predictor.manifest.version,
-            **reply.log,
-        )
+        path = self._router.pattern(request.path) or "other"  # what it names is the caller's text
+        version = self._predictor.manifest.version
+        record = log_record(request.request_id, request.method, path, reply.status, start, version)
+        return log_line(**record, **reply.log)
 
 
 def _head_answer(row: Vector, labels: list[str], asked: PredictRequest, giver: Giver | None) -> HeadAnswer:
