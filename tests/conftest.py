@@ -21,7 +21,7 @@ from coldframe.model.heads import Head, Probabilities
 from coldframe.model.model import Model
 from coldframe.model.tokenizer import Window
 from coldframe.pipeline.predictor import Predictor, load_predictor
-from coldframe.timing import Clock, MovingAverage, StartMark
+from coldframe.timing import NO_DEADLINE, Clock, Deadline, MovingAverage, StartMark
 
 ROOT = Path(__file__).resolve().parent.parent
 BUNDLE = ROOT / "layers" / "model" / "bundle"
@@ -73,7 +73,7 @@ class TinyEncoder:
         self.tokenized: list[str] = []
         self.batches: list[list[Window]] = []
 
-    def cut(self, texts: Sequence[str]) -> list[list[Window]]:
+    def cut(self, texts: Sequence[str], deadline: Deadline = NO_DEADLINE) -> list[list[Window]]:
         self.tokenized += texts
         return [
             [[1, *map(ord, text[i : i + 4]), 2] for i in range(0, max(1, len(text)), 4)] for text in texts

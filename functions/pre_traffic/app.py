@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from coldframe.api.gateway_event import http_event
 from coldframe.coldstart.warm_up import Invoke, invoker, warm
 
 GOLDEN = Path("/opt/golden.json")
@@ -104,28 +105,6 @@ def _ask(invoke: Invoke, method: str, path: str, body: object = None) -> dict[st
         raise NotVerified(f"{method} {path} was answered with {response.get('statusCode')}, expected 200.")
     answer: dict[str, Any] = json.loads(response["body"])
     return answer
-
-
-def http_event(method: str, path: str, body: object = None) -> dict[str, Any]:
-    """What an HTTP API (payload 2.0) sends for a request; `body` leaves as JSON.
-
-    https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html,
-    read 2026-11-21.
-    """
-    return {
-        "version": "2.0",
-        "routeKey": "$default",
-        "rawPath": path,
-        "rawQueryString": "",
-        "headers": {"content-type": "application/json"},
-        "requestContext": {
-            "http": {"method": method, "path": path, "protocol": "HTTP/1.1"},
-            "routeKey": "$default",
-            "stage": "$default",
-        },
-        "body": None if body is None else json.dumps(body),
-        "isBase64Encoded": False,
-    }
 
 
 def _cosine(one: Sequence[float], other: Sequence[float]) -> float:

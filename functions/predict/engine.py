@@ -66,9 +66,10 @@ class Engine:
         """The same contract through FastAPI and Mangum; imported when it is first needed."""
         from mangum import Mangum
 
-        from functions.predict.routes import create_app
+        from functions.predict.routes import create_app, without_host
 
         # Mangum would enter the lifespan on every call; everything is loaded already.
         # What is not named as text would leave as base64.
         text = ["text/", "application/json", "application/problem+json"]
-        return Mangum(create_app(self.api), lifespan="off", text_mime_types=text)  # type: ignore[return-value]
+        mangum = Mangum(create_app(self.api), lifespan="off", text_mime_types=text)
+        return lambda event, context: mangum(without_host(event), context)  # type: ignore[arg-type]

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from coldframe.api.api import Reply, Request
+from coldframe.api.gateway_event import read_http
 
 Event = Mapping[str, Any]
 Response = dict[str, Any]
@@ -23,25 +24,17 @@ def read_event(event: Event, context: Context) -> Request:
 
     Raises ValueError for an event of another source.
     """
-    gateway = event.get("requestContext") or {}
-    if event.get("version") == "2.0" and "http" in gateway:
-        method, path = gateway["http"]["method"], _without_stage(event["rawPath"], gateway.get("stage"))
-    elif "httpMethod" in event and "path" in event:
-        method, path = event["httpMethod"], event["path"]
-    else:
+    found = read_http(event)
+    if found is None:
         raise ValueError(
             "This event is no API Gateway event: expected payload 2.0 (HTTP API) or 1.0 (REST API)."
             " Call the function through its API, or send an event in that form."
         )
-    if "%" in path:
-        # REST APIs and function URLs send the path encoded, HTTP APIs have decoded it
-        # (https://github.com/middleapi/standard-server/pull/93). Once more does no harm, as no route or
-        # model has a "%" in its name, and Mangum does the same: both doors see one path.
-        from urllib.parse import unquote
-
-        path = unquote(path)
-    headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
-    return Request(method, path, headers, _body(event), context.aws_request_id, time_left_s=clock_of(context))
+    body = base64.b64decode(found.body) if found.is_base64 else found.body.encode(errors="surrogatepass")
+    time_left_s = clock_of(context)
+    return Request(
+        found.method, found.path, found.headers, body, context.aws_request_id, time_left_s=time_left_s
+    )
 
 
 def write_response(reply: Reply) -> Response:
@@ -55,16 +48,6 @@ def write_response(reply: Reply) -> Response:
         "body": base64.b64encode(reply.body).decode() if reply.is_binary else reply.body.decode(),
         "isBase64Encoded": reply.is_binary,
     }
-
-
-def _body(event: Event) -> bytes:
-    body: str = event.get("body") or ""
-    return base64.b64decode(body) if event.get("isBase64Encoded") else body.encode(errors="surrogatepass")
-
-
-def _without_stage(path: str, stage: str | None) -> str:
-    """An HTTP API puts its stage before the path, unless it is the default one."""
-    return path.removeprefix(f"/{stage}") if stage and stage != "$default" else path
 
 
 def clock_of(context: Context) -> Callable[[], float]:

@@ -1,6 +1,7 @@
 """The FastAPI face of `api.answer`: the same routes, and their documentation."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from inspect import cleandoc
@@ -15,10 +16,12 @@ from starlette.routing import request_response
 import coldframe
 from coldframe.api import api, messages, schemas
 from coldframe.api import inference_schemas as inference
+from coldframe.api.contract import JSON
 from coldframe.errors import REQUEST_ERRORS, MethodNotAllowed, NotFound, RequestError
 from functions.predict.events import clock_of
 
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
+_WHERE = frozenset({"host", "x-forwarded-port"})
 _NO_LIMIT = partial(float, "inf")
 _REF = "#/components/schemas/{name}"
 
@@ -88,6 +91,19 @@ def create_app(engine: api.Api) -> FastAPI:
     return app
 
 
+def without_host(event: Mapping[str, Any]) -> dict[str, Any]:
+    """The event without the headers that say where it was sent: no route depends on them.
+
+    Mangum raises for `[::1]:3000` and for a port that is no number (mangum 0.22, `get_server_and_port`).
+    """
+    kept = {
+        name: {key: value for key, value in event[name].items() if key.lower() not in _WHERE}
+        for name in ("headers", "multiValueHeaders")
+        if event.get(name)
+    }
+    return {**event, **kept}
+
+
 def openapi() -> dict[str, Any]:
     """The OpenAPI document, generated from the message types of the contract."""
     types = {kind for operation in _OPERATIONS.values() for kind in (operation.request, operation.reply)}
@@ -137,9 +153,7 @@ def _add_problem(responses: dict[str, Any], error: type[RequestError]) -> None:
     response["description"] = " ".join([*said, error.__doc__ or error.title])
 
 
-def _content(
-    description: str, kind: type, tensors: bool = False, media_type: str = messages.JSON
-) -> dict[str, Any]:
+def _content(description: str, kind: type, tensors: bool = False, media_type: str = JSON) -> dict[str, Any]:
     content: dict[str, Any] = {media_type: {"schema": {"$ref": _REF.format(name=kind.__name__)}}}
     if tensors:
         content[messages.BINARY] = {"schema": {"type": "string", "format": "binary"}}

@@ -1,5 +1,6 @@
 """What is measured of time: stages, deadlines, moving averages, the cold/warm mark; and the log line."""
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -7,10 +8,14 @@ from contextlib import contextmanager
 
 import msgspec
 
+from coldframe.api.contract import log_times, server_timing
 from coldframe.api.schemas import Start
+from coldframe.errors import OutOfTime
 
 Clock = Callable[[], float]
 """Seconds from an arbitrary start, never going back."""
+
+_LATE_S = 0.1
 
 
 class StageTimes:
@@ -41,13 +46,11 @@ class StageTimes:
 
     def rounded(self) -> dict[str, object]:
         """Stages and total in milliseconds, for the log line."""
-        stages_ms = {name: round(ms, 3) for name, ms in self.stages_ms.items()}
-        return {"stages_ms": stages_ms, "total_ms": round(self.total_ms(), 3)}
+        return log_times(self.stages_ms, self.total_ms())
 
     def server_timing(self) -> str:
         """Value of the `Server-Timing` header (W3C Server Timing)."""
-        stages = {**self.stages_ms, "total": self.total_ms()}
-        return ", ".join(f"{name};dur={ms:.2f}" for name, ms in stages.items())
+        return server_timing(self.stages_ms, self.total_ms())
 
 
 class StartMark:
@@ -110,3 +113,17 @@ class Deadline:
     def remaining_s(self) -> float:
         """Seconds left; negative when it is over."""
         return self._ends - self._clock()
+
+    def check(self) -> None:
+        """Raises OutOfTime when it has been over for a moment.
+
+        For what comes before the encoder. An answer that is a moment late is better than none.
+        """
+        if self.remaining_s() < -_LATE_S:
+            raise OutOfTime(
+                "The time was over before all texts were read. Send fewer or shorter texts at once, or raise"
+                " the function's timeout or `budget_ms`."
+            )
+
+
+NO_DEADLINE = Deadline(math.inf)

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UnsetType
 
 from coldframe.api.catalogue import model_card, model_cards
+from coldframe.api.contract import PREDICT, log_record
 from coldframe.api.messages import (
     Reply,
     Request,
@@ -71,7 +72,7 @@ class Api:
         self._log = log
         self._created_s = int(time.time())
         self.routes: dict[tuple[str, str], Handler] = {
-            ("POST", "/v1/predict"): self._predict,
+            PREDICT: self._predict,
             ("POST", "/v1/embeddings"): self._embeddings,
             ("GET", "/v1/models"): self._models,
             ("GET", "/v1/models/{model}"): self._model,
@@ -137,13 +138,15 @@ class Api:
         return {"cache_write": costs | ({"error": saved.failure} if saved.failure else {})}
 
     def _predict(self, request: Request) -> Reply:
+        started_s = time.monotonic()
         body = read_body(request, self._settings)
         asked = decode_json(body, _DECODER, '{"text": "…"}')
         texts = self._texts(asked)
         heads = list(dict.fromkeys(asked.heads or [self._predictor.manifest.default_head]))
         self._check_heads(heads)
         budget_s = math.inf if isinstance(asked.budget_ms, UnsetType) else asked.budget_ms / 1e3
-        deadline = deadline_of(request, budget_s)
+        reading_s = time.monotonic() - started_s  # unzipping and decoding count, too
+        deadline = deadline_of(request, budget_s - reading_s)
         prediction = self._predictor.predict(texts, heads, asked.cache, deadline)
         reply = PredictReply(
             model=self._predictor.manifest.name,
@@ -205,16 +208,10 @@ class Api:
         return json_reply(Health("ok", self._predictor.manifest.version))
 
     def _line(self, request: Request, reply: Reply, start: Start) -> str:
-        return log_line(
-            event="request",
-            request_id=request.request_id,
-            method=request.method,
-            path=self._router.pattern(request.path) or "other",  # what it names is the caller's text
-            status=reply.status,
-            start=start,
-            version=self._predictor.manifest.version,
-            **reply.log,
-        )
+        path = self._router.pattern(request.path) or "other"  # what it names is the caller's text
+        version = self._predictor.manifest.version
+        record = log_record(request.request_id, request.method, path, reply.status, start, version)
+        return log_line(**record, **reply.log)
 
 
 def _head_answer(

@@ -8,6 +8,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct, field
 
+from coldframe.api.contract import JSON, READ_AS_JSON, media_type
 from coldframe.api.schemas import Problem, Start
 from coldframe.cache.cache import Unsaved
 from coldframe.config import Settings
@@ -15,10 +16,7 @@ from coldframe.errors import AnswerTooLarge, Invalid, Malformed, RequestError, T
 from coldframe.timing import Deadline
 
 BINARY = "application/octet-stream"
-JSON = "application/json"
 
-# curl sends the second one unless told otherwise, and browsers' forms the third.
-_READ_AS_JSON = frozenset({"", JSON, "application/x-www-form-urlencoded", "text/plain"})
 _ECHOED_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_.")
 
 _KEPT_FOR_THE_REPLY_S = 0.25
@@ -91,8 +89,7 @@ def read_body(request: Request, settings: Settings, also: frozenset[str] = froze
 
     also: media types that this route reads beside those read as JSON.
     """
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type not in _READ_AS_JSON | also:
+    if media_type(request.headers) not in READ_AS_JSON | also:
         expected = " or ".join([JSON, *sorted(also)])
         raise UnsupportedMediaType(f"The body is not declared as JSON. Send Content-Type: {expected}.")
     encoding = request.headers.get("content-encoding", "").strip().lower()

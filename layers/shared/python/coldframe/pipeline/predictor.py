@@ -1,6 +1,5 @@
 """The road of a request, in order: this screen is the product."""
 
-import math
 import os
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from functools import partial
@@ -20,13 +19,11 @@ from coldframe.model.files import AUTO
 from coldframe.model.tokenizer import TextWindows, Window, content_tokens
 from coldframe.pipeline.answers import Embedding, Prediction
 from coldframe.text import normalise
-from coldframe.timing import Deadline, MovingAverage, StageTimes
+from coldframe.timing import NO_DEADLINE, Deadline, MovingAverage, StageTimes
 from coldframe.vectors import Vector
 
 if TYPE_CHECKING:
     from coldframe.model.model import Model
-
-NO_DEADLINE = Deadline(math.inf)
 
 _LOAD_S = 0.3
 """What loading the model takes, roughly: no request with less time than this waits for the model."""
@@ -37,7 +34,7 @@ _MS_PER_TOKEN = 0.1  # of a forward pass, until passes are measured
 class TextTokenizer(Protocol):
     """What the road needs of a tokenizer. Safe for threads."""
 
-    def cut(self, texts: Sequence[str]) -> list[list[Window]]: ...
+    def cut(self, texts: Sequence[str], deadline: Deadline) -> list[list[Window]]: ...
 
 
 class TextEstimator(Protocol):
@@ -117,9 +114,9 @@ class Predictor:
             missing = known.lacking(heads, unique)
             unseen = [text for text in missing if AUTO in heads or text not in known.embeddings]
         with times.stage("tokenize"):
-            windows = dict(zip(unseen, self._tokenizer.cut(unseen), strict=True))
+            windows = dict(zip(unseen, self._tokenizer.cut(unseen, deadline), strict=True))
         with times.stage("estimate"):
-            guesses = {text: self._guess(windows[text]) for text in missing if AUTO in heads}
+            guesses = {text: self._guess(windows[text], deadline) for text in missing if AUTO in heads}
             needed = [text for text in missing if named or not guesses[text].sure]
         encoded = self._encode(needed, windows, known.embeddings, deadline, times, require_all=bool(named))
         with times.stage("heads"):
@@ -145,7 +142,7 @@ class Predictor:
             unique = list(dict.fromkeys(texts))
             known = self.cache.lookup(self.manifest.version, [], unique)
         with times.stage("tokenize"):
-            windows = dict(zip(unique, self._tokenizer.cut(unique), strict=True))
+            windows = dict(zip(unique, self._tokenizer.cut(unique, deadline), strict=True))
         encoded = self._encode(unique, windows, known.embeddings, deadline, times, require_all=True)
         with times.stage("cache"):
             unsaved = self.cache.keep(known, {}, encoded.fresh, encoded.tokens)
@@ -154,7 +151,8 @@ class Predictor:
         vectors = [encoded.vectors[text] for text in texts]
         return Embedding(vectors, sum(tokens[text] for text in texts), usage, times, unsaved, known.error)
 
-    def _guess(self, windows: Sequence[Window]) -> Guess:
+    def _guess(self, windows: Sequence[Window], deadline: Deadline) -> Guess:
+        deadline.check()
         probabilities = self._estimator.predict(content_tokens(windows))
         return Guess(probabilities, self._estimator.is_sure(probabilities))
 
