@@ -13,8 +13,7 @@ from coldframe.coldstart.express import open_lane
 from coldframe.coldstart.lazy import LazyValue
 
 if TYPE_CHECKING:
-    from functions.predict.engine import Engine
-    from functions.predict.events import Context, Event, Response
+    from functions.predict.engine import Context, Engine, Event, Response
 
 _ANSWER_LEAVES_S = 0.02  # after this, loading the engine cannot hold up an answer that is on its way
 

@@ -18,7 +18,7 @@ from coldframe.api import api, messages, schemas
 from coldframe.api import inference_schemas as inference
 from coldframe.api.contract import JSON
 from coldframe.errors import REQUEST_ERRORS, MethodNotAllowed, NotFound, RequestError
-from functions.predict.events import clock_of
+from functions.predict.engine import clock_of
 
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
 _WHERE = frozenset({"host", "x-forwarded-port"})
