@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 
 from coldframe.api.api import Api
-from coldframe.coldstart.warm_up import is_ping
+from coldframe.coldstart.pings import is_ping
 from coldframe.config import Settings, load_settings
 from coldframe.pipeline.predictor import Predictor, load_predictor
 from coldframe.timing import StartMark
@@ -31,7 +31,7 @@ class Engine:
             self._prepare(predictor, settings, will_be_snapshot=initialization_type == "snap-start")
 
     def answer(self, event: Event, context: Context) -> Response:
-        """The function's result for an HTTP API (payload 2.0) or REST API (1.0) event, or a warm-up ping."""
+        """The function's result for an HTTP API (payload 2.0) or REST API (1.0) event, or a ping."""
         if is_ping(event):
             return self._answer_ping(event, context)
         request = read_event(event, context)
@@ -40,7 +40,7 @@ class Engine:
         return self.fastapi(event, context)
 
     def _answer_ping(self, event: Event, context: Context) -> Response:
-        from functions.predict.warmup import answer_ping
+        from functions.predict.answer_ping import answer_ping
 
         return answer_ping(event, self.api, context.aws_request_id, context.get_remaining_time_in_millis)
 
