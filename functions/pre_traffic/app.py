@@ -1,4 +1,4 @@
-"""The pre-traffic hook: warms a new version and verifies its answers, before it gets any request.
+"""The pre-traffic hook: pings a new version and verifies its answers, before it gets any request.
 
 The first start of a new image takes far longer than those that follow, while Lambda fetches and caches it.
 Here nobody waits for it.
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from coldframe.api.gateway_event import http_event
-from coldframe.coldstart.warm_up import Invoke, invoker, warm
+from coldframe.coldstart.pings import Invoke, invoker, ping_environments
 
 GOLDEN = Path("/opt/golden.json")
 # A token is at least one character and two more mark the ends: such a text is one window, and its
@@ -47,17 +47,17 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
 
 
 def verify(invoke: Invoke, golden: dict[str, Any], environments: int) -> dict[str, Any]:
-    """Warms `environments` of the version behind `invoke` and checks what it answers.
+    """Pings `environments` of the version behind `invoke` and checks what it answers.
 
     Raises NotVerified, or what `invoke` raises.
     """
-    warmed = warm(invoke, environments)
-    if not warmed.environments:
-        raise NotVerified("No environment answered a warm-up ping. Is reserved concurrency used up?")
+    pinged = ping_environments(invoke, environments)
+    if not pinged.environments:
+        raise NotVerified("No environment answered a ping. Is reserved concurrency used up?")
     _ask(invoke, "GET", "/healthz")
     lowest, texts = _check_embeddings(invoke, golden)
     version = _check_predictions(invoke, golden)
-    return {"model": version, "golden": texts, "lowest_cosine": round(lowest, 4), **warmed._asdict()}
+    return {"model": version, "golden": texts, "lowest_cosine": round(lowest, 4), **pinged._asdict()}
 
 
 def _check_embeddings(invoke: Invoke, golden: dict[str, Any]) -> tuple[float, int]:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from coldframe.api.api import Api, Reply, Request
 from coldframe.api.gateway_event import read_http
-from coldframe.coldstart import warm_up
+from coldframe.coldstart import pings
 from coldframe.config import Settings, load_settings
 from coldframe.pipeline.predictor import Predictor, load_predictor
 from coldframe.timing import StartMark
@@ -47,8 +47,8 @@ class Engine:
             self._prepare(predictor, settings, will_be_snapshot=initialization_type == "snap-start")
 
     def handle_event(self, event: Event, context: Context) -> Response:
-        """The function's result for an HTTP API (payload 2.0) or REST API (1.0) event, or a warm-up ping."""
-        if event.get("source") == warm_up.SOURCE:
+        """The function's result for an HTTP API (payload 2.0) or REST API (1.0) event, or a ping."""
+        if event.get("source") == pings.SOURCE:
             return self._answer_ping(event, context)
         request = read_event(event, context)
         if self.api.answers(request.method, request.path):
@@ -56,7 +56,7 @@ class Engine:
         return self.fastapi(event, context)
 
     def _answer_ping(self, event: Event, context: Context) -> Response:
-        from functions.predict.warmup import answer_ping
+        from functions.predict.answer_ping import answer_ping
 
         return answer_ping(event, self.api, context.aws_request_id, context.get_remaining_time_in_millis)
 

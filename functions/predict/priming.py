@@ -1,4 +1,7 @@
-"""What an environment does ahead of traffic, where nobody waits for its init phase: everything once."""
+"""Priming: an environment that is initialised ahead of traffic does everything once, while nobody waits.
+
+Pings are another thing: they keep environments warm that are there already (`coldframe.coldstart.pings`).
+"""
 
 import io
 import json

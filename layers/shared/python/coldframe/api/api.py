@@ -36,6 +36,7 @@ from coldframe.api.schemas import (
 from coldframe.cache.cache import Unsaved
 from coldframe.config import Settings
 from coldframe.errors import BundleError, Invalid, NotReady, RequestError, TooLarge
+from coldframe.model.bundle import Manifest
 from coldframe.model.estimator import AnswerSource
 from coldframe.model.files import AUTO
 from coldframe.pipeline.answers import Prediction
@@ -88,6 +89,16 @@ class Api:
             ("GET", "/healthz"): self._health,
         }
         self._router = Router(self.routes)
+
+    @property
+    def manifest(self) -> Manifest:
+        """What is served."""
+        return self._predictor.manifest
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of this environment."""
+        return self._settings
 
     def wait(self) -> None:
         """Returns when the model is loaded. Raises a BundleError when it cannot be."""
