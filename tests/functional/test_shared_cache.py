@@ -9,11 +9,11 @@ from typing import Any
 import boto3
 import pytest
 
+from bench.targets.faulty_server import FaultyServer, error
 from coldframe.config import load_settings
 from coldframe.pipeline.predictor import Predictor, load_predictor
 from tests.conftest import ROOT
 from tests.functional.conftest import BUCKET, SECRET_KEY, TABLE
-from tests.functional.faulty_server import FaultyServer, error
 from tests.functional.test_cli import coldframe
 from tests.functional.test_predict_function import FORBIDDEN, HTTP
 
