@@ -27,6 +27,8 @@ _AWS_ACCESS = (
     "AWS_CA_BUNDLE",
 )
 _MODEL_DIR = "COLDFRAME_MODEL_DIR"
+_TEXTS_AT_ONCE = 256  # answers of a long list come while the rest of it is computed
+_ANY_SIZE_BYTES = 1 << 30  # Lambda's limits are no reason to refuse a line here
 
 
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -250,28 +252,35 @@ def predict(texts: tuple[str, ...], heads: tuple[str, ...], top_k: int) -> None:
     from coldframe.pipeline.predictor import load_predictor
     from coldframe.timing import StartMark
 
-    settings = replace(load_settings(os.environ), model_dir=_model_dir(), log_level="off")
-    asked: dict[str, object] = {"texts": list(texts) or sys.stdin.read().splitlines(), "top_k": top_k}
-    if heads:
-        asked["heads"] = list(heads)
-    reply = Api(load_predictor(settings), settings, StartMark()).answer(
-        Request("POST", "/v1/predict", body=json.dumps(asked).encode())
+    settings = replace(
+        load_settings(os.environ),
+        model_dir=_model_dir(),
+        log_level="off",
+        max_texts=_TEXTS_AT_ONCE,
+        max_body_bytes=_ANY_SIZE_BYTES,
+        max_answer_bytes=_ANY_SIZE_BYTES,
     )
-    answer = json.loads(reply.body)
-    if reply.status != 200:
-        raise click.ClickException(answer["detail"])
-    for prediction in answer["predictions"]:
-        click.echo(json.dumps(prediction["heads"]))
+    api = Api(load_predictor(settings), settings, StartMark())
+    lines = list(texts) or [line.rstrip("\n") for line in sys.stdin]
+    asked: dict[str, object] = {"top_k": top_k} | ({"heads": list(heads)} if heads else {})
+    for start in range(0, max(1, len(lines)), _TEXTS_AT_ONCE):
+        body = json.dumps({**asked, "texts": lines[start : start + _TEXTS_AT_ONCE]}).encode()
+        reply = api.answer(Request("POST", "/v1/predict", body=body))
+        answer = json.loads(reply.body)
+        if reply.status != 200:
+            raise click.ClickException(answer["detail"])
+        for prediction in answer["predictions"]:
+            click.echo(json.dumps(prediction["heads"]))
 
 
-@main.command("warm-cache")
+@main.command("fill-cache")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--head", "heads", multiple=True, help="A head whose predictions are stored; default: all.")
-def warm_cache(file: Path, heads: tuple[str, ...]) -> None:
+def fill_cache(file: Path, heads: tuple[str, ...]) -> None:
     """Fill the shared cache from FILE: one JSON object with "text", or one string, per line."""
-    from local.stores.warm_cache import warm
+    from local.stores.fill_cache import fill
 
-    click.echo(str(warm(file, _model_dir(), heads)))
+    click.echo(str(fill(file, _model_dir(), heads)))
 
 
 if __name__ == "__main__":
