@@ -208,7 +208,6 @@ def test_settings_table_is_the_code() -> None:
 # docs/deploy.md
 
 DEPLOY = (ROOT / "docs" / "deploy.md").read_text()
-TEMPLATE = (ROOT / "template.yaml").read_text()
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
@@ -216,12 +215,6 @@ def test_rules_of_check_are_documented(rule: Rule) -> None:
     """Every rule of `coldframe check` is in the table of what it refuses, by the name that it prints."""
     name = "".join(word.title() for word in rule.__name__.split("_")).replace("Snapstart", "SnapStart")
     assert f"`{name}`" in DEPLOY
-
-
-@pytest.mark.parametrize("alarm", re.findall(r"^  (?!NewVersion)(\w+Alarm):$", TEMPLATE, re.MULTILINE))
-def test_alarms_are_documented(alarm: str) -> None:
-    """Every alarm that may write to somebody is in the table of what to do."""
-    assert f"`{alarm}`" in DEPLOY
 
 
 def test_prices_are_what_the_formulas_give() -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from local.paths import SAM_PYTHON
+from local.template.applications import local_applications, read_with_applications
+from local.template.documents import read_document
 from local.template.errors import TemplateError
 from local.template.intrinsics import Intrinsics
 from local.template.parameters import (
@@ -82,13 +84,26 @@ def translated(path: Path, given: Mapping[str, str]) -> dict[str, Any]:
         raise TemplateError(
             f"{SAM_PYTHON} is missing: AWS's own translator reads the template. Run `make check`."
         )
+    whole = _with_applications(path)
     pairs = [f"{name}={value}" for name, value in given.items()]
     script = Path(__file__).with_name("translate.py")
-    done = subprocess.run([SAM_PYTHON, script, path, *pairs], capture_output=True, text=True)
+    command = [SAM_PYTHON, script, "-" if whole else path, *pairs]
+    done = subprocess.run(command, input=whole, capture_output=True, text=True)
     if done.returncode:
         raise TemplateError(f"{path} {done.stderr.strip().splitlines()[-1]}.")
     documents: dict[str, Any] = json.loads(done.stdout)
     return documents
+
+
+def _with_applications(path: Path) -> str | None:
+    """The template with its nested applications, as JSON; None: the translator reads the file as it is."""
+    try:
+        document = read_document(path)
+    except TemplateError:
+        return None  # the translator says what is wrong with it
+    if not dict(local_applications(document, path)):
+        return None
+    return json.dumps(read_with_applications(path), default=str)
 
 
 def _folders(path: Path, written: dict[str, Any]) -> dict[str, Path]:

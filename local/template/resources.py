@@ -81,7 +81,7 @@ class Resources:
             section = self.kind(name).removeprefix("AWS::Serverless::")
             defaults = as_map(self._globals.get(section), f"Globals.{section}")
             own = as_map(self._declared[name].get("Properties"), f"{name}.Properties")
-            self._properties[name] = Properties(_merged(defaults, own), name, self.resolve)
+            self._properties[name] = Properties(with_defaults(defaults, own), name, self.resolve)
         return self._properties[name]
 
     def metadata(self, name: str) -> Properties:
@@ -141,7 +141,7 @@ class Resources:
         return f"{self.attribute(function, 'Arn')}:{alias if attribute == 'Alias' else '1'}"
 
 
-def _merged(defaults: Any, own: Any) -> Any:
+def with_defaults(defaults: Any, own: Any) -> Any:
     """Globals under a resource's own properties: maps are merged, lists joined, anything else replaced.
 
     https://docs.aws.amazon.com/serverless-application-model/latest/developerguide/sam-specification-template-anatomy-globals.html
@@ -149,7 +149,7 @@ def _merged(defaults: Any, own: Any) -> Any:
     if isinstance(defaults, dict) and isinstance(own, dict):
         if is_intrinsic(defaults) or is_intrinsic(own):
             return own
-        return {**defaults, **{name: _merged(defaults.get(name), value) for name, value in own.items()}}
+        return {**defaults, **{name: with_defaults(defaults.get(name), value) for name, value in own.items()}}
     if isinstance(defaults, list) and isinstance(own, list):
         return defaults + own
     return own

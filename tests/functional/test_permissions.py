@@ -1,4 +1,4 @@
-"""The policies of template.yaml, against the calls to AWS that the code makes: none missing, none too many.
+"""The policies of the template, against the calls to AWS that the code makes: none missing, none too many.
 
 Every call of boto3 is taken down by an event hook of botocore while the real code runs, with its parameters.
 What IAM asks for it follows from those: https://docs.aws.amazon.com/service-authorization/latest/reference/,
@@ -183,7 +183,7 @@ def test_pre_traffic_hook(
         monkeypatch.setattr(pre_traffic, "GOLDEN", ROOT / "layers" / "golden" / "golden.json")
         report = run_hook(pre_traffic)
     assert report["status"] == "Succeeded"
-    assert_exact("PreTrafficRole", calls)
+    assert_exact("DeploymentPreTrafficRole", calls)
 
 
 def test_post_traffic_hook(
@@ -203,7 +203,7 @@ def test_post_traffic_hook(
         monkeypatch.setenv("KEPT_VERSIONS", "3")
         report = run_hook(post_traffic)
     assert report["deleted"] == ["2", "3"]
-    assert_exact("PostTrafficRole", calls)
+    assert_exact("DeploymentPostTrafficRole", calls)
 
 
 def run_hook(hook: Any) -> dict[str, Any]:
@@ -222,7 +222,7 @@ def test_codedeploy_may_do_what_its_managed_policy_says() -> None:
     https://docs.aws.amazon.com/aws-managed-policy/latest/reference/AWSCodeDeployRoleForLambdaLimited.html,
     read 2026-11-21. Its S3 part is about revisions in buckets, its SNS part about triggers: there are none.
     """
-    [policy] = stacks.properties(stack(), "DeploymentRole")["Policies"]
+    [policy] = stacks.properties(stack(), "DeploymentCodeDeployRole")["Policies"]
     granted = {
         action: statement["Resource"]
         for statement in policy["PolicyDocument"]["Statement"]
@@ -235,7 +235,7 @@ def test_codedeploy_may_do_what_its_managed_policy_says() -> None:
         "lambda:InvokeFunction",
         "lambda:UpdateAlias",
     }
-    hooks = ("PreTrafficFunction", "PostTrafficFunction")
+    hooks = ("DeploymentPreTrafficFunction", "DeploymentPostTrafficFunction")
     assert granted["lambda:InvokeFunction"] == [{"Fn::GetAtt": [hook, "Arn"]} for hook in hooks]
     group = stacks.properties(stack(), "PredictFunctionDeploymentGroup")
     alarms = [alarm["Name"]["Ref"] for alarm in group["AlarmConfiguration"]["Alarms"]]

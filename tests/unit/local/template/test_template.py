@@ -74,8 +74,8 @@ def test_failed_events_of_the_own_template() -> None:
     hook = {"$LATEST": EventInvokeConfig(0, 3600.0, on_failure=queue.arn)}
     assert found == {
         "PredictFunction": {"live": EventInvokeConfig(2, 3600.0, on_failure=queue.arn)},
-        "PreTrafficFunction": hook,
-        "PostTrafficFunction": hook,
+        "DeploymentPreTrafficFunction": hook,
+        "DeploymentPostTrafficFunction": hook,
     }
 
 
