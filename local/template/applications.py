@@ -15,7 +15,7 @@ from local.template.documents import read_document
 from local.template.errors import TemplateError
 from local.template.references import reference_to, renamed
 from local.template.resources import with_defaults
-from local.template.values import as_map, as_word
+from local.template.values import as_map
 
 # Where each of them says which template it is made of.
 _LOCATIONS = {"AWS::Serverless::Application": "Location", "AWS::CloudFormation::Stack": "TemplateURL"}
@@ -50,7 +50,7 @@ def read_with_applications(path: Path) -> dict[str, Any]:
 
 def local_applications(document: Mapping[str, Any], path: Path) -> Iterator[tuple[str, Path]]:
     """(logical id, template) of the applications of the template at `path` that are files on this machine."""
-    for name, resource in document["Resources"].items():
+    for name, resource in _section(document, "Resources", str(path)).items():
         key = _LOCATIONS.get(str(resource.get("Type"))) if isinstance(resource, dict) else None
         location = _section(resource, "Properties", name).get(key) if key else None
         if isinstance(location, str) and "://" not in location:
@@ -66,6 +66,13 @@ def _without_globals(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def _section(of: Mapping[str, Any], name: str, where: str) -> Mapping[str, Any]:
     return as_map(of.get(name), f"{where}.{name}")
+
+
+def _condition(resource: Mapping[str, Any], where: str) -> str | None:
+    found = resource.get("Condition")
+    if found is not None and not isinstance(found, str):
+        raise TemplateError(f"{where}.Condition is {found!r}, expected the name of a condition.")
+    return found
 
 
 def _with_globals(resource: Any, sections: Mapping[str, Any]) -> Any:
@@ -85,7 +92,7 @@ class _Application:
     def __init__(self, name: str, resource: Mapping[str, Any], path: Path, parent: Path) -> None:
         self._name = name
         self._document = _without_globals(read_with_applications(path))
-        self._condition = resource.get("Condition")
+        self._condition = _condition(resource, name)
         self._folder = os.path.relpath(path.parent.resolve(), parent.parent.resolve())
         given = _section(_section(resource, "Properties", name), "Parameters", name)
         self._parameters = self._values(_section(self._document, "Parameters", str(path)), given)
@@ -118,11 +125,11 @@ class _Application:
 
     def outputs(self) -> dict[tuple[str, str], Any]:
         """What `!GetAtt Application.Outputs.Name` gives, by application and attribute."""
-        declared = _section(self._document, "Outputs", self._name).items()
-        values = {
-            name: as_map(output, f"{self._name}.Outputs.{name}").get("Value") for name, output in declared
+        declared = _section(self._document, "Outputs", self._name)
+        return {
+            (self._name, _OUTPUTS + name): self._of(_section(declared, name, self._name).get("Value"))
+            for name in declared
         }
-        return {(self._name, _OUTPUTS + name): self._of(value) for name, value in values.items()}
 
     def _values(self, declared: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
         for name in given:
@@ -130,8 +137,7 @@ class _Application:
                 known = ", ".join(declared) or "none"
                 raise TemplateError(f"{self._name} is given the parameter {name}, expected one of: {known}.")
         values = {
-            name: given.get(name, as_map(declaration, f"{self._name}.Parameters.{name}").get("Default"))
-            for name, declaration in declared.items()
+            name: given.get(name, _section(declared, name, self._name).get("Default")) for name in declared
         }
         for name, value in values.items():
             if value is None:
@@ -150,9 +156,9 @@ class _Application:
         if "DependsOn" in made:
             on = made["DependsOn"] if isinstance(made["DependsOn"], list) else [made["DependsOn"]]
             made["DependsOn"] = [f"{self._name}{each}" for each in on]
-        condition = made.pop("Condition", None)
+        condition = _condition(made, self._name + name)
         if condition is not None:
-            own = self._name + as_word(condition, f"{self._name}.{name}.Condition")
+            own = self._name + condition
             made["Condition"] = own if self._condition is None else self._both(own)
         elif self._condition is not None:
             made["Condition"] = self._condition

@@ -1,11 +1,15 @@
 """A template with its nested applications: one, in which a resource has its application's name first."""
 
+import copy
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from local.template import applications
 from local.template.applications import read_with_applications
+from local.template.documents import read_document
 from local.template.errors import TemplateError
 from local.template.template import load_template
 
@@ -170,3 +174,33 @@ def test_application_that_cannot_be_read(written: str, instead: str, why: str, p
     )
     with pytest.raises(TemplateError, match=why):
         read_with_applications(path)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The path of every node below a value."""
+    children = (
+        enumerate(value) if isinstance(value, list) else value.items() if isinstance(value, dict) else ()
+    )
+    for key, child in children:
+        yield (*path, key)
+        yield from places(child, (*path, key))
+
+
+@pytest.mark.parametrize("stranger", ([1], {"a": 1}, 7, "text", None), ids=lambda each: type(each).__name__)
+def test_every_node_may_be_wrong(stranger: Any, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list, a map, a number, text or nothing anywhere in an application: it loads, or is an error."""
+    whole = {each: read_document(each) for each in (path, path.parent / "inner" / "template.yaml")}
+    for file, document in whole.items():
+        for place in places(document["Resources"], ("Resources",)):
+            changed = copy.deepcopy(whole)
+            at: Any = changed[file]
+            for key in place[:-1]:
+                at = at[key]
+            at[place[-1]] = stranger
+            monkeypatch.setattr(applications, "read_document", changed.__getitem__)
+            try:
+                read_with_applications(path)
+            except TemplateError as exc:
+                assert str(exc)
+            except KeyError as exc:  # another Location: no file of this test
+                assert "Location" in place or "Type" in place, (place, exc)
