@@ -25,7 +25,7 @@ from local.gateway.payload_v2 import (
 )
 from local.gateway.routes import Match, Router
 from local.lambda_service.lambda_types import Invoked
-from local.lambda_service.process import Log
+from local.lambda_service.log_pipe import Log
 from local.lambda_service.report import InvocationStatus
 
 # (function, qualifier, event) -> how it ended, or why it was refused.

@@ -16,7 +16,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from local.lambda_service.destinations import NotSent
-from local.lambda_service.process import Log, exit_reason
+from local.lambda_service.log_pipe import Log
+from local.lambda_service.spawn import exit_reason
 from local.paths import ROOT
 from local.template.parameters import REGION
 from local.template.template import Bucket, Queue, Table, Template

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from local.lambda_service.process import ACCOUNT_ID
+from local.lambda_service.settings import ACCOUNT_ID
 from local.template.intrinsics import TemplateError, as_text
 
 STACK_NAME = "coldframe"

@@ -15,7 +15,7 @@ from typing import Any
 
 from local.gateway.definitions import Api
 from local.lambda_service.destinations import EventInvokeConfig
-from local.lambda_service.process import FunctionSettings
+from local.lambda_service.settings import FunctionSettings, LoggingConfig
 from local.template.apis import ApiSource, read_apis
 from local.template.dockerfile import Dockerfile
 from local.template.documents import read_document
@@ -213,6 +213,10 @@ class _Reader:
                 },
                 name=self._resources.name(name),
                 architecture=self._architecture(name, properties),
+                runtime=self._resolve(properties.get("Runtime"), f"{name}.Runtime"),
+                logging=LoggingConfig.of(
+                    self._resolve(properties.get("LoggingConfig"), f"{name}.LoggingConfig") or {}
+                ),
             ),
             logical_id=name,
             alias=self._resources.alias(name),

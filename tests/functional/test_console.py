@@ -77,7 +77,12 @@ async def page(browser: Browser) -> AsyncIterator[Page]:
 
 
 def options(**changes: Any) -> EmulatorOptions:
-    settings: dict[str, Any] = {"handler": "handlers.told_or_gate", "task_root": HERE, "port": 0}
+    settings: dict[str, Any] = {
+        "handler": "handlers.told_or_gate",
+        "task_root": HERE,
+        "port": 0,
+        "max_environments": 10,
+    }
     return EmulatorOptions(**(settings | {"log": lambda line: None} | changes))
 
 
@@ -283,7 +288,7 @@ async def test_other_pages_cannot_drive_the_emulator() -> None:
         own = {"origin": emulator.url}
         accepted = await client.put(concurrency, json={"ReservedConcurrentExecutions": 1}, headers=own)
         program = await client.post(invoke, json={})
-    assert (untouched.arrivals, untouched.reserved_concurrency) == (0, 10)
+    assert (untouched.arrivals, untouched.reserved_concurrency) == (0, None)
     assert (accepted.status_code, program.status_code) == (200, 200)
 
 
@@ -378,7 +383,7 @@ async def test_reserved_concurrency_is_set_from_the_page(page: Page) -> None:
         await field.fill("3")
         await field.press("Enter")
         await expect(page.locator(".concurrency .note")).to_have_text("of 3, peak 0")
-        assert emulator.service.get_function_concurrency("coldframe-predict") == 3
+        assert emulator.service.concurrency.get_reserved("coldframe-predict") == 3
 
 
 async def test_functions_are_shown_one_at_a_time(page: Page) -> None:
