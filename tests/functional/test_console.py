@@ -357,6 +357,7 @@ async def test_environment_that_dies_is_seen_leaving(page: Page) -> None:
 async def test_provisioned_concurrency_is_set_from_the_page(page: Page) -> None:
     """Environments are initialised ahead of requests, serve them warm, and go when none is wanted."""
     async with serving() as (emulator, client):
+        emulator.service.concurrency.put_reserved("coldframe-predict", 10)
         await opened(page, emulator)
         field = page.get_by_label("Provisioned concurrency")
         await field.fill("2")
