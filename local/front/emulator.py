@@ -27,7 +27,7 @@ from coldframe.timing import Clock
 from local.front import browsers, console, event_stream
 from local.front.console import Console
 from local.front.event_stream import EventStream
-from local.front.lambda_api import LambdaApi, is_lambda_api
+from local.front.lambda_api.door import LambdaApi, is_lambda_api
 from local.front.metrics_door import PATH as METRICS_PATH
 from local.front.metrics_door import MetricsDoor
 from local.front.summary import summary
@@ -35,9 +35,11 @@ from local.gateway.definitions import ANY, DEFAULT_ROUTE, DEFAULT_STAGE, Api, Ap
 from local.gateway.gateway import Gateways
 from local.gateway.payload_v2 import HttpRequest, HttpResponse, header
 from local.lambda_service.async_invocations import AsyncInvocations, Sleep
-from local.lambda_service.lambda_types import LIVE, LambdaException
-from local.lambda_service.process import FunctionSettings, Log, function_environ, raise_file_limit
+from local.lambda_service.lambda_types import LambdaException
+from local.lambda_service.log_pipe import Log
 from local.lambda_service.service import LambdaService
+from local.lambda_service.settings import INTERPRETER, FunctionSettings
+from local.lambda_service.spawn import function_environ, raise_file_limit
 from local.paths import ROOT
 from local.stores.places import StoreOptions
 from local.stores.stores import Stores
@@ -51,6 +53,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 _LAST_PORT = 65535
+_LIVE = "live"  # the alias that is made where there is no template to name one
 # An address that means "all of this machine's" is none to connect to.
 _REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104
 
@@ -90,9 +93,10 @@ class EmulatorOptions:
     port: 0 takes a free one; `Emulator.url` says which.
     template: what to run. None: one function behind an HTTP API, which the fields from `timeout_s` to
     `task_root` describe.
-    max_environments: the reserved concurrency of functions that have none in the template, unless more
-    is provisioned; one more at a time is throttled. None, or in a small account: what the account has.
-    provisioned_concurrency: of that one function's alias `live`; 0 for none.
+    max_environments: the most environments at once that this machine is to bear of a function without
+    reserved concurrency, unless more is provisioned; it is no reservation. None: what the account has.
+    request_rate: synchronous requests are at most ten a second for each unit of concurrency, as on Lambda.
+    provisioned_concurrency: of that one function's alias `live`, which is made for it; 0 for none.
     stores: where tables, buckets and queues of the template are.
     reload: environments are replaced when the code of their function changes.
     environ: variables of every function, over the template's and the COLDFRAME_* ones of this process.
@@ -102,9 +106,10 @@ class EmulatorOptions:
     host: str = "127.0.0.1"
     port: int = 3000
     template: Template | None = None
-    max_environments: int | None = 10
+    max_environments: int | None = None
     provisioned_concurrency: int = 0
     account_concurrency: int = CONCURRENCY.value
+    request_rate: bool = True
     keep_alive_s: float = 600.0
     timeout_s: float = 29.0
     init_limit_s: float = INIT.value
@@ -143,14 +148,15 @@ class Emulator:
         self.service = LambdaService(
             options.log,
             account_concurrency=options.account_concurrency,
+            machine_environments=options.max_environments,
+            request_rate=options.request_rate,
             keep_alive_s=options.keep_alive_s,
             clock=clock,
         )
         self.stores = Stores(self._template, options.stores, options.log)
         self.asynchronous = AsyncInvocations(self.service, self.stores, options.log, clock=clock, sleep=sleep)
-        images = [function.settings.name for function in self._template.functions if function.is_image]
         self._names = browsers.own_names(options.host)
-        lambda_api = LambdaApi(self.service, self.asynchronous, images)
+        lambda_api = LambdaApi(self.service, self.asynchronous)
         self._lambda_api = browsers.OwnPagesOnly(lambda_api, self._names)
         self._console = browsers.OwnPagesOnly(Console(self._address), self._names, always=True)
         self._events = EventStream(self.service, self._names)
@@ -184,6 +190,11 @@ class Emulator:
             if function.other_events:
                 events = ", ".join(function.other_events)
                 yield f"{function.settings.name} is called by {events} on AWS; here by the Lambda API only."
+        if (most := self._options.max_environments) is not None:
+            yield (
+                f"This machine's limit, which AWS does not know: {most} environments at once of a function "
+                "without reserved concurrency; more requests get 429. Change it with --concurrency."
+            )
         yield from lines(self._template.notes)
 
     async def __aenter__(self) -> Emulator:
@@ -205,9 +216,20 @@ class Emulator:
     def _provision(self) -> None:
         for function in self._template.functions:
             if function.provisioned_concurrency:
-                self.service.put_provisioned_concurrency(
-                    function.settings.name, function.alias or LIVE, function.provisioned_concurrency
+                self.service.concurrency.put_provisioned(
+                    function.settings.name,
+                    function.alias or self._alias_for_provisioned(function.settings.name),
+                    function.provisioned_concurrency,
                 )
+
+    def _alias_for_provisioned(self, name: str) -> str:
+        """Provisioned concurrency belongs to an alias, so one is made where only the options ask for it."""
+        self.service.functions.put_alias(name, _LIVE, self.service.functions.publish(name))
+        self._options.log(
+            f"{name} has no AutoPublishAlias: the alias {_LIVE} is made for its provisioned concurrency. "
+            f"Events of the template call {name} itself, and stay cold, as on AWS."
+        )
+        return _LIVE
 
     async def _recycle_on_change(self) -> None:
         from local.front.reload import recycle_on_change  # only who asks for it waits for the import
@@ -225,18 +247,13 @@ class Emulator:
             **self._options.environ,
         }
         self.service.create_function(replace(settings, environ=environ))
-        if function.alias not in (None, LIVE):
-            self.service.put_alias(settings.name, str(function.alias), "1")
+        if function.alias is not None:  # AutoPublishAlias publishes a version and lets the alias point to it
+            version = self.service.functions.publish(settings.name)
+            self.service.functions.put_alias(settings.name, function.alias, version)
         for qualifier, config in function.event_invoke_configs.items():
             self.service.put_event_invoke_config(settings.name, qualifier, config)
-        reserved = function.reserved_concurrency
-        if reserved is None and self._options.max_environments is not None:
-            wanted = max(self._options.max_environments, function.provisioned_concurrency)
-            # A small account bounds its functions by itself, and has too little to reserve.
-            if wanted * len(self._template.functions) <= self._options.account_concurrency * 9 // 10:
-                reserved = wanted
-        if reserved is not None:
-            self.service.put_function_concurrency(settings.name, reserved)
+        if function.reserved_concurrency is not None:
+            self.service.concurrency.put_reserved(settings.name, function.reserved_concurrency)
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
@@ -312,7 +329,7 @@ async def _serve_until_signal(options: EmulatorOptions) -> None:
 
 
 def _one_function(options: EmulatorOptions) -> Template:
-    """The template of one function that answers every path of one HTTP API."""
+    """The template of one function that answers every path of one HTTP API, through its alias `live`."""
     settings = FunctionSettings(
         handler=options.handler,
         task_root=options.task_root.resolve(),
@@ -320,14 +337,15 @@ def _one_function(options: EmulatorOptions) -> Template:
         timeout_s=options.timeout_s,
         init_limit_s=options.init_limit_s,
         architecture=options.architecture,
+        runtime=INTERPRETER,
         cpu_from_memory=options.cpu_from_memory,
     )
     timeout_s = HTTP_INTEGRATION.value / 1000
-    route = Route(ANY, DEFAULT_ROUTE, settings.name, LIVE, PayloadFormat.V2, timeout_s)
+    route = Route(ANY, DEFAULT_ROUTE, settings.name, _LIVE, PayloadFormat.V2, timeout_s)
     function = Function(
         settings,
         logical_id=settings.name,
-        alias=LIVE,
+        alias=_LIVE,
         provisioned_concurrency=options.provisioned_concurrency,
     )
     return Template(functions=(function,), apis=(Api("local", ApiKind.HTTP, (route,)),))

@@ -26,7 +26,7 @@ from local.gateway.payload_v2 import (
 )
 from local.gateway.routes import Match, Router
 from local.lambda_service.lambda_types import Invoked
-from local.lambda_service.process import Log
+from local.lambda_service.log_pipe import Log
 from local.lambda_service.report import InvocationStatus
 
 # (function, qualifier, event) -> how it ended, or why it was refused.
@@ -217,9 +217,16 @@ _ADVICE = {
         "All environments of the function are busy. Try again, or raise --reserved-concurrency."
     ),
     ThrottleReason.ACCOUNT_CONCURRENCY: (
-        "All of the account's concurrency is in use. Try again, or raise --account-concurrency."
+        "All of the account's concurrency is in use, or all that --concurrency lets a function have on this "
+        "machine. Try again, or raise --concurrency or --account-concurrency."
     ),
-    ThrottleReason.SCALING_RATE: "Environments are started no faster than on Lambda. Try again in a second.",
+    ThrottleReason.INVOCATION_RATE: (
+        "Environments are started no faster than on Lambda, and requests are at most ten a second for each "
+        "of the account's concurrency. Try again in a second."
+    ),
+    ThrottleReason.RESERVED_REQUEST_RATE: (
+        "The reservation allows ten requests a second for each environment. Try again, or reserve more."
+    ),
 }
 # Where the template has no API: nothing is found.
 _NO_API = Api("none", ApiKind.HTTP, ())

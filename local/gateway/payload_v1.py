@@ -33,7 +33,7 @@ from local.gateway.payload_v2 import (
     response_body,
     response_status,
 )
-from local.lambda_service.process import ACCOUNT_ID
+from local.lambda_service.settings import ACCOUNT_ID
 
 # More than these in a result, and a REST API calls it malformed.
 _MEMBERS = frozenset({"statusCode", "headers", "multiValueHeaders", "body", "isBase64Encoded"})

@@ -19,7 +19,7 @@ from urllib.parse import parse_qsl, unquote
 import msgspec
 
 from local.gateway.definitions import DEFAULT_ROUTE, DEFAULT_STAGE
-from local.lambda_service.process import ACCOUNT_ID
+from local.lambda_service.settings import ACCOUNT_ID
 
 Headers = list[tuple[bytes, bytes]]
 

@@ -78,7 +78,12 @@ async def page(browser: Browser) -> AsyncIterator[Page]:
 
 
 def options(**changes: Any) -> EmulatorOptions:
-    settings: dict[str, Any] = {"handler": "handlers.told_or_gate", "task_root": HERE, "port": 0}
+    settings: dict[str, Any] = {
+        "handler": "handlers.told_or_gate",
+        "task_root": HERE,
+        "port": 0,
+        "max_environments": 10,
+    }
     return EmulatorOptions(**(settings | {"log": lambda line: None} | changes))
 
 
@@ -284,7 +289,7 @@ async def test_other_pages_cannot_drive_the_emulator() -> None:
         own = {"origin": emulator.url}
         accepted = await client.put(concurrency, json={"ReservedConcurrentExecutions": 1}, headers=own)
         program = await client.post(invoke, json={})
-    assert (untouched.arrivals, untouched.reserved_concurrency) == (0, 10)
+    assert (untouched.arrivals, untouched.reserved_concurrency) == (0, None)
     assert (accepted.status_code, program.status_code) == (200, 200)
 
 
@@ -353,6 +358,7 @@ async def test_environment_that_dies_is_seen_leaving(page: Page) -> None:
 async def test_provisioned_concurrency_is_set_from_the_page(page: Page) -> None:
     """Environments are initialised ahead of requests, serve them warm, and go when none is wanted."""
     async with serving() as (emulator, client):
+        emulator.service.concurrency.put_reserved("coldframe-predict", 10)
         await opened(page, emulator)
         field = page.get_by_label("Provisioned concurrency")
         await field.fill("2")
@@ -379,7 +385,7 @@ async def test_reserved_concurrency_is_set_from_the_page(page: Page) -> None:
         await field.fill("3")
         await field.press("Enter")
         await expect(page.locator(".concurrency .note")).to_have_text("of 3, peak 0")
-        assert emulator.service.get_function_concurrency("coldframe-predict") == 3
+        assert emulator.service.concurrency.get_reserved("coldframe-predict") == 3
 
 
 async def test_functions_are_shown_one_at_a_time(page: Page) -> None:
