@@ -29,6 +29,8 @@ _AWS_ACCESS = (
 _MODEL_DIR = "COLDFRAME_MODEL_DIR"
 _TEXTS_AT_ONCE = 256  # answers of a long list come while the rest of it is computed
 _ANY_SIZE_BYTES = 1 << 30  # Lambda's limits are no reason to refuse a line here
+_TEMPLATE = ROOT / "template.yaml"
+_DEMO_ENVIRONMENTS = 10  # what `coldframe up` alone may take of a small machine
 
 
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -75,7 +77,7 @@ def verify(model_dir: Path | None) -> None:
 @click.option(
     "--template",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    default=ROOT / "template.yaml",
+    default=_TEMPLATE,
     help="A SAM template; default: the project's own.",
 )
 @template_parameters
@@ -107,16 +109,27 @@ def check(template: Path, parameters: tuple[tuple[str, str], ...], account_concu
 @click.option("--port", default=3000, show_default=True, type=click.IntRange(0, 65535), help="0: a free one.")
 @click.option(
     "--template",
-    default=ROOT / "template.yaml",
+    default=_TEMPLATE,
     type=click.Path(path_type=Path),
     help="The SAM template to run.  [default: the project's]",
 )
 @template_parameters
 @click.option(
-    "--reserved-concurrency",
+    "--concurrency",
     "--max-environments",
-    type=click.IntRange(1, limits.CONCURRENCY.value),
-    help="More requests at once get 429.  [default: the template's, or 10]",
+    type=click.IntRange(1, 100_000),
+    help="Environments at once that this machine is to bear of a function without reserved concurrency; "
+    "AWS has no such limit.  [default: 10 for the project's template, else what the account has]",
+)
+@click.option(
+    "--reserved-concurrency",
+    type=click.IntRange(0, 100_000),
+    help="Of each function; more requests at once get 429.  [default: the template's]",
+)
+@click.option(
+    "--request-rate/--no-request-rate",
+    default=True,
+    help="At most ten requests a second for each unit of concurrency, as on Lambda.  [default: request-rate]",
 )
 @click.option(
     "--provisioned-concurrency",
@@ -181,7 +194,9 @@ def up(
     port: int,
     template: Path,
     parameters: tuple[tuple[str, str], ...],
+    concurrency: int | None,
     reserved_concurrency: int | None,
+    request_rate: bool,
     provisioned_concurrency: int | None,
     account_concurrency: int,
     memory_mb: int | None,
@@ -231,7 +246,9 @@ def up(
             host=host,
             port=port,
             template=loaded if stores else without_stores(loaded),
+            max_environments=concurrency or (_DEMO_ENVIRONMENTS if template == _TEMPLATE else None),
             account_concurrency=account_concurrency,
+            request_rate=request_rate,
             keep_alive_s=keep_alive_s,
             environ=environ,
             stores=StoreOptions(dynamodb_endpoint, s3_endpoint, sqs_endpoint),

@@ -82,7 +82,10 @@ def run(requests: int) -> None:
 
 def _rules_us(environments: int, invocations: int = 2000) -> float:
     """Microseconds that the admission rules take for one invocation, with so many environments."""
-    state = State(Limits(account_concurrency=environments, scaling_burst=environments))
+    limits = Limits(
+        account_concurrency=environments, scaling_burst=environments, requests_per_environment_s=None
+    )
+    state = State(limits)
     for _ in range(environments):
         state, _ = decide(state, Arrival(), 0.0)
     for environment_id in range(environments):

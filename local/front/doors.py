@@ -9,14 +9,14 @@ from local.front import browsers, console, event_stream
 from local.front.console import Console
 from local.front.door import Door
 from local.front.event_stream import EventStream
-from local.front.lambda_api import LambdaApi, is_lambda_api
+from local.front.lambda_api.door import LambdaApi, is_lambda_api
 from local.front.metrics_door import PATH as METRICS_PATH
 from local.front.metrics_door import MetricsDoor
 from local.front.options import EmulatorOptions
 from local.gateway.gateway import Gateways
 from local.gateway.http import Headers, header
 from local.lambda_service.async_invocations import AsyncInvocations
-from local.lambda_service.process import Log
+from local.lambda_service.log_pipe import Log
 from local.lambda_service.service import LambdaService
 
 
@@ -34,9 +34,8 @@ class Doors:
     ) -> None:
         names = browsers.own_names(options.host)
         template = options.template
-        images = [function.settings.name for function in template.functions if function.is_image]
         self.events = EventStream(service, names)
-        self._lambda_api = browsers.OwnPagesOnly(LambdaApi(service, asynchronous, images), names)
+        self._lambda_api = browsers.OwnPagesOnly(LambdaApi(service, asynchronous), names)
         self._console = browsers.OwnPagesOnly(Console(address), names, always=True)
         self._own_pages: Mapping[str, Door] = {METRICS_PATH: MetricsDoor(service)}
         self._gateways = Gateways(template.apis, service.invoke, log, clock, as_aws=options.as_aws)

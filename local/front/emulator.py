@@ -25,13 +25,14 @@ from local.front.server import Server, listen
 from local.front.summary import summary
 from local.gateway.definitions import DEFAULT_STAGE
 from local.lambda_service.async_invocations import AsyncInvocations, Sleep
-from local.lambda_service.lambda_types import LIVE, LambdaException
-from local.lambda_service.process import function_environ, raise_file_limit
+from local.lambda_service.lambda_types import LambdaException
 from local.lambda_service.service import LambdaService
+from local.lambda_service.spawn import function_environ, raise_file_limit
 from local.stores.stores import Stores
 from local.template.functions import Function
 from local.template.notes import lines
 
+_LIVE = "live"  # the alias that is made where only the options ask for provisioned concurrency
 # The addresses that listen on every address of this machine, and one of these to connect to.
 _REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -62,6 +63,8 @@ class Emulator:
         self.service = LambdaService(
             self.log,
             account_concurrency=options.account_concurrency,
+            machine_environments=options.max_environments,
+            request_rate=options.request_rate,
             keep_alive_s=options.keep_alive_s,
             clock=clock,
         )
@@ -98,6 +101,11 @@ class Emulator:
                 events = ", ".join(function.other_events)
                 yield f"{function.settings.name} is called by {events} on AWS; here by the Lambda API only."
         yield from lines(self._template.notes)
+        if (most := self._options.max_environments) is not None:
+            yield (
+                f"This machine's limit, which AWS does not know: {most} environments at once of a function "
+                "without reserved concurrency; more requests get 429. Change it with --concurrency."
+            )
 
     async def __aenter__(self) -> Emulator:
         for function in self._template.functions:
@@ -118,9 +126,20 @@ class Emulator:
     def _provision(self) -> None:
         for function in self._template.functions:
             if function.provisioned_concurrency:
-                self.service.put_provisioned_concurrency(
-                    function.settings.name, function.alias or LIVE, function.provisioned_concurrency
+                self.service.concurrency.put_provisioned(
+                    function.settings.name,
+                    function.alias or self._alias_for_provisioned(function.settings.name),
+                    function.provisioned_concurrency,
                 )
+
+    def _alias_for_provisioned(self, name: str) -> str:
+        """Provisioned concurrency belongs to an alias, so one is made where only the options ask for it."""
+        self.service.functions.put_alias(name, _LIVE, self.service.functions.publish(name))
+        self.log(
+            f"{name} has no AutoPublishAlias: the alias {_LIVE} is made for its provisioned concurrency. "
+            f"Events of the template call {name} itself, and stay cold, as on AWS."
+        )
+        return _LIVE
 
     async def _recycle_on_change(self) -> None:
         from local.front.reload import recycle_on_change  # only who asks for it waits for the import
@@ -138,18 +157,13 @@ class Emulator:
             **self._options.environ,
         }
         self.service.create_function(replace(settings, environ=environ))
-        if function.alias not in (None, LIVE):
-            self.service.put_alias(settings.name, str(function.alias), "1")
+        if function.alias is not None:  # AutoPublishAlias publishes a version and lets the alias point to it
+            version = self.service.functions.publish(settings.name)
+            self.service.functions.put_alias(settings.name, function.alias, version)
         for qualifier, config in function.event_invoke_configs.items():
             self.service.put_event_invoke_config(settings.name, qualifier, config)
-        reserved = function.reserved_concurrency
-        if reserved is None and self._options.max_environments is not None:
-            wanted = max(self._options.max_environments, function.provisioned_concurrency)
-            # A small account bounds its functions by itself, and has too little to reserve.
-            if wanted * len(self._template.functions) <= self._options.account_concurrency * 9 // 10:
-                reserved = wanted
-        if reserved is not None:
-            self.service.put_function_concurrency(settings.name, reserved)
+        if function.reserved_concurrency is not None:
+            self.service.concurrency.put_reserved(settings.name, function.reserved_concurrency)
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from local.lambda_service.process import Log
+from local.lambda_service.log_pipe import Log
 
 
 class SafeLog:

@@ -131,7 +131,7 @@ def _throttled(reason: ThrottleReason, on_aws: str) -> HttpResponse:
     """Lambda's own answer, from its admission."""
     return problem(
         HTTPStatus.TOO_MANY_REQUESTS,
-        _ADVICE.get(reason, "The function is throttled. Try again in a second.") + on_aws,
+        _ADVICE[reason] + on_aws,
         (b"x-amzn-errortype", b"TooManyRequestsException"),
         aws={"Reason": reason, "Type": "User", "message": "Rate Exceeded."},
     )
@@ -142,7 +142,14 @@ _ADVICE = {
         "All environments of the function are busy. Try again, or raise --reserved-concurrency."
     ),
     ThrottleReason.ACCOUNT_CONCURRENCY: (
-        "All of the account's concurrency is in use. Try again, or raise --account-concurrency."
+        "All of the account's concurrency is in use, or all that --concurrency lets a function have on this "
+        "machine. Try again, or raise --concurrency or --account-concurrency."
     ),
-    ThrottleReason.SCALING_RATE: "Environments are started no faster than on Lambda. Try again in a second.",
+    ThrottleReason.INVOCATION_RATE: (
+        "Environments are started no faster than on Lambda, and requests are at most ten a second for each "
+        "of the account's concurrency. Try again in a second."
+    ),
+    ThrottleReason.RESERVED_REQUEST_RATE: (
+        "The reservation allows ten requests a second for each environment. Try again, or reserve more."
+    ),
 }

@@ -21,7 +21,7 @@ from local.gateway.result import MalformedResponse
 from local.gateway.routes import Match, Router
 from local.gateway.throttling import TokenBucket
 from local.lambda_service.lambda_types import Invoked
-from local.lambda_service.process import Log
+from local.lambda_service.log_pipe import Log
 from local.lambda_service.report import InvocationStatus
 
 # (function, qualifier, event) -> how it ended, or why it was refused.

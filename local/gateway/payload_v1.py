@@ -20,7 +20,7 @@ from local.gateway.arrival import Arrived, clf_time, event_body, gateway_headers
 from local.gateway.definitions import DEFAULT_STAGE, ApiKind
 from local.gateway.http import NOT_JSON, Headers, HttpRequest, HttpResponse, header
 from local.gateway.result import MalformedResponse, body_of, header_lines, status_of
-from local.lambda_service.process import ACCOUNT_ID
+from local.lambda_service.settings import ACCOUNT_ID
 
 # More than these in a result, and a REST API calls it malformed.
 _MEMBERS = frozenset({"statusCode", "headers", "multiValueHeaders", "body", "isBase64Encoded"})

@@ -17,7 +17,7 @@ import msgspec
 from local.gateway.arrival import Arrived, clf_time, event_body, gateway_headers
 from local.gateway.http import NOT_JSON, Headers, HttpRequest, HttpResponse
 from local.gateway.result import MalformedResponse, body_of, header_lines, header_value, status_of
-from local.lambda_service.process import ACCOUNT_ID
+from local.lambda_service.settings import ACCOUNT_ID
 
 _DEFAULT_TYPE = b"text/plain;charset=UTF-8"
 

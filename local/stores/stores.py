@@ -15,7 +15,8 @@ from types import TracebackType
 import msgspec
 
 from local.lambda_service.destinations import NotSent
-from local.lambda_service.process import Log, exit_reason
+from local.lambda_service.log_pipe import Log
+from local.lambda_service.spawn import exit_reason
 from local.paths import ROOT
 from local.stores.places import Places, StoreOptions, is_aws
 from local.template.parameters import REGION

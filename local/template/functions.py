@@ -10,7 +10,7 @@ from pathlib import Path
 
 from coldframe.capacity.limits import DEFAULT_MEMORY, DEFAULT_TIMEOUT, MIN_MEMORY, TIMEOUT
 from local.lambda_service.destinations import EventInvokeConfig
-from local.lambda_service.process import FunctionSettings
+from local.lambda_service.settings import FunctionSettings, LogFormat, LoggingConfig
 from local.template.code import CodeReader, is_image
 from local.template.errors import NotKnown, TemplateError
 from local.template.events import read_event_invoke_configs
@@ -71,6 +71,8 @@ class FunctionReader:
             environ=environ | {"AWS_REGION": self._region},
             name=resources.name(name),
             architecture=_architecture(properties),
+            runtime=None if is_image(properties) else properties.word("Runtime"),
+            logging=_logging(properties.map("LoggingConfig")),
         )
         return Function(
             settings,
@@ -111,6 +113,14 @@ def _architecture(properties: Properties) -> str:
         place = properties.place("Architectures")
         raise TemplateError(f"{place} has {architecture!r}, expected arm64 or x86_64.")
     return str(architecture)
+
+
+def _logging(properties: Properties) -> LoggingConfig:
+    given = {key: properties.word(key) for key in ("LogFormat", "ApplicationLogLevel", "SystemLogLevel")}
+    if given["LogFormat"] not in (None, *LogFormat):
+        found, expected = given["LogFormat"], " or ".join(LogFormat)
+        raise TemplateError(f"{properties.place('LogFormat')} is {found!r}, expected {expected}.")
+    return LoggingConfig.of({key: value for key, value in given.items() if value is not None})
 
 
 def _provisioned(name: str, properties: Properties, alias: str | None) -> int:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from local.lambda_service.process import ACCOUNT_ID
+from local.lambda_service.settings import ACCOUNT_ID
 from local.template.errors import TemplateError
 from local.template.intrinsics import as_text
 from local.template.values import as_list, as_map, as_number, as_word

@@ -71,7 +71,6 @@ _HARMLESS: Mapping[str, frozenset[str]] = {
 # What a value means to be on AWS as if it were not there.
 _OFF: Mapping[str, frozenset[str]] = {
     "EphemeralStorage.Size": frozenset({"512"}),
-    "LoggingConfig.LogFormat": frozenset({"Text"}),
     "MergeDefinitions": frozenset({"false"}),
     "RecursiveLoop": frozenset({"Terminate"}),
     "SnapStart.ApplyOn": frozenset({"None"}),
@@ -93,7 +92,6 @@ _WHY: Mapping[str, Mapping[str, str]] = {
         "FileSystemConfigs": "no file system is mounted",
         "FunctionScalingConfig": "it scales by reserved and provisioned concurrency alone",
         "FunctionUrlConfig": "the function has no URL here, only its events and the Lambda API",
-        "LoggingConfig": "log lines are text, of every level",
         "RecursiveLoop": "loops are not looked for",
         "SnapStart": "environments start by their init phase, not from a snapshot",
         "TenancyConfig": "tenants share execution environments",

@@ -80,7 +80,7 @@ async def page(browser: Browser) -> AsyncIterator[Page]:
 
 
 def options(**changes: Any) -> EmulatorOptions:
-    return running.options([], **{"handler": "handlers.told_or_gate", **changes})
+    return running.options([], **{"handler": "handlers.told_or_gate", "max_environments": 10, **changes})
 
 
 @asynccontextmanager
@@ -285,7 +285,7 @@ async def test_other_pages_cannot_drive_the_emulator() -> None:
         own = {"origin": emulator.url}
         accepted = await client.put(concurrency, json={"ReservedConcurrentExecutions": 1}, headers=own)
         program = await client.post(invoke, json={})
-    assert (untouched.arrivals, untouched.reserved_concurrency) == (0, 10)
+    assert (untouched.arrivals, untouched.reserved_concurrency) == (0, None)
     assert (accepted.status_code, program.status_code) == (200, 200)
 
 
@@ -380,7 +380,7 @@ async def test_reserved_concurrency_is_set_from_the_page(page: Page) -> None:
         await field.fill("3")
         await field.press("Enter")
         await expect(page.locator(".concurrency .note")).to_have_text("of 3, peak 0")
-        assert emulator.service.get_function_concurrency("coldframe-predict") == 3
+        assert emulator.service.concurrency.get_reserved("coldframe-predict") == 3
 
 
 async def test_functions_are_shown_one_at_a_time(page: Page) -> None:

@@ -58,13 +58,13 @@ async def test_request_beyond_the_limit_is_throttled(lines: LogLines, tmp_path: 
     assert (
         refused.json().items()
         >= {
-            "Reason": "ReservedFunctionConcurrentInvocationLimitExceeded",
+            "Reason": "ConcurrentInvocationLimitExceeded",
             "Type": "User",
             "message": "Rate Exceeded.",
             "status": 429,
         }.items()
     )
-    assert "--reserved-concurrency" in refused.json()["detail"]
+    assert "--concurrency" in refused.json()["detail"]
     assert [request.result().status_code for request in requests] == [200, 200]
     assert served.json()["start"] == "warm"
 
@@ -283,7 +283,8 @@ async def test_log_has_start_end_and_report_lines(lines: LogLines) -> None:
     async with serving(lines, memory_mb=512) as client:
         await client.get("/speak")
         await client.get("/speak")
-    assert [line.split(" ")[0] for line in lines] == ["START", "first", "second", "END", "REPORT"] * 2
+    invocation = ["START", "first", "second", "END", "REPORT"]
+    assert [line.split(" ")[0] for line in lines] == ["INIT_START", *invocation, *invocation]
     cold, warm = reports(lines)
     request_id = r"[0-9a-f-]{36}"
     common = (
@@ -292,7 +293,7 @@ async def test_log_has_start_end_and_report_lines(lines: LogLines) -> None:
     )
     assert re.fullmatch(common + r"\tInit Duration: [\d.]+ ms", cold)
     assert re.fullmatch(common, warm)
-    assert re.fullmatch(rf"START RequestId: {request_id} Version: 1", lines[0])
+    assert re.fullmatch(rf"START RequestId: {request_id} Version: 1", lines[1])
 
 
 async def test_init_is_billed_with_the_cold_invocation(lines: LogLines) -> None:
@@ -450,9 +451,9 @@ async def test_emulator_says_that_it_listens_and_at_the_end_what_happened(tmp_pa
         output, _ = await process.communicate()
     assert json.loads(response.content)["start"] == "cold"
     console, *following = output.decode().splitlines()
-    logged, summary = following[:3], "\n".join(following[3:])
+    logged, summary = following[:4], "\n".join(following[4:])
     assert re.fullmatch(r"Console: http://127\.0\.0\.1:\d+/_console", console)
-    assert [line.split()[0] for line in logged] == ["START", "END", "REPORT"]
+    assert [line.split()[0] for line in logged] == ["INIT_START", "START", "END", "REPORT"]
     assert re.match(r"coldframe-predict, 1769 MB, in \d+ s:", summary)
     assert "1 invocations: 1 cold, 0 warm, 0 errors; 0 throttled; at most 1 at once" in summary
     assert re.search(r"cost on AWS: 0\.0000\d{4} USD", summary)

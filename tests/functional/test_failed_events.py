@@ -197,7 +197,7 @@ async def test_settings_are_there_for_boto3(lines: list[str], slept_s: list[floa
 async def test_function_that_is_switched_off(lines: list[str], slept_s: list[float]) -> None:
     """A reserved concurrency of 0 sends events to the queue without an attempt."""
     async with running(load_template(ROOT / "template.yaml"), lines, slept_s) as emulator:
-        emulator.service.put_function_concurrency("DeploymentPostTrafficFunction", 0)
+        emulator.service.concurrency.put_reserved("DeploymentPostTrafficFunction", 0)
         await sent(emulator, "DeploymentPostTrafficFunction", {"DeploymentId": "d-1"})
         [record] = await received(emulator)
     assert record["requestContext"]["condition"] == "ZeroReservedConcurrency"

@@ -451,7 +451,7 @@ async def test_unknown_host_is_the_first_api(emulator: Emulator) -> None:
 
 
 async def test_provisioned_concurrency_of_the_template(tmp_path: Path) -> None:
-    """It is there from the start, and the default limit of a developer's machine makes room for it."""
+    """It is there from the start, and a machine that is to bear less makes room for it."""
     path = tmp_path / "template.yaml"
     path.write_text(
         TEMPLATE.replace(
@@ -462,11 +462,11 @@ async def test_provisioned_concurrency_of_the_template(tmp_path: Path) -> None:
     )
     options = EmulatorOptions(port=0, template=load_template(path), log=lambda line: None, max_environments=1)
     async with Emulator(options) as emulator:
-        config = emulator.service.get_provisioned_concurrency("Say", "blue")
-        assert (config.requested, emulator.service.get_function_concurrency("Say")) == (2, 2)
+        config = emulator.service.concurrency.get_provisioned("Say", "blue")
+        assert (config.requested, emulator.service.concurrency.get_reserved("Say")) == (2, None)
         async with asyncio.timeout(PATIENCE_S):
             revision = 0
-            while emulator.service.get_provisioned_concurrency("Say", "blue").status != "READY":
+            while emulator.service.concurrency.get_provisioned("Say", "blue").status != "READY":
                 revision = await emulator.service.changed(revision)
         async with client_of(emulator, "Web") as web:
             assert (await web.post("/say", json={"statusCode": 200, "body": "ok"})).text == "ok"

@@ -16,7 +16,7 @@ import pytest
 from bench.loader.http_client import HttpClient
 from local.front.emulator import Emulator
 from local.front.options import EmulatorOptions, one_function
-from local.lambda_service.process import MemoryMeter
+from local.lambda_service.memory import MemoryMeter
 from tests.functional.emulation import HERE, PATIENCE_S, is_alive, until
 
 pytestmark = pytest.mark.anyio
@@ -65,7 +65,7 @@ async def test_every_request_is_answered_while_environments_are_killed() -> None
             for _ in range(CLIENTS):
                 group.create_task(ask(port, REQUESTS // CLIENTS, statuses))
         counted = service.snapshot().functions[0]
-        while service.get_provisioned_concurrency("coldframe-predict", "live").status != "READY":
+        while service.concurrency.get_provisioned("coldframe-predict", "live").status != "READY":
             await ask(port, 1, Counter())
         survivors = [view.pid for view in service.snapshot().environments]
     assert statuses.total() == REQUESTS

@@ -46,7 +46,6 @@ def said(template: Template) -> list[str]:
         ("DeadLetterQueue: {Type: SQS, TargetArn: x}", "F.DeadLetterQueue: a failed event goes to"),
         ("TenancyConfig: {TenantIsolationMode: PER_TENANT}", "F.TenancyConfig: tenants share"),
         ("DurableConfig: {ExecutionTimeout: 9}", "F.DurableConfig: an execution that ends"),
-        ("LoggingConfig: {LogFormat: JSON}", "F.LoggingConfig: log lines are text"),
         ("VpcConfig: {SubnetIds: [a], SecurityGroupIds: [b]}", "F.VpcConfig: the function is in this"),
         ("FileSystemConfigs: [{Arn: a, LocalMountPath: b}]", "F.FileSystemConfigs: no file system"),
         ("EphemeralStorage: {Size: 1024}", "F.EphemeralStorage: the folder for temporary files"),
