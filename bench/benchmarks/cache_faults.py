@@ -23,7 +23,8 @@ from tqdm import tqdm
 from bench.data.mixes import load_corpus
 from coldframe.config import Settings
 from coldframe.errors import ColdframeError
-from coldframe.pipeline.predictor import Prediction, Predictor, load_predictor
+from coldframe.pipeline.answers import Prediction
+from coldframe.pipeline.predictor import Predictor, load_predictor
 from tests.functional import faulty_server as faults
 
 TABLE = "predictions"
@@ -117,7 +118,7 @@ def _row(name: str, outcomes: Sequence[Outcome]) -> str:
 def _time_s(predictor: Predictor, text: str) -> tuple[float, Prediction]:
     started_s = time.perf_counter()
     prediction = predictor.predict([text], HEADS)
-    predictor.cache.save()
+    predictor.cache.save(prediction.unsaved)
     return time.perf_counter() - started_s, prediction
 
 

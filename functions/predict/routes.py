@@ -11,7 +11,7 @@ from starlette.routing import request_response
 
 import coldframe
 from coldframe.api import api
-from functions.predict.events import clock_of
+from functions.predict.engine import clock_of
 from functions.predict.openapi import openapi
 
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]

@@ -118,7 +118,7 @@ def _once(texts: Iterable[str], counts: Counts, bar: Any) -> Iterator[str]:
 
 def _fill(predictor: Predictor, texts: Sequence[str], heads: tuple[str, ...], counts: Counts) -> None:
     prediction = predictor.predict(texts, heads)
-    saved = predictor.cache.save()
+    saved = predictor.cache.save(prediction.unsaved)
     usage = prediction.usage.cache
     failure = prediction.cache_error or (saved.failure if saved else None)
     if failure or usage.breaker != "closed" or (saved is not None and saved.values < saved.of):

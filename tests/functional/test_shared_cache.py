@@ -50,8 +50,9 @@ def test_same_bits_on_off_cold_warm(
     """Answers are the same to the bit: no cache, empty, filled here, filled elsewhere, by embedding only."""
     expected = bits(predictor, HEADS, use_cache=False)
     one = environment(bundle, aws_environ)
-    assert bits(one, ["logreg"]) == {"logreg": expected["logreg"]}
-    saved = one.cache.save()
+    computed = one.predict(TEXTS, ["logreg"])
+    assert b"".join(computed.probabilities["logreg"]) == expected["logreg"]
+    saved = one.cache.save(computed.unsaved)
     assert saved is not None
     assert (saved.values, saved.failure) == (2 * len(TEXTS), None)
     other = environment(bundle, aws_environ)
@@ -61,7 +62,7 @@ def test_same_bits_on_off_cold_warm(
     assert prediction.usage.cache.embedding == 4 * len(TEXTS)
     assert {head: b"".join(rows) for head, rows in prediction.probabilities.items()} == expected
     assert bits(other, HEADS) == expected  # from memory
-    other.cache.save()
+    other.cache.save(prediction.unsaved)
     third = environment(bundle, aws_environ)
     assert bits(third, HEADS) == expected  # all from the table
     assert bits(third, HEADS, use_cache=False) == expected

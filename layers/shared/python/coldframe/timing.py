@@ -1,6 +1,7 @@
-"""Stage times, the cold/warm mark, and the one log line of a request."""
+"""What is measured of time: stages, deadlines, moving averages, the cold/warm mark; and the log line."""
 
 import math
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ _LATE_S = 0.1
 
 
 class StageTimes:
-    """Milliseconds spent in each named stage of one request, in the order met."""
+    """Milliseconds spent in each named stage of one request, in the order met. Of one thread."""
 
     def __init__(self, clock: Clock = time.perf_counter) -> None:
         self._clock = clock
@@ -57,15 +58,44 @@ class StartMark:
 
     An environment initialised ahead of traffic (provisioned concurrency,
     SnapStart) has no such request: it is warm from the start.
+    Safe for threads: of requests that arrive together, one is the first.
     """
 
     def __init__(self, is_warm: bool = False) -> None:
-        self._next: Start = "warm" if is_warm else "cold"
+        self._taken = threading.Lock()
+        if is_warm:
+            self._taken.acquire()
 
     def take(self) -> Start:
         """The mark of this request; the next ones are warm."""
-        start, self._next = self._next, "warm"
-        return start
+        return "cold" if self._taken.acquire(blocking=False) else "warm"
+
+
+class MovingAverage:
+    """An exponentially weighted mean that starts at, and when unused fades back to, a prior.
+
+    Safe for threads: of two samples added at the same moment one may be lost, and no average is
+    further off for that than the lost sample would have moved it.
+    """
+
+    def __init__(self, prior: float) -> None:
+        self._prior = prior
+        self.value = prior
+
+    def add(self, sample: float) -> None:
+        self.value += _WEIGHT * (sample - self.value)
+
+    def fade(self) -> None:
+        """Forgets a little: what is no longer measured is believed less and less."""
+        self.value += _FADE * (self._prior - self.value)
+
+    def forget(self) -> None:
+        """Starts anew at the prior."""
+        self.value = self._prior
+
+
+_WEIGHT = 0.2  # of the latest sample
+_FADE = 0.02  # about 35 fades undo half of what was learnt
 
 
 def log_line(**values: object) -> str:

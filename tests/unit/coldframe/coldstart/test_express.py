@@ -14,7 +14,7 @@ from coldframe.config import ENVIRONMENT_NAMES, Settings, load_settings
 from coldframe.errors import BundleCorrupt, BundleMissing
 from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import StartMark
-from functions.predict.events import read_event
+from functions.predict.engine import read_event
 from tests.conftest import ROOT
 
 EVENT: dict[str, Any] = json.loads((ROOT / "tests" / "events" / "http_api_predict.json").read_text())
