@@ -165,7 +165,7 @@ class InferenceProtocol:
         return self._topics(probabilities), times, None, {}
 
     def _predict_rows(self, rows: Embeddings, head: str) -> Probabilities:
-        with np.errstate(all="ignore"):  # a caller's row may be absurd; that is told below
+        with np.errstate(all="ignore"):  # a value that overflows is refused below
             probabilities = self._predictor.model.get().probabilities(rows, head)
         finite = np.isfinite(probabilities).all(axis=1)
         if not finite.all():
