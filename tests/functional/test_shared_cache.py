@@ -101,7 +101,7 @@ def test_hot_path_with_a_table(bundle: Path, aws_environ: dict[str, str], store:
     process = handle(environ, 2)
     assert not FORBIDDEN & set(process["modules"])
     assert store.calls == []
-    assert [answer["usage"]["cache"].get("skipped", 0) for answer in process["answers"]] == [1, 0]
+    assert [answer["usage"]["cache"].get("skipped", 0) for answer in process["answers"]] == [1, 1]
 
 
 def test_no_thread_is_left(bundle: Path, aws_environ: dict[str, str], store: FaultyServer) -> None:
@@ -109,7 +109,8 @@ def test_no_thread_is_left(bundle: Path, aws_environ: dict[str, str], store: Fau
     process = handle(environ_of(bundle, aws_environ), 1)
     assert store.calls == ["BatchGetItem", "BatchWriteItem"]
     assert process["threads"] == ["MainThread"]
-    written = json.loads(process["log"][0])["cache_write"]
+    closed, written = json.loads(process["log"][0]), json.loads(process["log"][1])["cache_write"]
+    assert closed["settings"] == ["COLDFRAME_CACHE_POLICY"]
     assert written["values"] == written["of"] > 0
     second = handle(environ_of(bundle, aws_environ), 1)
     assert second["answers"][0]["usage"]["cache"] == {"l1": 0, "l2": 1, "embedding": 0, "miss": 0}
