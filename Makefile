@@ -22,10 +22,11 @@ run: $(BUNDLE)/manifest.json ## Start the local API on http://127.0.0.1:3000
 test: $(VENV)/tests.stamp $(BUNDLE)/manifest.json $(SAM)/stamp $(MINISTACK)/stamp ## Run all tests
 	$(VENV)/bin/python -m pytest
 
-lint: $(VENV)/tests.stamp ## Check style and types
+lint: $(VENV)/tests.stamp ## Check style, types, and which package imports which
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports --no-logo --no-cache
 
 build: $(BUNDLE)/manifest.json ## Build the model bundle (encoder, heads, manifest)
 

@@ -9,9 +9,8 @@ from pathlib import Path
 import click
 from msgspec.structs import replace
 
-from bench.cli import bench
 from coldframe import __version__
-from coldframe.errors import ColdframeError
+from local.command_group import CommandGroup
 from local.paths import BUILD_PYTHON, ROOT, build_environ
 from local.paths import model_dir as _model_dir
 
@@ -30,17 +29,7 @@ _TEXTS_AT_ONCE = 256  # answers of a long list come while the rest of it is comp
 _ANY_SIZE_BYTES = 1 << 30  # Lambda's limits are no reason to refuse a line here
 
 
-class Cli(click.Group):
-    """Shows our own errors as one line, without a stack trace."""
-
-    def invoke(self, context: click.Context) -> object:
-        try:
-            return super().invoke(context)
-        except ColdframeError as exc:
-            raise click.ClickException(str(exc)) from exc
-
-
-@click.group(cls=Cli, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="coldframe")
 def main() -> None:
     """Text classification on AWS Lambda with its cold starts under control."""
@@ -295,9 +284,6 @@ def fill_cache(file: Path, heads: tuple[str, ...]) -> None:
     from local.stores.fill_cache import fill
 
     click.echo(str(fill(file, _model_dir(), heads)))
-
-
-main.add_command(bench)
 
 
 if __name__ == "__main__":

@@ -106,7 +106,7 @@ def measure(encoder: Encoder, mix: Mix, budget: int, source: random.Random) -> T
 def measure_group(
     encoder: Encoder, rows: Sequence[Window], budget: int, source: random.Random
 ) -> dict[str, float]:
-    """Seconds for rows of one length by every strategy; what is the same for several is run once."""
+    """Seconds for rows of one length by every strategy; strategies with the same batches share one run."""
     lengths = [len(row) for row in rows]
     batches = {str(size): fixed_batches(lengths, size) for size in FIXED_SIZES}
     batches[PLAN] = plan_batches(lengths, budget)

@@ -14,6 +14,7 @@ from typing import Any
 import boto3
 import pytest
 
+from bench.targets.faulty_server import FaultyServer
 from coldframe.cache.aws_clients import AwsClients
 from coldframe.cache.dynamodb_store import GET_KEYS, ITEM_LIMIT_BYTES, DynamoDbStore
 from coldframe.cache.policy import Costs, Policy
@@ -27,7 +28,6 @@ from functions.warmer import app as warmer
 from tests import stacks
 from tests.conftest import ROOT
 from tests.functional.conftest import BUCKET, TABLE
-from tests.functional.faulty_server import FaultyServer
 from tests.functional.lambda_door import VERSION, lambda_door
 from tests.functional.test_warm_environments import DEPLOYMENT, versions  # noqa: F401 - a fixture
 from tests.stacks import WARMED, stack

@@ -1,6 +1,6 @@
 """One engine, many threads: a long-lived server calls `Api.answer` from each of them.
 
-600 requests by default, and 20,000 within some minutes:
+240 requests by default, and 20,000 within some minutes:
     THREAD_REQUESTS=20000 .venv/bin/python -m pytest tests/functional/test_threads.py
 """
 
@@ -20,7 +20,7 @@ from coldframe.config import Settings
 from coldframe.pipeline.predictor import load_predictor
 from coldframe.timing import StartMark
 
-REQUESTS = int(os.environ.get("THREAD_REQUESTS", "600"))
+REQUESTS = int(os.environ.get("THREAD_REQUESTS", "240"))
 THREADS = 16
 WORDS = ["NASA", "shuttle", "orbit", "hockey", "goalie", "window", "manager", "encryption", "doctor"]
 WORDS += ["the", "of", "a", "nice", "day", "Ångström", "東京", "e-mail", "don't", "unbelievably", "[SEP]"]
@@ -30,7 +30,7 @@ WORDS += ["the", "of", "a", "nice", "day", "Ångström", "東京", "e-mail", "do
 def restless_threads() -> Iterator[None]:
     """Threads take turns very often."""
     before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
+    sys.setswitchinterval(1e-4)
     yield
     sys.setswitchinterval(before)
 
@@ -40,8 +40,8 @@ def requests_of_all_kinds(bundle: Path) -> list[tuple[str, dict[str, Any]]]:
     chance = random.Random(5)
     lines = (bundle / "vocabulary.txt").read_text().split("\n")
     words = WORDS + [line.split(" ")[0] for line in lines if line[:1].isalpha()][::40]
-    texts = [" ".join(chance.choices(words, k=chance.choice([0, 1, 2, 4, 8, 16]))) for _ in range(300)]
-    texts += [" ".join(chance.choices(words, k=300)) for _ in range(2)]  # the vocabulary is read whole
+    texts = [" ".join(chance.choices(words, k=chance.choice([0, 1, 2, 4, 8, 16]))) for _ in range(150)]
+    texts.append(" ".join(chance.choices(words, k=300)))  # the vocabulary is read whole
     asked: list[tuple[str, dict[str, Any]]] = []
     for _ in range(REQUESTS):
         some = chance.choices(texts, k=chance.choice([1, 1, 1, 2, 3]))
@@ -61,7 +61,7 @@ def content(engine: Api, path: str, body: dict[str, Any]) -> Any:
 
 
 @pytest.mark.usefixtures("restless_threads")
-@pytest.mark.parametrize("l1_bytes", [16 << 20, 100_000], ids=["roomy", "full"])
+@pytest.mark.parametrize("l1_bytes", [16 << 20, 40_000], ids=["roomy", "full"])
 def test_same_bits_from_many_threads(bundle: Path, l1_bytes: int) -> None:
     """16 threads that share a cold engine get the answers of one by one, also where the cache is full."""
     asked = requests_of_all_kinds(bundle)
@@ -81,5 +81,5 @@ def test_same_bits_from_many_threads(bundle: Path, l1_bytes: int) -> None:
     wrong = [index for index, (one, other) in enumerate(zip(got, expected, strict=True)) if one != other]
     assert wrong == []
     assert {status for status, _ in got} == {200}
-    again = [content(shared, path, body) for path, body in asked[:200]]
-    assert again == expected[:200]  # nothing wrong was kept
+    again = [content(shared, path, body) for path, body in asked[:100]]
+    assert again == expected[:100]  # nothing wrong was kept

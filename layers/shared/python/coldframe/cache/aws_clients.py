@@ -84,8 +84,8 @@ class AwsClients:
     """Clients by service name, made when first asked for, with connections that keep the deadline.
 
     Endpoints, region and credentials are found as boto3 finds them.
-    Safe for threads: a lock guards the making, because sessions are not safe; clients are.
-    https://boto3.amazonaws.com/v1/documentation/api/latest/guide/clients.html, read 2026-11-21
+    Safe for threads: a lock guards the making, because a session is not safe for threads. A client is.
+    https://github.com/boto/boto3/issues/1592, read 2026-11-21
     """
 
     def __init__(self, timeout_s: float) -> None:

@@ -210,7 +210,7 @@ class PredictionCache:
         wanted: dict[CacheKey, Kind] = {}
         for text, names in lacking.items():  # a text's keys side by side: half an answer is of use
             wanted |= {known.keys[name]: _kind(name[0]) for name in [(EMBEDDING, text), *names]}
-        found = shared.get_many(wanted, [len(text) for text in texts])
+        found, usage = shared.get_many(wanted, [len(text) for text in texts]), known.usage
         self._memory.put_many(found.payloads)
         for name in [name for names in lacking.values() for name in names]:
             if known.keys[name] in found.payloads:
@@ -219,7 +219,6 @@ class PredictionCache:
         for text in still_lacking:
             if known.keys[EMBEDDING, text] in found.payloads:
                 known.embeddings[text] = found.payloads[known.keys[EMBEDDING, text]]
-        usage = known.usage
         usage.l2 = len(known.predictions) - usage.l1
         usage.expired, usage.corrupt, usage.errors = found.expired, found.corrupt, len(found.failures)
         usage.breaker = shared.breaker.value

@@ -61,8 +61,8 @@ class Encoder:
 
     A text longer than `max_tokens` is cut into windows of that length; its
     embedding is the mean of theirs, weighted by their tokens, at unit length.
-    Safe for threads: onnxruntime's sessions are.
-    https://onnxruntime.ai/docs/api/python/api_summary.html, read 2026-11-21
+    Safe for threads: a session of onnxruntime may run in several at once.
+    https://github.com/microsoft/onnxruntime/issues/13571, read 2026-11-21
     """
 
     def __init__(self, folder: Path, facts: EncoderFacts, threads: int) -> None:

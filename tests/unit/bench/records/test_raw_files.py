@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.reporting.records import Fact, RawFile, RawFileUnreadable, Sample, Timing, read_results
+from bench.records.raw_files import Fact, RawFile, RawFileUnreadable, Results, Sample, Timing, read_results
 from bench.targets.machine import describe_run
 
 
@@ -72,3 +72,19 @@ def test_not_a_raw_file(tmp_path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(RawFileUnreadable, match=r"run\.jsonl"):
         read_results(path)
+
+
+def test_timings_are_found_by_their_conditions(bundle: Path) -> None:
+    """Timings are asked for by name and some of their conditions; a fact that is words has no value."""
+    samples: list[Sample] = [
+        Timing("encode", {"rows": 1, "tokens": 16}, 2.0),
+        Timing("encode", {"rows": 8, "tokens": 16}, 9.0),
+        Timing("cut", {"rows": 1}, 0.1),
+        Fact("memory_mb", "encode", 12.0),
+        Fact("memory_mb", "encode", text="not measured"),
+    ]
+    found = Results(Path("none"), describe_run("encoder", bundle, 0, {}), samples)
+    assert found.timings_ms("encode", rows=1) == [2.0]
+    assert found.timings_ms("encode", tokens=16) == [2.0, 9.0]
+    assert found.timings_ms("encode", threads=1) == []
+    assert found.facts("memory_mb", "encode") == [12.0]

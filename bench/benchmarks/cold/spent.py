@@ -1,42 +1,16 @@
-"""Budgets of a cold start: what each stage may take of the floor, and what was exceeded."""
+"""What cold starts took of their budgets, and what was exceeded."""
 
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
-import msgspec
-from msgspec import Struct
+from bench.benchmarks.cold.series import Series
+from bench.records.budgets import Budgets, SeriesBudget
+from bench.records.quantiles import Interval, median_ratio
+from bench.records.raw_files import Cold, Results
 
-from bench.reporting.quantiles import Interval, median_ratio
-from bench.reporting.records import Cold, Results
-from coldframe.errors import ColdframeError
-from local.paths import ROOT
-
-BUDGETS = ROOT / "bench" / "budgets.toml"
 STANDARD_LIBRARY = "standard library"
 _WHO_IMPORTS = "python -X importtime -c 'from functions.predict.app import handler'"
-
-
-class BudgetsUnreadable(ColdframeError):
-    """The file of budgets is not in its form."""
-
-
-class SeriesBudget(Struct, frozen=True, forbid_unknown_fields=True):
-    """Limits of one series: medians over the floor's median, and counts as they are."""
-
-    total: float
-    stages: dict[str, float]
-    imports: dict[str, float]
-    calls: dict[str, int]
-
-
-class Budgets(Struct, frozen=True, forbid_unknown_fields=True):
-    """The file. goals: totals aimed at, reached or not. unlisted_import: limit of any other package."""
-
-    unlisted_import: float
-    goals: dict[str, float]
-    series: dict[str, SeriesBudget]
 
 
 @dataclass(frozen=True)
@@ -64,14 +38,6 @@ class Spent:
         return f"{line}. {self.note}" if self.note else line
 
 
-def load_budgets(path: Path = BUDGETS) -> Budgets:
-    """Raises BudgetsUnreadable, which says what is wrong."""
-    try:
-        return msgspec.toml.decode(path.read_bytes(), type=Budgets)
-    except (OSError, msgspec.MsgspecError) as exc:
-        raise BudgetsUnreadable(f"{path} cannot be read: {exc}.") from exc
-
-
 def spent(results: Results, budgets: Budgets) -> list[Spent]:
     """Everything that has a budget, in the order of the file."""
     return [
@@ -81,12 +47,14 @@ def spent(results: Results, budgets: Budgets) -> list[Spent]:
 
 def floor_ms(results: Results) -> list[float]:
     """Totals of the floor's processes, with a warm page cache."""
-    return [sample.total_ms for sample in results.of(Cold) if sample.series == "floor" and _is_warm(sample)]
+    return [
+        sample.total_ms for sample in results.of(Cold) if sample.series == Series.FLOOR and sample.is_warm
+    ]
 
 
 def _series(results: Results, budgets: Budgets, series: str, budget: SeriesBudget) -> Iterator[Spent]:
     floor, seed = floor_ms(results), results.run.seed
-    samples = [sample for sample in results.of(Cold) if sample.series == series and _is_warm(sample)]
+    samples = [sample for sample in results.of(Cold) if sample.series == series and sample.is_warm]
     traced = [sample for sample in samples if sample.traced]
     totals = [sample.total_ms for sample in samples if not sample.traced]
     yield Spent(series, "total", "first answer", median_ratio(totals, floor, seed), budget.total)
@@ -103,10 +71,6 @@ def _series(results: Results, budgets: Budgets, series: str, budget: SeriesBudge
         # Every process does the same: the smallest count is a fact, not an estimate.
         found = Interval(max(counts), min(counts), max(counts))
         yield Spent(series, "calls", name, found, budget.calls.get(name, 0))
-
-
-def _is_warm(sample: Cold) -> bool:
-    return sample.page_cache == "warm"
 
 
 def by_package(imports_ms: Mapping[str, float]) -> dict[str, float]:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.loader.verdict import Slo, judge, search_peak
-from bench.reporting.records import Answer
+from bench.records.raw_files import Answer
 
 SLO = Slo()
 

@@ -90,7 +90,7 @@ class FaultyServer(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that gave up is what these tests are about."""
+        """A client that gave up is what is measured and tested here."""
 
     def count(self, operation: str) -> int:
         return self.calls.count(operation)

@@ -15,6 +15,9 @@ from msgspec import Struct
 
 from coldframe.errors import ColdframeError
 
+WARM, DROPPED = "warm", "dropped"
+"""Of the page cache when a sample was taken."""
+
 
 class RawFileUnreadable(ColdframeError):
     """A raw file is not what this version of the benchmark writes."""
@@ -63,6 +66,11 @@ class Cold(Struct, frozen=True, tag="cold"):
     by: str = ""
     read_bytes: int | None = None
 
+    @property
+    def is_warm(self) -> bool:
+        """Whether its files were in the page cache."""
+        return self.page_cache == WARM
+
 
 class Answer(Struct, frozen=True, tag="answer"):
     """One request of an open loop. Seconds since the first one was due.
@@ -85,6 +93,10 @@ class Timing(Struct, frozen=True, tag="timing"):
     name: str
     conditions: dict[str, int | str]
     ms: float
+
+    def was_under(self, **conditions: int | str) -> bool:
+        """Whether it was taken under these conditions; others may have held, too."""
+        return conditions.items() <= self.conditions.items()
 
 
 class Fact(Struct, frozen=True, tag="fact"):
@@ -133,6 +145,17 @@ class Results:
     def of(self, kind: type[Kind]) -> list[Kind]:
         """The samples of one kind, in the order taken."""
         return [sample for sample in self.samples if isinstance(sample, kind)]
+
+    def timings_ms(self, name: str, **conditions: int | str) -> list[float]:
+        """Milliseconds of everything timed under a name and these conditions, in the order taken."""
+        return [
+            timing.ms for timing in self.of(Timing) if timing.name == name and timing.was_under(**conditions)
+        ]
+
+    def facts(self, name: str, subject: str) -> list[float]:
+        """Values of a fact about a subject; facts that are words are left out."""
+        found = (fact.value for fact in self.of(Fact) if (fact.name, fact.subject) == (name, subject))
+        return [value for value in found if value is not None]
 
 
 def read_results(path: Path) -> Results:
