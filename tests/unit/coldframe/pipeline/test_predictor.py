@@ -210,3 +210,13 @@ def test_known_embeddings_are_not_computed_again() -> None:
     assert embedded.vectors == tiny_predictor(cache_bytes=0).embed(["bc", "a", "new", "a"]).vectors
     assert (embedded.usage.cache.embedding, embedded.usage.cache.miss) == (2, 1)
     assert embedded.prompt_tokens == 4 + 3 + 5 + 3
+
+
+def test_deadline_covers_the_estimator() -> None:
+    """When a deadline is over, the estimator does not go on with the texts that are left."""
+    clock = iter(range(1000))
+    with pytest.raises(OutOfTime):
+        tiny_predictor().predict(
+            [str(i) for i in range(500)], [AUTO], deadline=Deadline(100, lambda: next(clock))
+        )
+    assert next(clock) < 120

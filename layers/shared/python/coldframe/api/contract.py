@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 PREDICT = ("POST", "/v1/predict")
 JSON = "application/json"
-# curl sends the third one unless told otherwise, and browsers' forms the fourth.
 READ_AS_JSON = frozenset({"", JSON, "application/x-www-form-urlencoded", "text/plain"})
+"""Types of a body that is read as JSON; curl declares the third by default, a browser's form the fourth."""
 
 REQUEST_FIELDS = ("text", "texts", "heads", "top_k", "scores", "cache", "budget_ms")
 DEFAULT_TOP_K, MAX_TOP_K = 1, 20

@@ -4,7 +4,7 @@ import binascii
 
 import msgspec
 
-from coldframe.api.catalogue import ENCODER
+from coldframe.api.catalogue import ENCODER_MODEL
 from coldframe.api.messages import Reply, Request, deadline_of, decode_json, json_reply, read_body
 from coldframe.api.schemas import EmbeddingItem, EmbeddingsReply, EmbeddingsRequest, EmbeddingsUsage
 from coldframe.api.tensors import FLOATS, short_floats
@@ -45,7 +45,7 @@ def answer_embeddings(predictor: Predictor, settings: Settings, request: Request
             EmbeddingItem("embedding", index, _base64(row.tobytes()) if in_base64 else short_floats(row))
             for index, row in enumerate(rows)
         ],
-        model=asked.model or ENCODER,
+        model=asked.model or ENCODER_MODEL,
         usage=EmbeddingsUsage(embedded.prompt_tokens, embedded.prompt_tokens),
     )
     timing = {"server-timing": embedded.times.server_timing()}

@@ -6,10 +6,12 @@ of it: the functions that send pings have nothing else, and the one that is ping
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-SOURCE = "coldframe.warm-up"  # a warmer and a version behind the alias may differ in age: it stays
+SOURCE = "coldframe.warm-up"
+"""By this a function knows a ping. It must not change: a new warmer may ping an old version."""
+
 HOLDS_MS = (250, 1000, 4000)
 """How long environments are held, round by round, until enough different ones have answered.
 
@@ -40,11 +42,6 @@ class PingReport(NamedTuple):
 def ping(hold_ms: int) -> dict[str, Any]:
     """The event that asks an environment to stay busy for `hold_ms`."""
     return {"source": SOURCE, "hold_ms": hold_ms}
-
-
-def is_ping(event: Mapping[str, Any]) -> bool:
-    """Whether an event is a ping."""
-    return event.get("source") == SOURCE
 
 
 def ping_environments(invoke: Invoke, environments: int, holds_ms: tuple[int, ...] = HOLDS_MS) -> PingReport:

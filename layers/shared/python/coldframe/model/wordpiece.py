@@ -1,4 +1,4 @@
-"""WordPiece for plain text, in plain Python: what the tokenizer makes of it, without loading one.
+"""WordPiece for plain text, in plain Python: the tokens of the `tokenizers` library, without the library.
 
 Importing and loading the `tokenizers` library takes a third of the time in which a
 cold environment can give its first answer. Most texts are ASCII, and for those the
