@@ -43,8 +43,9 @@ from local.lambda_service.spawn import exit_message, freeze_group, runtime_envir
 
 
 class ExecutionEnvironment:
-    """A process that serves invocations; it tells `on_stopped` once, when it is gone.
+    """A process that serves invocations.
 
+    on_finished: told after each invocation that leaves it READY. on_stopped: told once, when it is gone.
     cores: one for each init phase that may run at the same time. An init phase waits for its turn before
     its time is measured: on Lambda every environment has cores of its own, and nothing waits. So the wait
     is not billed, though it is part of what the client waits.
@@ -55,6 +56,7 @@ class ExecutionEnvironment:
         function: FunctionSettings,
         provisioned: bool,
         log: Log,
+        on_finished: Callable[[], None],
         on_stopped: Callable[[], None],
         cores: asyncio.Semaphore,
     ) -> None:
@@ -64,6 +66,7 @@ class ExecutionEnvironment:
         self.started_s = time.perf_counter()
         self.init_ms = 0.0
         self._log = log
+        self._on_finished = on_finished
         self._on_stopped = on_stopped
         self._cores = cores
         self._state = EnvironmentState.INIT
@@ -323,6 +326,8 @@ class ExecutionEnvironment:
         self._say(self._lines.end(invoked, error_type))
         self._running = None
         running.end(replace(invoked, log_tail=bytes(running.tail)))
+        if state is EnvironmentState.READY:
+            self._on_finished()
 
     def _ended(self, running: Running, outcome: Outcome) -> Invoked:
         return Invoked(

@@ -98,12 +98,19 @@ class EnvironmentPool:
             return decision
         if not isinstance(decision, Lease | Start):
             raise AssertionError(f"{decision} is no answer to an arrival")
+        environment_id = decision.environment_id
         if isinstance(decision, Start):
-            environment = self._new(decision.environment_id, arrival.version, provisioned=False)
+            invoked = await asyncio.shield(
+                self._in_background(self._start_and_invoke(environment_id, arrival.version, call))
+            )
         else:
-            # Taken now: it may die before the task below begins, and then tells so itself.
-            environment = self._environments[decision.environment_id]
-        return await asyncio.shield(self._in_background(self._serve(decision, environment, call)))
+            invoked = await self._environments[environment_id].invoke(call)
+        return replace(
+            invoked,
+            environment_id=environment_id,
+            cold=isinstance(decision, Start),
+            spillover=decision.spillover,
+        )
 
     def set_limits(self, limits: Limits) -> None:
         """Limits of invocations that arrive from now on."""
@@ -135,28 +142,22 @@ class EnvironmentPool:
             tasks, self._tasks = self._tasks, set()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _serve(self, decision: Lease | Start, environment: ExecutionEnvironment, call: Call) -> Invoked:
-        environment_id = decision.environment_id
+    async def _start_and_invoke(self, environment_id: int, version: str, call: Call) -> Invoked:
+        environment = self._new(environment_id, version, provisioned=False)
         try:
-            if isinstance(decision, Start):
-                await environment.init()  # if it fails, the invocation runs it again
-                if environment.state is not EnvironmentState.STOPPED:
-                    self._decide(Initialized(environment_id))
-            invoked = await environment.invoke(call)
+            await environment.init()  # if it fails, the invocation runs it again
+            if environment.state is not EnvironmentState.STOPPED:
+                self._decide(Initialized(environment_id))
+            return await environment.invoke(call)
         except Exception:
             # A fault of the emulator: the environment goes, so that its concurrency is given back.
             self._in_background(environment.stop())
             raise
-        # It may have died with this invocation, or right after it; then `_stopped` has said so.
-        if environment.state is EnvironmentState.READY:
-            self._decide(Finished(environment_id))
-            self._schedule_expiry()
-        return replace(
-            invoked,
-            environment_id=environment_id,
-            cold=isinstance(decision, Start),
-            spillover=decision.spillover,
-        )
+
+    def _finished(self, environment_id: int) -> None:
+        """Told by the environment and not by who waits for the answer, because a caller may have left."""
+        self._decide(Finished(environment_id))
+        self._schedule_expiry()
 
     async def _provision(self, environment_id: int, version: str) -> None:
         if self._closed or self._state.state_of(environment_id) is EnvironmentState.STOPPED:
@@ -171,7 +172,12 @@ class EnvironmentPool:
     def _new(self, environment_id: int, version: str, *, provisioned: bool) -> ExecutionEnvironment:
         function = replace(self._function, version=version)
         environment = ExecutionEnvironment(
-            function, provisioned, self._log, lambda: self._stopped(environment_id), self._cores
+            function,
+            provisioned,
+            self._log,
+            on_finished=lambda: self._finished(environment_id),
+            on_stopped=lambda: self._stopped(environment_id),
+            cores=self._cores,
         )
         self._environments[environment_id] = environment
         return environment
