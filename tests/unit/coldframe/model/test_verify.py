@@ -1,4 +1,4 @@
-"""`coldframe verify` compares every part of a bundle with the labels, and names the part that does not fit."""
+"""`coldframe verify` compares each part of a bundle with the labels, and names the one that does not fit."""
 
 import shutil
 from collections.abc import Callable

@@ -48,9 +48,8 @@ def check_head(folder: Path, name: str, manifest: Manifest) -> None:
             f"{head_folder(name)} cannot answer for an embedding of {dimension} dimensions: {exc}. {REBUILD}"
         ) from exc
     if answer.shape != (1, labels):
-        raise BundleCorrupt(
-            f"{head_folder(name)} answers {answer.shape[1]} classes; the manifest has {labels} labels. {REBUILD}"
-        )
+        found = f"{head_folder(name)} answers {answer.shape[1]} classes"
+        raise BundleCorrupt(f"{found}; the manifest has {labels} labels. {REBUILD}")
 
 
 def check_estimator(folder: Path, manifest: Manifest) -> None:
@@ -69,4 +68,6 @@ def check_estimator(folder: Path, manifest: Manifest) -> None:
         raise BundleCorrupt(f"{found}; {VOCABULARY} has {tokens}. {REBUILD}")
     if facts.partner not in manifest.heads:
         known = ", ".join(sorted(manifest.heads))
-        raise BundleCorrupt(f"The estimator's partner {facts.partner!r} is no head. Heads: {known}. {REBUILD}")
+        raise BundleCorrupt(
+            f"The estimator's partner {facts.partner!r} is no head. Heads: {known}. {REBUILD}"
+        )
