@@ -18,7 +18,7 @@ from optimum.onnxruntime.configuration import AutoQuantizationConfig
 from sklearn.linear_model import LogisticRegression
 
 from coldframe.model.bundle import load_manifest
-from layers.model.paths import BUNDLE, CACHE, HEADS
+from layers.model.paths import BUNDLE, CACHE, TRAINED
 from layers.model.weights import find_weights
 
 
@@ -36,7 +36,7 @@ def main(folder: Path) -> None:
         shutil.copy(weights / name, model / name)
     labels = load_manifest(BUNDLE).labels
     (folder / "labels.json").write_bytes(msgspec.json.encode(labels))
-    with np.load(HEADS / "logreg.npz", allow_pickle=False) as arrays:
+    with np.load(TRAINED / "logreg.npz", allow_pickle=False) as arrays:
         weight, bias = arrays["weight"], arrays["bias"]
     np.savez(folder / "head.npz", weight=weight, bias=bias)
     head = LogisticRegression()

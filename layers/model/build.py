@@ -2,33 +2,33 @@
 
 import argparse
 import json
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
+from typing import NoReturn
 
 import msgspec
-import numpy as np
 from tqdm import tqdm
 
-from coldframe.model.bundle import EncoderFacts, EstimatorFacts, HeadFacts, Manifest, Source, describe_file
+from coldframe.model.bundle import EncoderFacts, EstimatorFacts, Manifest, Source, describe_file
 from coldframe.model.files import (
     AUTO,
     ENCODER,
     ESTIMATOR,
-    GOLDEN,
     HEAD_NAMES,
     MANIFEST,
     TOKENIZER,
     VOCABULARY,
-    head_folder,
 )
 from coldframe.model.verify import verify_bundle
 from coldframe.model.vocabulary import write_vocabulary
-from layers.model.paths import BUNDLE, CACHE, CALIBRATION, HEADS, METRICS
+from layers.model.head_files import unpack_head
+from layers.model.metrics import read_metrics
+from layers.model.paths import BUNDLE, CACHE, CALIBRATION, FACTS, GOLDEN_VECTORS, TRAINED
+from layers.model.publish import copy_into, whole_folder
 from layers.model.weights import LICENCE, MODEL, SHA256, WeightsNotFound, find_weights
 
 NAME = "minilm-20news"
@@ -36,39 +36,23 @@ ENCODER_FACTS = EncoderFacts(dimension=384, max_tokens=256, max_windows=4)
 _BUILT_WITH = ("onnxruntime", "optimum", "optimum-onnx", "torch", "transformers")
 
 
-class HeadMetrics(msgspec.Struct, frozen=True):
-    """What training leaves for the manifest: `heads/metrics.json`.
-
-    encoder_graph: digest of the encoder that the heads were trained on.
-    """
-
-    labels: list[str]
-    best_head: str
-    encoder_graph: str
-    heads: dict[str, HeadFacts]
-
-
 def main(weights: Path) -> None:
     """Builds the bundle beside the old one, verifies it, and only then takes its place."""
-    with tempfile.TemporaryDirectory(dir=BUNDLE.parent, prefix=".bundle-") as scratch:
-        folder = Path(scratch) / "bundle"
-        folder.mkdir()
-        with tqdm(total=4, desc="build", unit="step") as bar:
-            with step(bar, "export and quantize the encoder (20 s)"):
-                graph = build_encoder(weights, folder / ENCODER)
-            with step(bar, "copy heads, tokenizer and golden vectors"):
-                copy_parts(weights, folder)
-            with step(bar, "write the manifest"):
-                (folder / MANIFEST).write_bytes(make_manifest(folder, graph).encode())
-            with step(bar, "verify"):
-                report = verify_bundle(folder)
-        shutil.rmtree(BUNDLE, ignore_errors=True)
-        folder.rename(BUNDLE)
+    bar: tqdm[NoReturn] = tqdm(total=4, desc="build", unit="step")
+    with whole_folder(BUNDLE) as folder, bar:
+        with step(bar, "export and quantize the encoder (20 s)"):
+            graph = build_encoder(weights, folder / ENCODER)
+        with step(bar, "copy heads, tokenizer and golden vectors"):
+            copy_parts(weights, folder)
+        with step(bar, "write the manifest"):
+            (folder / MANIFEST).write_bytes(make_manifest(folder, graph).encode())
+        with step(bar, "verify"):
+            report = verify_bundle(folder)
     print(f"{BUNDLE}: {report.version}, lowest cosine to the golden vectors {report.lowest_cosine:.4f}")
 
 
 @contextmanager
-def step(bar: "tqdm[object]", text: str) -> Iterator[None]:
+def step(bar: "tqdm[NoReturn]", text: str) -> Iterator[None]:
     """Names the step while it runs, and moves the progress bar on when it is done."""
     bar.set_postfix_str(text)
     yield
@@ -91,19 +75,10 @@ def build_encoder(weights: Path, target: Path) -> str:
 def copy_parts(weights: Path, folder: Path) -> None:
     """Everything in the bundle that is not made here."""
     write_tokenizer(weights, folder)
-    shutil.copyfile(HEADS / GOLDEN, folder / GOLDEN)
-    shutil.copyfile(HEADS / ESTIMATOR, folder / ESTIMATOR)
+    copy_into(folder, GOLDEN_VECTORS)
+    copy_into(folder, TRAINED / ESTIMATOR)
     for name in HEAD_NAMES:
-        unpack_head(name, folder)
-
-
-def unpack_head(name: str, folder: Path) -> None:
-    """A trained head as a folder of arrays: reading a zip file would cost a cold start five milliseconds."""
-    target = folder / head_folder(name)
-    target.mkdir(parents=True)
-    with np.load(HEADS / f"{name}.npz", allow_pickle=False) as arrays:
-        for array in arrays.files:
-            np.save(target / f"{array}.npy", arrays[array], allow_pickle=False)
+        unpack_head(TRAINED, name, folder)
 
 
 def write_tokenizer(weights: Path, folder: Path) -> None:
@@ -115,14 +90,9 @@ def write_tokenizer(weights: Path, folder: Path) -> None:
     (folder / VOCABULARY).write_bytes(write_vocabulary(tokenizer["model"]["vocab"]))
 
 
-def read_metrics() -> HeadMetrics:
-    """What training the heads left: their accuracies, and the best of them."""
-    return msgspec.json.decode(METRICS.read_bytes(), type=HeadMetrics)
-
-
 def make_manifest(folder: Path, graph: str) -> Manifest:
     """The manifest of the files in `folder`."""
-    metrics = read_metrics()
+    metrics = read_metrics(TRAINED)
     files = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     manifest = Manifest(
         name=NAME,
@@ -130,7 +100,7 @@ def make_manifest(folder: Path, graph: str) -> Manifest:
         encoder=ENCODER_FACTS,
         encoder_graph=f"sha256:{graph}",
         labels=metrics.labels,
-        estimator=msgspec.json.decode((HEADS / "estimator.json").read_bytes(), type=EstimatorFacts),
+        estimator=msgspec.json.decode((TRAINED / FACTS).read_bytes(), type=EstimatorFacts),
         default_head=AUTO,
         heads=metrics.heads,
         source=Source(model=MODEL, sha256=SHA256["model.safetensors"], licence=LICENCE),

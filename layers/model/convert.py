@@ -1,10 +1,11 @@
-"""Trained estimators to the arrays that `coldframe.model.heads` reads."""
+"""Trained heads to the arrays that `coldframe.model.heads` reads."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 
@@ -13,8 +14,11 @@ from layers.model.head_trainers import TorchMlp
 
 
 def convert_logreg(model: LogisticRegression) -> Arrays:
-    """softmax(x W + b)."""
-    return {"weight": _float32(model.coef_.T), "bias": _float32(model.intercept_)}
+    """softmax(x W + b). Of two classes scikit-learn keeps one row, the difference: the other is zero."""
+    weight, bias = model.coef_.T, model.intercept_
+    if len(bias) == 1:
+        weight, bias = np.hstack([np.zeros_like(weight), weight]), np.append(0.0, bias)
+    return {"weight": _float32(weight), "bias": _float32(bias)}
 
 
 def convert_mlp(model: TorchMlp) -> Arrays:
@@ -44,10 +48,22 @@ def convert_rf(model: Pipeline) -> Arrays:
 
 
 def convert_hgb(model: Pipeline) -> Arrays:
-    """The trees of class 0, then those of class 1, and so on; their leaves in the same order."""
+    """The trees of class 0, then those of class 1, and so on; their leaves in the same order.
+
+    Of two classes scikit-learn trains the second only. The first has the same trees with opposite values:
+    sigmoid(-x) is 1 - sigmoid(x).
+    """
     boosters = model[-1].estimators_
-    trees = [predictors[0].nodes for booster in boosters for predictors in booster._predictors]
-    values = np.concatenate([tree["value"][tree["is_leaf"] == 1] for tree in trees])
+    signs = [1.0] * len(boosters)
+    if len(boosters) == 1:
+        boosters, signs = [boosters[0], boosters[0]], [-1.0, 1.0]
+    signed = [
+        (sign, predictors[0].nodes)
+        for sign, booster in zip(signs, boosters, strict=True)
+        for predictors in booster._predictors
+    ]
+    trees = [tree for _, tree in signed]
+    values = np.concatenate([sign * tree["value"][tree["is_leaf"] == 1] for sign, tree in signed])
     nodes = [
         Nodes(tree["feature_idx"], tree["num_threshold"], tree["left"], tree["right"], tree["is_leaf"] == 1)
         for tree in trees
@@ -57,9 +73,15 @@ def convert_hgb(model: Pipeline) -> Arrays:
         **_projection(model),
         **_join(nodes, np.arange(len(values))),
         "leaf": _float32(values),
-        "baseline": np.array([float(np.ravel(booster._baseline_prediction)[0]) for booster in boosters]),
+        "baseline": np.array(
+            [sign * _baseline(booster) for sign, booster in zip(signs, boosters, strict=True)]
+        ),
         "first_tree": np.concatenate(([0], np.cumsum(rounds)[:-1])).astype(np.int32),
     }
+
+
+def _baseline(booster: HistGradientBoostingClassifier) -> float:
+    return float(np.ravel(booster._baseline_prediction)[0])
 
 
 class Nodes(NamedTuple):

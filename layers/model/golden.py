@@ -1,6 +1,6 @@
 """Golden vectors: texts of our own and their fp32 embeddings from the original weights.
 
-`python -m layers.model.golden WEIGHTS_FOLDER` writes `heads/golden.json` anew.
+`python -m layers.model.golden WEIGHTS_FOLDER` writes `encoder/golden.json` anew.
 The embeddings come from transformers' own model, not from our rearranged one.
 """
 
@@ -13,9 +13,9 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from transformers import BertModel
 
-from coldframe.model.bundle import GOLDEN, Golden, GoldenVector
+from coldframe.model.bundle import Golden, GoldenVector
 from layers.model.export import load_original
-from layers.model.paths import HEADS
+from layers.model.paths import GOLDEN_VECTORS
 from layers.model.weights import MODEL
 
 # int8 reaches 0.987 and more on these texts; a saturating kernel is far below 0.9.
@@ -85,4 +85,4 @@ def golden_vectors(weights: Path) -> Golden:
 
 if __name__ == "__main__":
     content = msgspec.json.format(msgspec.json.encode(golden_vectors(Path(sys.argv[1]))), indent=0)
-    (HEADS / GOLDEN).write_bytes(content + b"\n")
+    GOLDEN_VECTORS.write_bytes(content + b"\n")

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from transformers import BertConfig, BertModel, PreTrainedModel
 
 INPUT, OUTPUT = "input_ids", "embedding"
-HIDDEN, HEADS = 384, 12
+HIDDEN, ATTENTION_HEADS = 384, 12
 
 
 class LeanLayer(nn.Module):
@@ -25,7 +25,7 @@ class LeanLayer(nn.Module):
 
     def __init__(self, original: nn.Module) -> None:
         super().__init__()
-        self.qkv = _merge_qkv(original.attention.self, 1 / math.sqrt(HIDDEN // HEADS))
+        self.qkv = _merge_qkv(original.attention.self, 1 / math.sqrt(HIDDEN // ATTENTION_HEADS))
         self.out = original.attention.output.dense
         self.norm_1 = original.attention.output.LayerNorm
         self.up = original.intermediate.dense
@@ -37,7 +37,7 @@ class LeanLayer(nn.Module):
         attention = (_by_head(query) @ _by_head(key).transpose(2, 3)).softmax(dim=-1)  # (B, h, T, T)
         mixed = (attention @ _by_head(value)).transpose(1, 2).reshape(x.shape)
         x = self.norm_1(self.out(mixed) + x)
-        return self.norm_2(self.down(nn.functional.gelu(self.up(x))) + x)  # type: ignore[no-any-return]
+        return self.norm_2(self.down(nn.functional.gelu(self.up(x))) + x)
 
 
 class LeanEncoder(PreTrainedModel):
@@ -87,7 +87,7 @@ def _sum_over_tokens(x: Tensor) -> Tensor:  # (B, T, d) -> (B, d)
 
 
 def _by_head(x: Tensor) -> Tensor:  # (B, T, d) -> (B, h, T, d / h)
-    return x.view(x.shape[0], x.shape[1], HEADS, HIDDEN // HEADS).transpose(1, 2)
+    return x.view(x.shape[0], x.shape[1], ATTENTION_HEADS, HIDDEN // ATTENTION_HEADS).transpose(1, 2)
 
 
 def _merge_qkv(attention: nn.Module, scale: float) -> nn.Linear:

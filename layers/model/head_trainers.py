@@ -1,7 +1,7 @@
-"""The four heads at training time: scikit-learn's and PyTorch's own estimators."""
+"""The four heads at training time: models of scikit-learn and PyTorch, for any number of classes."""
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, cast
 
 import numpy as np
 import torch
@@ -15,34 +15,35 @@ from sklearn.preprocessing import FunctionTransformer
 from torch import Tensor, nn
 
 from coldframe.model.encoder import Embeddings
+from layers.model.samples import SEED
 
-SEED = 20
 Parameters = dict[str, str | int | float]
 
 
-class Estimator(Protocol):
-    """What training needs of an estimator."""
+class TrainableHead(Protocol):
+    """What training needs of a head."""
 
-    def fit(self, X: Embeddings, y: NDArray[np.int64]) -> "Estimator": ...
+    def fit(self, X: Embeddings, y: NDArray[np.int64]) -> "TrainableHead":
+        """Trained on embeddings (n, d) and their classes (n,): all of 0 to k - 1, each at least once."""
 
     def predict_proba(self, X: Embeddings) -> NDArray[np.floating]: ...
 
 
-def logreg(c: float) -> Estimator:
+def logreg(c: float) -> TrainableHead:
     """Multinomial logistic regression with inverse regularisation `c`."""
-    return LogisticRegression(C=c, max_iter=500)
+    return cast(TrainableHead, LogisticRegression(C=c, max_iter=500))
 
 
-def rf(shrinkage: float, trees: int, min_leaf: int) -> Estimator:
-    """Random forest on the 19 discriminant directions."""
+def rf(shrinkage: float, trees: int, min_leaf: int) -> TrainableHead:
+    """Random forest on the discriminant directions, one fewer than classes."""
     forest = RandomForestClassifier(trees, min_samples_leaf=min_leaf, n_jobs=-1, random_state=SEED)
-    return _on_discriminants(shrinkage, forest)
+    return cast(TrainableHead, _on_discriminants(shrinkage, forest))
 
 
 def hgb(
     shrinkage: float, rounds: int, leaves: int, learning_rate: float, l2: float, features: float
-) -> Estimator:
-    """One-vs-rest histogram gradient boosting on the 19 discriminant directions."""
+) -> TrainableHead:
+    """One-vs-rest histogram gradient boosting on the discriminant directions, one fewer than classes."""
     booster = HistGradientBoostingClassifier(
         max_iter=rounds,
         max_leaf_nodes=leaves,
@@ -52,7 +53,7 @@ def hgb(
         early_stopping=False,
         random_state=SEED,
     )
-    return _on_discriminants(shrinkage, OneVsRestClassifier(booster))
+    return cast(TrainableHead, _on_discriminants(shrinkage, OneVsRestClassifier(booster)))
 
 
 def _on_discriminants(shrinkage: float, trees: object) -> Pipeline:
@@ -84,7 +85,7 @@ class TorchMlp:
             nn.Linear(X.shape[1], self._hidden),
             nn.ReLU(),
             nn.Dropout(self._dropout),
-            nn.Linear(self._hidden, 20),
+            nn.Linear(self._hidden, int(y.max()) + 1),
         )
         self._optimise(inputs, target)
         self.net.eval()
@@ -109,7 +110,7 @@ class TorchMlp:
         return logits.softmax(dim=1).numpy()  # type: ignore[no-any-return]
 
 
-ESTIMATORS: dict[str, Callable[..., Estimator]] = {"logreg": logreg, "rf": rf, "hgb": hgb, "mlp": TorchMlp}
+TRAINERS: dict[str, Callable[..., TrainableHead]] = {"logreg": logreg, "rf": rf, "hgb": hgb, "mlp": TorchMlp}
 
 CHOSEN: dict[str, Parameters] = {
     "logreg": {"c": 0.5},
@@ -120,13 +121,6 @@ CHOSEN: dict[str, Parameters] = {
 """By validation, never by the test split: `python -m layers.model.study.tune` shows the rest."""
 
 
-def build_estimator(name: str, parameters: Parameters) -> Estimator:
-    """An untrained estimator of the head `name`."""
-    return ESTIMATORS[name](**parameters)
-
-
-def accuracy(
-    estimator: Estimator, embeddings: Embeddings, target: Sequence[int] | NDArray[np.int64]
-) -> float:
-    """Share of rows whose most probable class is the right one."""
-    return float((estimator.predict_proba(embeddings).argmax(axis=1) == np.asarray(target)).mean())
+def new_head(name: str, parameters: Parameters) -> TrainableHead:
+    """The head `name`, not yet trained."""
+    return TRAINERS[name](**parameters)

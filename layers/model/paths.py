@@ -3,8 +3,10 @@
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-HEADS = ROOT / "layers" / "model" / "heads"  # committed: what training made
+TRAINED = ROOT / "layers" / "model" / "heads"  # committed: what training on the newsgroups made
+CALIBRATION = ROOT / "layers" / "model" / "encoder" / "calibration.json"  # committed: ranges of the encoder
+GOLDEN_VECTORS = ROOT / "layers" / "model" / "encoder" / "golden.json"  # committed: the encoder's own check
 BUNDLE = ROOT / "layers" / "model" / "bundle"  # built, ignored by git
 CACHE = ROOT / ".cache"  # downloads and embeddings, ignored by git
-CALIBRATION = HEADS / "calibration.json"
-METRICS = HEADS / "metrics.json"
+METRICS = "metrics.json"  # in a folder of trained heads
+FACTS = "estimator.json"  # beside it

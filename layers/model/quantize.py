@@ -2,7 +2,7 @@
 
 Optimum writes dynamic ranges: every tensor is measured as it passes, so a row's
 embedding changes with its neighbours. They are replaced by ranges measured
-once, on training texts (`heads/calibration.json`): rows are on their own then,
+once, on training texts (`encoder/calibration.json`): rows are on their own then,
 and the product, its scale and its bias become one operation.
 """
 
@@ -23,7 +23,7 @@ from onnxruntime.quantization import QuantFormat, QuantizationMode, QuantType
 from optimum.onnxruntime import ORTQuantizer
 from optimum.onnxruntime.configuration import QuantizationConfig
 
-from layers.model.graph import HEADS, HIDDEN, INPUT
+from layers.model.graph import ATTENTION_HEADS, HIDDEN, INPUT
 
 
 class Range(msgspec.Struct, frozen=True):
@@ -158,7 +158,10 @@ def _set_shapes(graph: GraphProto) -> None:
     0 keeps a dimension as it is: (B, T, d) ↔ (B, T, heads, d / heads).
     """
     readers = {tensor: node for node in graph.node for tensor in node.input}
-    shapes = {"shape_by_head": [0, 0, HEADS, HIDDEN // HEADS], "shape_merged": [0, 0, HIDDEN]}
+    shapes = {
+        "shape_by_head": [0, 0, ATTENTION_HEADS, HIDDEN // ATTENTION_HEADS],
+        "shape_merged": [0, 0, HIDDEN],
+    }
     graph.initializer.extend(numpy_helper.from_array(np.array(shape), name) for name, shape in shapes.items())
     for node in graph.node:
         if node.op_type == "Reshape":

@@ -116,6 +116,6 @@ def test_sam_uploads_the_golden_file(tmp_path: Path) -> None:
         pytest.skip("SAM's own modules are read from .venv-sam only")
     done = run([str(python), "-c", UPLOAD], tmp_path)
     assert done.returncode == 0, done.stderr
-    golden = ROOT / "layers" / "model" / "heads" / "golden.json"
+    golden = ROOT / "layers" / "model" / "encoder" / "golden.json"
     digest = hashlib.sha256(golden.read_bytes()).hexdigest()
     assert done.stdout.split() == ["golden.json", "0o100644", digest]

@@ -20,7 +20,7 @@ from coldframe.model.bundle import Golden
 from coldframe.model.tokenizer import TextWindows, Window
 from coldframe.text import normalise
 from layers.model.build import ENCODER_FACTS
-from layers.model.paths import CACHE, HEADS
+from layers.model.paths import CACHE, GOLDEN_VECTORS
 
 _TRAINING_DOCUMENTS = 1_500
 _TEST_DOCUMENTS = 4_000
@@ -59,7 +59,7 @@ def documents(tokenizer_folder: Path) -> Documents:
         return [rows[0] for rows in windows.cut([normalise(text) for text in texts])]
 
     if "COLDFRAME_DATA" not in os.environ:
-        golden = msgspec.json.decode((HEADS / "golden.json").read_bytes(), type=Golden)
+        golden = msgspec.json.decode(GOLDEN_VECTORS.read_bytes(), type=Golden)
         return Documents(first_windows([vector.text for vector in golden.vectors]), None, 0)
     from layers.model.data import load_split
 

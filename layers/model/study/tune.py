@@ -11,12 +11,11 @@ from collections.abc import Iterator
 import msgspec
 from tqdm import tqdm
 
-from layers.model.build import ENCODER_FACTS, read_metrics
-from layers.model.data import load_split, threads_of
-from layers.model.embed import embed
-from layers.model.head_trainers import CHOSEN, Parameters, accuracy, build_estimator
-from layers.model.paths import CACHE
-from layers.model.train_heads import Embedded, both_kinds, embed_split, held_out_split
+from layers.model.embed import served_encoder
+from layers.model.head_trainers import CHOSEN, Parameters, new_head
+from layers.model.newsgroups import load_task
+from layers.model.paths import BUNDLE
+from layers.model.samples import Embedded, Rows, Samples, embed_samples, share_right, stack_forms
 
 CANDIDATES: dict[str, list[Parameters]] = {
     "logreg": [{"c": c} for c in (0.25, 0.5, 1.0, 2.0, 4.0)],
@@ -45,24 +44,31 @@ WINDOWS = (1, 2, 4)
 
 def main(names: list[str]) -> None:
     """Tries the candidates of the heads named, or of all; `windows` tries numbers of windows."""
-    split = load_split("train")
-    folder, graph = CACHE / "encoder", read_metrics().encoder_graph
-    data = embed_split("train", split, folder, graph)
-    rows, held_out = held_out_split(threads_of(split.full))
+    task, encoder = load_task(), served_encoder(BUNDLE)
+    data = embed_samples("train", task.train, encoder)
     print("| head | parameters | stripped | full |\n|---|---|---|---|")
     for name, parameters in tqdm(list(_candidates(names)), desc="tune", unit="candidate"):
-        estimator = build_estimator(name, parameters).fit(*both_kinds(data, rows))
-        stripped = accuracy(estimator, data.stripped[held_out], data.target[held_out])
-        full = accuracy(estimator, data.full[held_out], data.target[held_out])
         settings = ", ".join(f"{key} {value}" for key, value in parameters.items())
-        tqdm.write(f"| {name} | {settings} | {stripped:.4f} | {full:.4f} |")
+        found = validate(name, parameters, data, task.fit, task.validation)
+        tqdm.write(f"| {name} | {settings} | {found['stripped']:.4f} | {found['full']:.4f} |")
+    stripped_only = Samples({"stripped": task.train.forms["stripped"]}, task.train.target)
     for windows in WINDOWS if "windows" in names or not names else ():
-        facts = msgspec.structs.replace(ENCODER_FACTS, max_windows=windows)
-        stripped_only = embed("train-stripped", split.stripped, folder, facts, graph)
-        few = Embedded(stripped_only, stripped_only, data.target)
-        estimator = build_estimator("logreg", CHOSEN["logreg"]).fit(few.stripped[rows], few.target[rows])
-        found = accuracy(estimator, few.stripped[held_out], few.target[held_out])
-        print(f"| logreg, stripped only | windows {windows} | {found:.4f} | |")
+        facts = msgspec.structs.replace(encoder.facts, max_windows=windows)
+        few = embed_samples("train", stripped_only, encoder._replace(facts=facts))
+        found = validate("logreg", CHOSEN["logreg"], few, task.fit, task.validation)
+        print(f"| logreg, stripped only | windows {windows} | {found['stripped']:.4f} | |")
+
+
+def validate(
+    name: str, parameters: Parameters, data: Embedded, fit: Rows, validation: Rows
+) -> dict[str, float]:
+    """Accuracy on the validation rows in each form, trained on the rows `fit` in all forms."""
+    head = new_head(name, parameters).fit(*stack_forms(data, fit))
+    target = data.target[validation]
+    return {
+        form: share_right(head.predict_proba(embeddings[validation]), target)
+        for form, embeddings in data.forms.items()
+    }
 
 
 def _candidates(names: list[str]) -> Iterator[tuple[str, Parameters]]:

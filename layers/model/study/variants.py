@@ -6,7 +6,6 @@ Optimum's default recipe in the same run. Fidelity is `fidelity.py`'s.
 
 import logging
 import statistics
-import sys
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -186,4 +185,4 @@ def accuracy(fidelity: Fidelity, of_fp32: Fidelity) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -231,7 +231,7 @@ def test_small_functions_run_from_their_folder_and_layer(name: str, tmp_path: Pa
 def test_golden_layer_is_the_golden_file() -> None:
     """The layer holds the golden vectors that the bundle is made with."""
     golden = ROOT / RESOURCES["DeploymentGoldenLayer"]["Properties"]["ContentUri"] / "golden.json"
-    assert golden.read_bytes() == (ROOT / "layers" / "model" / "heads" / "golden.json").read_bytes()
+    assert golden.read_bytes() == (ROOT / "layers" / "model" / "encoder" / "golden.json").read_bytes()
 
 
 def test_outputs() -> None:

@@ -1,0 +1,61 @@
+"""A task to a folder of trained heads and estimator: `make train` does it for 20 Newsgroups.
+
+The encoder is that of the built bundle: its calibration is its own, and nobody's labels touch it.
+"""
+
+import argparse
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from coldframe.errors import BundleError
+from layers.model.embed import ServedEncoder, served_encoder
+from layers.model.head_trainers import CHOSEN, Parameters
+from layers.model.metrics import HeadMetrics
+from layers.model.newsgroups import load_task
+from layers.model.paths import BUNDLE, FACTS, METRICS, TRAINED
+from layers.model.publish import whole_folder
+from layers.model.samples import Task, embed_samples
+from layers.model.train_estimator import train_estimator
+from layers.model.train_heads import train_heads
+
+
+def main(arguments: list[str]) -> None:
+    """Trains on 20 Newsgroups."""
+    parser = argparse.ArgumentParser(prog="python -m layers.model.train")
+    parser.add_argument("--out", type=Path, default=TRAINED, help="folder that is replaced when all is done")
+    out = parser.parse_args(arguments).out
+    try:
+        encoder = served_encoder(BUNDLE)
+    except BundleError as exc:
+        sys.exit(f"Error: {exc}")
+    task = load_task()
+    with whole_folder(out) as folder:
+        train(task, encoder, folder)
+
+
+def train(
+    task: Task, encoder: ServedEncoder, folder: Path, chosen: Mapping[str, Parameters] = CHOSEN
+) -> None:
+    """Writes heads, estimator and metrics to `folder`."""
+    train_set = embed_samples("train", task.train, encoder)
+    test_set = embed_samples("test", task.test, encoder)
+    heads = train_heads(chosen, train_set, task.fit, task.validation, test_set, folder)
+    best = max(heads, key=lambda name: heads[name].facts.validation_stripped)
+    facts = train_estimator(task, test_set, best, heads[best], encoder, folder)
+    write_json(folder / FACTS, facts)
+    graph = encoder.graph.removeprefix("sha256:")
+    metrics = HeadMetrics(task.labels, best, graph, {name: head.facts for name, head in heads.items()})
+    write_json(folder / METRICS, metrics)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Indented JSON, so that a change can be read."""
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
