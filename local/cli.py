@@ -27,6 +27,8 @@ _AWS_ACCESS = (
     "AWS_CA_BUNDLE",
 )
 _MODEL_DIR = "COLDFRAME_MODEL_DIR"
+_TEXTS_AT_ONCE = 256  # answers of a long list come while the rest of it is computed
+_ANY_SIZE_BYTES = 1 << 30  # Lambda's limits are no reason to refuse a line here
 
 
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -153,6 +155,11 @@ def check(template: Path, parameters: tuple[tuple[str, str], ...], account_concu
     type=click.FloatRange(0.1, limits.TIMEOUT.value),
     help="An invocation is stopped after this.  [default: the template's]",
 )
+@click.option(
+    "--as-aws",
+    is_flag=True,
+    help="Failures of functions have AWS's statuses and bodies, for clients whose retries are to be tried.",
+)
 @click.option("--reload", is_flag=True, help="Load changed code: environments are replaced.")
 @click.option(
     "--stores/--no-stores",
@@ -182,6 +189,7 @@ def up(
     freeze: bool,
     keep_alive_s: float,
     timeout_s: float | None,
+    as_aws: bool,
     reload: bool,
     stores: bool,
     dynamodb_endpoint: str | None,
@@ -194,7 +202,8 @@ def up(
     and the AWS CLI reach it with --endpoint-url.
     """
     from coldframe.model.bundle import load_manifest
-    from local.front.emulator import EmulatorOptions, run
+    from local.front.emulator import run
+    from local.front.options import EmulatorOptions
     from local.stores.places import StoreOptions
     from local.stores.stores import without_stores
     from local.template.template import load_template
@@ -227,6 +236,7 @@ def up(
             environ=environ,
             stores=StoreOptions(dynamodb_endpoint, s3_endpoint, sqs_endpoint),
             reload=reload,
+            as_aws=as_aws,
         )
     )
 
@@ -242,28 +252,35 @@ def predict(texts: tuple[str, ...], heads: tuple[str, ...], top_k: int) -> None:
     from coldframe.pipeline.predictor import load_predictor
     from coldframe.timing import StartMark
 
-    settings = replace(load_settings(os.environ), model_dir=_model_dir(), log_level="off")
-    asked: dict[str, object] = {"texts": list(texts) or sys.stdin.read().splitlines(), "top_k": top_k}
-    if heads:
-        asked["heads"] = list(heads)
-    reply = Api(load_predictor(settings), settings, StartMark()).answer(
-        Request("POST", "/v1/predict", body=json.dumps(asked).encode())
+    settings = replace(
+        load_settings(os.environ),
+        model_dir=_model_dir(),
+        log_level="off",
+        max_texts=_TEXTS_AT_ONCE,
+        max_body_bytes=_ANY_SIZE_BYTES,
+        max_answer_bytes=_ANY_SIZE_BYTES,
     )
-    answer = json.loads(reply.body)
-    if reply.status != 200:
-        raise click.ClickException(answer["detail"])
-    for prediction in answer["predictions"]:
-        click.echo(json.dumps(prediction["heads"]))
+    api = Api(load_predictor(settings), settings, StartMark())
+    lines = list(texts) or [line.rstrip("\n") for line in sys.stdin]
+    asked: dict[str, object] = {"top_k": top_k} | ({"heads": list(heads)} if heads else {})
+    for start in range(0, max(1, len(lines)), _TEXTS_AT_ONCE):
+        body = json.dumps({**asked, "texts": lines[start : start + _TEXTS_AT_ONCE]}).encode()
+        reply = api.answer(Request("POST", "/v1/predict", body=body))
+        answer = json.loads(reply.body)
+        if reply.status != 200:
+            raise click.ClickException(answer["detail"])
+        for prediction in answer["predictions"]:
+            click.echo(json.dumps(prediction["heads"]))
 
 
-@main.command("warm-cache")
+@main.command("fill-cache")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--head", "heads", multiple=True, help="A head whose predictions are stored; default: all.")
-def warm_cache(file: Path, heads: tuple[str, ...]) -> None:
+def fill_cache(file: Path, heads: tuple[str, ...]) -> None:
     """Fill the shared cache from FILE: one JSON object with "text", or one string, per line."""
-    from local.stores.warm_cache import warm
+    from local.stores.fill_cache import fill
 
-    click.echo(str(warm(file, _model_dir(), heads)))
+    click.echo(str(fill(file, _model_dir(), heads)))
 
 
 if __name__ == "__main__":

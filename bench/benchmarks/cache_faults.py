@@ -24,7 +24,8 @@ from bench.data.mixes import load_corpus
 from bench.targets import faulty_server as faults
 from coldframe.config import Settings
 from coldframe.errors import ColdframeError
-from coldframe.pipeline.predictor import Prediction, Predictor, load_predictor
+from coldframe.pipeline.answers import Prediction
+from coldframe.pipeline.predictor import Predictor, load_predictor
 
 TABLE = "predictions"
 HEADS = ["logreg"]
@@ -117,7 +118,7 @@ def _row(name: str, outcomes: Sequence[Outcome]) -> str:
 def _time_s(predictor: Predictor, text: str) -> tuple[float, Prediction]:
     started_s = time.perf_counter()
     prediction = predictor.predict([text], HEADS)
-    predictor.cache.save()
+    predictor.cache.save(prediction.unsaved)
     return time.perf_counter() - started_s, prediction
 
 

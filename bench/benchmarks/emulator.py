@@ -38,9 +38,10 @@ _POOLS = (1, 50, 1000)
 _HERE = ROOT / "bench" / "targets" / "trivial_function"
 _EMULATOR = f"""
 from pathlib import Path
-from local.front.emulator import EmulatorOptions, run
-run(EmulatorOptions(port=0, handler="trivial.handler", task_root=Path({str(_HERE)!r}),
-                    max_environments={_ENVIRONMENTS}, memory_mb=512))
+from local.front.emulator import run
+from local.front.options import EmulatorOptions, one_function
+template = one_function("trivial.handler", Path({str(_HERE)!r}), memory_mb=512)
+run(EmulatorOptions(template, port=0, max_environments={_ENVIRONMENTS}))
 """
 
 

@@ -15,8 +15,8 @@ from coldframe.model.encoder import Embeddings, Encoder
 from coldframe.model.heads import load_head
 from coldframe.model.model import Model, to_matrix
 from coldframe.model.tokenizer import TextWindows
-from coldframe.pipeline.predictor import NO_DEADLINE
 from coldframe.text import normalise
+from coldframe.timing import NO_DEADLINE
 from layers.model.paths import CACHE
 
 _CHUNK = 64  # texts handed to a process at once

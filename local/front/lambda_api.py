@@ -20,7 +20,7 @@ import msgspec
 
 from coldframe.capacity.admission import LATEST, Throttle
 from coldframe.capacity.limits import ASYNC_PAYLOAD, PAYLOAD
-from local.gateway.payload_v2 import NOT_JSON, HttpRequest, HttpResponse, header
+from local.gateway.http import NOT_JSON, HttpRequest, HttpResponse, header
 from local.lambda_service.async_invocations import AsyncInvocations
 from local.lambda_service.destinations import EventInvokeConfig
 from local.lambda_service.lambda_types import (

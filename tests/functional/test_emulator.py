@@ -9,58 +9,18 @@ import re
 import shutil
 import signal
 import socket
-import sys
-from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from local.front.emulator import CannotListen, Emulator, EmulatorOptions
-from tests.functional.emulation import (
-    HERE,
-    PATIENCE_S,
-    FakeClock,
-    is_alive,
-    reports,
-    running_pids,
-    until,
-)
+from local.front.emulator import Emulator
+from local.front.server import CannotListen
+from tests.functional.emulation import HERE, FakeClock, is_alive, reports, running_pids, until
+from tests.functional.running import LogLines, client_of, emulator_process, options, serving
 
 pytestmark = pytest.mark.anyio
-
-ROOT = HERE.parent.parent
-
-LogLines = list[str]
-
-
-def options(lines: LogLines, **changes: Any) -> EmulatorOptions:
-    settings: dict[str, Any] = {
-        "handler": "handlers.route",
-        "task_root": HERE,
-        "port": 0,
-        "log": lines.append,
-    }
-    return EmulatorOptions(**(settings | changes))
-
-
-def client_of(url: str) -> httpx.AsyncClient:
-    return httpx.AsyncClient(base_url=url, timeout=PATIENCE_S, trust_env=False)
-
-
-@asynccontextmanager
-async def serving(lines: LogLines, clock: Any = None, **changes: Any) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of an emulator that serves the handlers of this folder."""
-    clock_argument = {} if clock is None else {"clock": clock}
-    async with (
-        Emulator(options(lines, **changes), **clock_argument) as emulator,
-        client_of(emulator.url) as client,
-    ):
-        yield client
 
 
 async def test_two_requests_in_a_row_share_one_environment(lines: LogLines) -> None:
@@ -442,38 +402,6 @@ async def test_leaving_in_the_middle_of_an_init_stops_its_process(lines: LogLine
 
 
 # The emulator as a process of its own.
-
-SERVE = """
-import sys
-from pathlib import Path
-from local.front.emulator import EmulatorOptions, run
-task_root, gate = sys.argv[1:]
-run(EmulatorOptions(port=0, handler="handlers.route", task_root=Path(task_root), environ={"GATE": gate}))
-"""
-
-
-@asynccontextmanager
-async def emulator_process(gate: Path, **environ: str) -> AsyncIterator[tuple[Process, httpx.AsyncClient]]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-c",
-        SERVE,
-        str(HERE),
-        str(gate),
-        stdout=PIPE,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)} | environ,
-        cwd=ROOT,
-    )
-    try:
-        assert process.stdout is not None
-        line = (await process.stdout.readline()).decode()
-        assert line.startswith("Coldframe is listening on http://127.0.0.1:"), line
-        async with client_of(line.split()[-1]) as client:
-            yield process, client
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.communicate()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

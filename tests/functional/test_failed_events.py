@@ -18,7 +18,8 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from local.front.emulator import Emulator, EmulatorOptions
+from local.front.emulator import Emulator
+from local.front.options import EmulatorOptions
 from local.stores.stores import without_stores
 from local.template.template import Template, load_template
 from tests.conftest import ROOT

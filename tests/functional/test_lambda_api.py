@@ -18,7 +18,8 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from local.front.emulator import Emulator, EmulatorOptions
+from local.front.emulator import Emulator
+from local.front.options import EmulatorOptions, one_function
 
 pytestmark = pytest.mark.anyio
 
@@ -36,13 +37,10 @@ NO_JSON = [
 @pytest.fixture
 async def emulator(lines: list[str], tmp_path: Path) -> AsyncIterator[Emulator]:
     options = EmulatorOptions(
+        one_function("handlers.told", HERE, memory_mb=512, timeout_s=20.0),
         port=0,
-        handler="handlers.told",
-        task_root=HERE,
         log=lines.append,
         max_environments=3,
-        memory_mb=512,
-        timeout_s=20.0,
         environ={"GATE": str(tmp_path)},
     )
     async with Emulator(options) as running:

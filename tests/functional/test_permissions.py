@@ -19,8 +19,9 @@ from coldframe.cache.aws_clients import AwsClients
 from coldframe.cache.dynamodb_store import GET_KEYS, ITEM_LIMIT_BYTES, DynamoDbStore
 from coldframe.cache.policy import Costs, Policy
 from coldframe.cache.s3_store import S3Store
-from coldframe.cache.shared import SecondLevel
+from coldframe.cache.shared import SharedCache
 from coldframe.cache.values import Kind
+from coldframe.timing import MovingAverage
 from functions.post_traffic import app as post_traffic
 from functions.pre_traffic import app as pre_traffic
 from functions.warmer import app as warmer
@@ -148,14 +149,14 @@ def assert_exact(role: str, calls: list[Call]) -> None:
 def test_predict_function(store: FaultyServer, calls: list[Call]) -> None:
     """Reads and writes of small values and of large ones: the table's two actions, the bucket's two."""
     clients = AwsClients(timeout_s=60.0)
-    costs = Costs(max_text_tokens=64, keys_per_call=GET_KEYS)
+    costs = Costs(64, GET_KEYS, MovingAverage(0.1))
     table, bucket = DynamoDbStore(TABLE, clients), S3Store(BUCKET, clients)
-    second = SecondLevel(table, bucket, costs, Policy.ALWAYS, deadline_s=60.0, ttl_s=1000)
+    shared = SharedCache(table, bucket, costs, Policy.ALWAYS, deadline_s=60.0, ttl_s=1000)
     values = {b"small" * 6: (Kind.EMBEDDING, b"x"), b"large" * 6: (Kind.EMBEDDING, b"x" * ITEM_LIMIT_BYTES)}
     wanted = {key: kind for key, (kind, _) in values.items()}
-    assert second.get_many(wanted, [1, 1]).payloads == {}  # what was not asked for is not written either
-    assert second.put_many(values, time_left_s=60.0).values == 2
-    assert second.get_many(wanted, [1, 1]).payloads == {key: payload for key, (_, payload) in values.items()}
+    assert shared.get_many(wanted, [1, 1]).payloads == {}  # what was not asked for is not written either
+    assert shared.put_many(values, time_left_s=60.0).values == 2
+    assert shared.get_many(wanted, [1, 1]).payloads == {key: payload for key, (_, payload) in values.items()}
     clients.close()
     assert_exact("PredictRole", calls)
 

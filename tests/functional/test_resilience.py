@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from bench.loader.http_client import HttpClient
-from local.front.emulator import Emulator, EmulatorOptions
+from local.front.emulator import Emulator
+from local.front.options import EmulatorOptions, one_function
 from local.lambda_service.process import MemoryMeter
 from tests.functional.emulation import HERE, PATIENCE_S, is_alive, until
 
@@ -36,12 +37,9 @@ async def test_every_request_is_answered_while_environments_are_killed() -> None
     """kill -9 on 40 environments in 1,000 requests: 502 for at most as many, 200 for all others."""
     lines: list[str] = []
     settings = EmulatorOptions(
+        one_function("handlers.nothing", HERE, memory_mb=512, provisioned_concurrency=2),
         port=0,
-        handler="handlers.nothing",
-        task_root=HERE,
         max_environments=CLIENTS + 2,  # two are set aside for provisioned ones, up or not
-        provisioned_concurrency=2,
-        memory_mb=512,
         log=lines.append,
     )
     statuses: Counter[int] = Counter()
@@ -83,8 +81,9 @@ async def test_every_request_is_answered_while_environments_are_killed() -> None
 
 SERVE = """
 from pathlib import Path
-from local.front.emulator import EmulatorOptions, run
-run(EmulatorOptions(port=0, handler="handlers.nothing", task_root=Path({root!r}), max_environments=4))
+from local.front.emulator import run
+from local.front.options import EmulatorOptions, one_function
+run(EmulatorOptions(one_function("handlers.nothing", Path({root!r})), port=0, max_environments=4))
 """
 
 

@@ -19,7 +19,8 @@ import httpx
 import pytest
 from botocore.config import Config
 
-from local.front.emulator import Emulator, EmulatorOptions
+from local.front.emulator import Emulator
+from local.front.options import EmulatorOptions
 from local.lambda_service.destinations import NotSent
 from local.stores.places import StoreOptions
 from local.stores.stores import Stores, without_stores

@@ -40,6 +40,7 @@ from coldframe.api.tensors import (
     split_body,
     write_output,
 )
+from coldframe.cache.cache import Unsaved
 from coldframe.config import Settings
 from coldframe.errors import Invalid, NotFound
 from coldframe.model.encoder import Embeddings
@@ -52,7 +53,7 @@ from coldframe.timing import Deadline, StageTimes
 _DECODER = msgspec.json.Decoder(InferRequest)
 _HEADER_LENGTH = "inference-header-content-length"
 _EXAMPLE = '{"inputs": [{"name": "text", "shape": [1], "datatype": "BYTES", "data": ["…"]}]}'
-_INSTEAD = "Ask for binary outputs, or for fewer of them (not `scores`), or send fewer texts."
+_TOO_LARGE_HINT = "Ask for binary outputs, or for fewer of them (not `scores`), or send fewer texts."
 _ANY = -1
 
 
@@ -118,7 +119,7 @@ class InferenceProtocol:
         wanted = _outputs(asked, known)
         inputs = find_inputs(asked.inputs, binary)
         deadline = deadline_of(request)
-        values, times, usage = (
+        values, times, usage, unsaved = (
             self._encode(inputs, deadline) if head is None else self._classify(head, inputs, deadline)
         )
         reply = self._reply(request, asked, values, wanted)
@@ -126,7 +127,12 @@ class InferenceProtocol:
         if usage is not None:
             log["usage"] = usage
         return Reply(
-            reply.status, reply.body, {**reply.headers, "server-timing": times.server_timing()}, log, _INSTEAD
+            reply.status,
+            reply.body,
+            {**reply.headers, "server-timing": times.server_timing()},
+            log,
+            _TOO_LARGE_HINT,
+            unsaved,
         )
 
     def _head(self, request: Request) -> str | None:
@@ -139,25 +145,25 @@ class InferenceProtocol:
 
     def _encode(
         self, inputs: Mapping[str, InputTensor], deadline: Deadline
-    ) -> tuple[dict[str, OutputValues], StageTimes, Usage]:
+    ) -> tuple[dict[str, OutputValues], StageTimes, Usage, Unsaved]:
         tensor = _only(inputs, ("text",))
         embedded = self._predictor.embed(read_texts(tensor, self._settings.max_texts), deadline)
-        return {"embedding": to_matrix(embedded.vectors)}, embedded.times, embedded.usage
+        return {"embedding": to_matrix(embedded.vectors)}, embedded.times, embedded.usage, embedded.unsaved
 
     def _classify(
         self, head: str, inputs: Mapping[str, InputTensor], deadline: Deadline
-    ) -> tuple[dict[str, OutputValues], StageTimes, Usage | None]:
+    ) -> tuple[dict[str, OutputValues], StageTimes, Usage | None, Unsaved]:
         tensor = _only(inputs, _inputs_of(head))
         limit = self._settings.max_texts
         if tensor.name == "text":
             prediction = self._predictor.predict(read_texts(tensor, limit), [head], deadline=deadline)
             scores = to_matrix(prediction.probabilities[head])
-            return self._topics(scores), prediction.times, prediction.usage
+            return self._topics(scores), prediction.times, prediction.usage, prediction.unsaved
         rows = read_matrix(tensor, self._predictor.manifest.encoder.dimension, limit)
         times = StageTimes()
         with times.stage("heads"):
             probabilities = self._predict_rows(rows, head)
-        return self._topics(probabilities), times, None
+        return self._topics(probabilities), times, None, {}
 
     def _predict_rows(self, rows: Embeddings, head: str) -> Probabilities:
         with np.errstate(all="ignore"):  # a caller's row may be absurd; that is told below

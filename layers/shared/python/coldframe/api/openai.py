@@ -14,7 +14,7 @@ from coldframe.model.model import to_matrix
 from coldframe.pipeline.predictor import Predictor
 
 _EXAMPLE = '{"input": "…"}'
-_INSTEAD = 'Ask for "encoding_format": "base64", which takes less than half, or send fewer texts.'
+_TOO_LARGE_HINT = 'Ask for "encoding_format": "base64", which takes less than half, or send fewer texts.'
 
 
 class _TokenRequest(msgspec.Struct):
@@ -52,7 +52,9 @@ def answer_embeddings(predictor: Predictor, settings: Settings, request: Request
     log: dict[str, object] = {"usage": embedded.usage, **embedded.times.rounded()}
     if embedded.cache_error:
         log["cache_error"] = embedded.cache_error
-    return json_reply(reply, timing, log, Reply.instead if in_base64 else _INSTEAD)
+    return json_reply(
+        reply, timing, log, Reply.too_large_hint if in_base64 else _TOO_LARGE_HINT, embedded.unsaved
+    )
 
 
 def _read(request: Request, settings: Settings) -> EmbeddingsRequest:

@@ -68,6 +68,8 @@ RAISED_REST_INTEGRATION = Quota(
 )
 MIN_INTEGRATION = Quota(50, "ms at least that an API waits", _REST_API)
 BODY = Quota(10 * _MB, "bytes of a request", _HTTP_API)
+HEADERS = Quota(10_240, "bytes of request line and header values, of an HTTP API", _HTTP_API, "2026-11-21")
+REST_HEADERS = Quota(10_240, "bytes of header values, of a REST API", _REST_API, "2026-11-21")
 API_RATE = Quota(10_000, "requests per second of an account", _ACCOUNT_THROTTLING)
 API_BURST = Quota(5_000, "requests at once of an account", _ACCOUNT_THROTTLING)
 

@@ -26,7 +26,11 @@ class EncoderFacts(Struct, frozen=True):
 
 
 class HeadFacts(Struct, frozen=True):
-    """Accuracy on 20 Newsgroups: the by-date test split, and cross-validation."""
+    """What a head was trained with, and its accuracy on 20 Newsgroups.
+
+    accuracy_…: on the by-date test split, without headers, footers and quotes (stripped) and with them
+    (full). validation_stripped: on discussions of the training split that were held out.
+    """
 
     accuracy_stripped: float
     accuracy_full: float

@@ -1,8 +1,9 @@
 """Embeddings to class probabilities: four heads in plain numpy.
 
 Each is a folder of arrays, read with `allow_pickle=False`. The arithmetic
-is that of scikit-learn and PyTorch at prediction time; `layers/model/export.py`
-writes the files and proves the agreement.
+is that of scikit-learn and PyTorch at prediction time; `layers/model/convert.py`
+writes the arrays, and `train_heads.py` proves the agreement. Heads are only read once made: they are
+safe for threads.
 """
 
 from collections.abc import Callable

@@ -12,16 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.gateway.payload_v2 import (
-    Arrived,
-    Headers,
-    HttpRequest,
-    MalformedResponse,
-    event_from_request,
-    gateway_problem,
-    response_from_result,
-)
+from local.gateway.arrival import Arrived
+from local.gateway.http import Headers, HttpRequest, problem
+from local.gateway.payload_v2 import event_from_request, response_from_result
+from local.gateway.result import MalformedResponse
 
+REQUEST_ID = "6f9619ff-8b86-4011-b42d-00c04fc964ff"
 NOON = 1583348638.39  # 2020-03-04T19:03:58.390Z
 
 
@@ -33,7 +29,7 @@ def event_of(
     method: str = "POST",
 ) -> dict[str, Any]:
     request = HttpRequest(method, path, query, headers or [], body, source_ip="192.0.2.1")
-    return event_from_request(request, Arrived("id-1", NOON))
+    return event_from_request(request, Arrived(REQUEST_ID, NOON))
 
 
 def response_of(result: Any) -> Any:
@@ -61,6 +57,7 @@ def test_event_has_the_shape_of_payload_2_0() -> None:
             "host": "localhost:3000",
             "content-type": "application/json",
             "user-agent": "curl/8.5",
+            "x-amzn-trace-id": "Root=1-5e5ffb9e-6f9619ff8b864011b42d00c0",
             "x-forwarded-for": "192.0.2.1",
             "x-forwarded-port": "3000",
             "x-forwarded-proto": "http",
@@ -77,7 +74,7 @@ def test_event_has_the_shape_of_payload_2_0() -> None:
                 "sourceIp": "192.0.2.1",
                 "userAgent": "curl/8.5",
             },
-            "requestId": "id-1",
+            "requestId": REQUEST_ID,
             "routeKey": "$default",
             "stage": "$default",
             "time": "04/Mar/2020:19:03:58 +0000",
@@ -86,6 +83,21 @@ def test_event_has_the_shape_of_payload_2_0() -> None:
         "body": '{"text": "x"}',
         "isBase64Encoded": False,
     }
+
+
+def test_address_of_the_caller_is_added_to_those_of_proxies() -> None:
+    """x-forwarded-for keeps what other proxies have said, in one header or in several."""
+    headers = [(b"x-forwarded-for", b"198.51.100.7"), (b"x-forwarded-for", b"203.0.113.9")]
+    assert event_of(headers=headers)["headers"]["x-forwarded-for"] == "198.51.100.7,203.0.113.9, 192.0.2.1"
+
+
+def test_trace_of_the_caller_is_kept() -> None:
+    """A trace that the caller has begun goes on; a header that names none is replaced."""
+    trace = b"Root=1-5759e988-bd862e3fe1be46a994272793;Sampled=1"
+    kept = event_of(headers=[(b"x-amzn-trace-id", trace)])
+    replaced = event_of(headers=[(b"x-amzn-trace-id", b"mine")])
+    assert kept["headers"]["x-amzn-trace-id"] == trace.decode()
+    assert replaced["headers"]["x-amzn-trace-id"].startswith("Root=1-5e5ffb9e-")
 
 
 def test_empty_parts_are_left_out_of_the_event() -> None:
@@ -213,6 +225,18 @@ def test_bare_string_is_sent_without_its_quotes() -> None:
         {"statusCode": 200, "headers": {"x": "a\r\nset-cookie: b"}},
         {"statusCode": 200, "headers": {"x\r\ny": "a"}},
         {"statusCode": 200, "headers": {"x": "\u20ac"}},
+        {"statusCode": 200, "headers": {"x": "a\x7fb"}},
+        {"statusCode": 200, "headers": {"": "a"}},
+        {"statusCode": 200, "headers": {"a b: c": "a"}},
+        {"statusCode": 200, "headers": {"x": ["a", "b"]}},
+        {"statusCode": 200, "headers": {"x": {"a": 1}}},
+        {"statusCode": 200, "headers": {"x": None}},
+        {"statusCode": 200, "cookies": ["a=1\r\nb: 2"]},
+        {"statusCode": "99"},
+        {"statusCode": "1e3"},
+        {"statusCode": "2_00"},
+        {"statusCode": "\u0662\u0660\u0660"},
+        {"statusCode": []},
         {"statusCode": 200, "cookies": "a=1"},
         {"statusCode": 200, "body": {"a": 1}},
         {"statusCode": 200, "body": "not base64!", "isBase64Encoded": True},
@@ -233,7 +257,7 @@ def test_result_that_is_not_json_is_refused(payload: bytes) -> None:
 
 def test_gateway_answers_are_problems() -> None:
     """The gateway's own answers hold AWS's members and those of a problem."""
-    response = gateway_problem(HTTPStatus.BAD_GATEWAY, {"message": "Internal Server Error"}, "It failed.")
+    response = problem(HTTPStatus.BAD_GATEWAY, "It failed.", aws={"message": "Internal Server Error"})
     assert response.status == 502
     assert response.headers == [(b"content-type", b"application/problem+json")]
     assert msgspec.json.decode(response.body) == {

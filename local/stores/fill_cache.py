@@ -26,7 +26,7 @@ class BadTexts(ColdframeError):
     """The list of texts cannot be read."""
 
 
-class NotWarmed(ColdframeError):
+class NotFilled(ColdframeError):
     """The table does not take what is written to it."""
 
 
@@ -46,10 +46,10 @@ class Counts:
         )
 
 
-def warm(path: Path, model_dir: Path, heads: tuple[str, ...]) -> Counts:
+def fill(path: Path, model_dir: Path, heads: tuple[str, ...]) -> Counts:
     """Predicts each text of `path` that the table does not have, by each head, and writes it there.
 
-    Raises BadTexts, NotWarmed, or BadSetting. What was written before that stays: the next run skips it.
+    Raises BadTexts, NotFilled, or BadSetting. What was written before that stays: the next run skips it.
     """
     settings = replace(
         load_settings(os.environ),
@@ -59,7 +59,7 @@ def warm(path: Path, model_dir: Path, heads: tuple[str, ...]) -> Counts:
         l1_cache_bytes=0,  # what counts is what the table has
     )
     if not settings.cache_table:
-        raise NotWarmed("COLDFRAME_CACHE_TABLE is not set. Set it to the name of the table to fill.")
+        raise NotFilled("COLDFRAME_CACHE_TABLE is not set. Set it to the name of the table to fill.")
     predictor = load_predictor(settings)
     known = (AUTO, *predictor.manifest.heads)
     chosen = tuple(dict.fromkeys(heads)) or known
@@ -72,7 +72,7 @@ def warm(path: Path, model_dir: Path, heads: tuple[str, ...]) -> Counts:
     counts = Counts()
     with tqdm(total=total, unit="text") as bar:
         for texts in chunks(_once(read_texts(path), counts, bar), _TEXTS):
-            _warm(predictor, texts, chosen, counts)
+            _fill(predictor, texts, chosen, counts)
             bar.update(len(texts))
     return counts
 
@@ -116,13 +116,13 @@ def _once(texts: Iterable[str], counts: Counts, bar: Any) -> Iterator[str]:
             yield text
 
 
-def _warm(predictor: Predictor, texts: Sequence[str], heads: tuple[str, ...], counts: Counts) -> None:
+def _fill(predictor: Predictor, texts: Sequence[str], heads: tuple[str, ...], counts: Counts) -> None:
     prediction = predictor.predict(texts, heads)
-    saved = predictor.cache.save()
+    saved = predictor.cache.save(prediction.unsaved)
     usage = prediction.usage.cache
     failure = prediction.cache_error or (saved.failure if saved else None)
     if failure or usage.breaker != "closed" or (saved is not None and saved.values < saved.of):
-        raise NotWarmed(
+        raise NotFilled(
             f"The table does not take what is written: {failure or 'values too large, and no bucket'}."
             f" So far, {counts}. Run the command again to go on from here."
         )

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coldframe.pipeline.batching import measure_budget, plan_batches
+from coldframe.model.budget import measure_budget
+from coldframe.model.encoder import plan_batches
 
 lengths_of_rows = st.lists(st.integers(1, 256), max_size=200)
 budgets = st.integers(1, 2048)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local.gateway.definitions import Throttling
-from local.gateway.gateway import TokenBucket
+from local.gateway.throttling import TokenBucket
 
 rates = st.floats(0.1, 1000.0)
 bursts = st.integers(0, 50)

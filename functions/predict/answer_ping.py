@@ -1,4 +1,4 @@
-"""Answers warm-up pings: one small prediction the way a request goes, then busy for as long as asked."""
+"""Answers a ping: one small prediction the way a request goes, then busy for as long as asked."""
 
 import json
 import time
@@ -29,7 +29,7 @@ def answer_ping(
     reply = api.answer(Request("POST", "/v1/predict", body=_REQUEST, request_id=request_id))
     answer = json.loads(reply.body)
     if reply.status != 200:
-        raise RuntimeError(f"The prediction of a warm-up ping was answered with {reply.status}.")
+        raise RuntimeError(f"The prediction of a ping was answered with {reply.status}.")
     hold_ms = max(0, min(int(event["hold_ms"]), left_ms() - _SPARED_MS))
     sleep(hold_ms / 1e3)
     return {"environment": environment_id(), "start": answer["start"], "held_ms": hold_ms}

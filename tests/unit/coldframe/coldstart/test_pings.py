@@ -1,4 +1,4 @@
-"""Warm-up pings: how often they are sent, and what an environment makes of one."""
+"""Pings: how often they are sent, and what an environment makes of one."""
 
 import json
 import threading
@@ -7,9 +7,17 @@ from typing import Any
 import pytest
 
 from coldframe.api.api import Api
-from coldframe.coldstart.warm_up import HOLDS_MS, FunctionFailed, Throttled, Warmed, is_ping, ping, warm
-from functions.predict import warmup
-from functions.predict.warmup import answer_ping
+from coldframe.coldstart.pings import (
+    HOLDS_MS,
+    FunctionFailed,
+    PingReport,
+    Throttled,
+    is_ping,
+    ping,
+    ping_environments,
+)
+from functions.predict import answer_ping as answer_ping_module
+from functions.predict.answer_ping import answer_ping
 from tests.functional.test_predict_function import HTTP, REST
 
 
@@ -36,27 +44,27 @@ class Environments:
 def test_one_round_when_all_answer() -> None:
     """N different environments in the first round: there is no second one."""
     environments = Environments()
-    assert warm(environments, 5) == Warmed(environments=5, cold=5, throttled=0)
+    assert ping_environments(environments, 5) == PingReport(environments=5, cold=5, throttled=0)
     assert environments.holds_ms == [HOLDS_MS[0]] * 5
 
 
 def test_longer_holds_until_enough_are_different() -> None:
     """When pings shared environments, the next round holds them for longer."""
     environments = Environments(needs_hold_ms=1000)
-    assert warm(environments, 4).environments == 4
+    assert ping_environments(environments, 4).environments == 4
     assert environments.holds_ms == [250] * 4 + [1000] * 4
 
 
 def test_rounds_come_to_an_end() -> None:
     """Environments that cannot be told apart are reported as they are."""
     environments = Environments(needs_hold_ms=100_000)
-    assert warm(environments, 3).environments == 1
+    assert ping_environments(environments, 3).environments == 1
     assert environments.holds_ms == [250] * 3 + [1000] * 3 + [4000] * 3
 
 
 def test_throttled_rounds_are_not_repeated() -> None:
     """Where a limit is reached, a second round would take environments from requests."""
-    assert warm(Environments(limit=2), 3) == Warmed(environments=2, cold=2, throttled=1)
+    assert ping_environments(Environments(limit=2), 3) == PingReport(environments=2, cold=2, throttled=1)
 
 
 def test_failures_are_raised() -> None:
@@ -66,7 +74,7 @@ def test_failures_are_raised() -> None:
         raise FunctionFailed("ImportError")
 
     with pytest.raises(FunctionFailed):
-        warm(fail, 2)
+        ping_environments(fail, 2)
 
 
 @pytest.mark.parametrize("event", [HTTP, REST])
@@ -82,7 +90,9 @@ def test_requests_are_no_pings(event: dict[str, Any]) -> None:
 @pytest.fixture
 def slept_s(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The tiny model has other heads."""
-    monkeypatch.setattr(warmup, "_REQUEST", b'{"text": "warm-up", "heads": ["first"], "cache": false}')
+    monkeypatch.setattr(
+        answer_ping_module, "_REQUEST", b'{"text": "warm-up", "heads": ["first"], "cache": false}'
+    )
     return []
 
 

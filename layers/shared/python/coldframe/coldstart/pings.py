@@ -1,14 +1,15 @@
-"""Warm-up pings: invocations that hold their environment, so that several at once get one each.
+"""Pings: invocations that keep environments warm, each held for a moment so that several get one each.
 
-Standard library only, and little of it: the functions that ping have nothing else, and the one that is
-pinged looks at every event.
+A ping reaches an environment that is there, or starts one. Priming is another thing: what an environment does
+once, in its init phase, ahead of traffic (`functions/predict/priming.py`). Standard library only, and little
+of it: the functions that send pings have nothing else, and the one that is pinged looks at every event.
 """
 
 import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-SOURCE = "coldframe.warm-up"
+SOURCE = "coldframe.warm-up"  # a warmer and a version behind the alias may differ in age: it stays
 HOLDS_MS = (250, 1000, 4000)
 """How long environments are held, round by round, until enough different ones have answered.
 
@@ -28,7 +29,7 @@ class FunctionFailed(Exception):
     """The function raised, or its environment died; the text is Lambda's error type."""
 
 
-class Warmed(NamedTuple):
+class PingReport(NamedTuple):
     """What a round of pings found: different environments, how many of them started for it, and refusals."""
 
     environments: int
@@ -42,11 +43,11 @@ def ping(hold_ms: int) -> dict[str, Any]:
 
 
 def is_ping(event: Mapping[str, Any]) -> bool:
-    """Whether an event is a warm-up ping."""
+    """Whether an event is a ping."""
     return event.get("source") == SOURCE
 
 
-def warm(invoke: Invoke, environments: int, holds_ms: tuple[int, ...] = HOLDS_MS) -> Warmed:
+def ping_environments(invoke: Invoke, environments: int, holds_ms: tuple[int, ...] = HOLDS_MS) -> PingReport:
     """Pings until `environments` different ones have answered, or all rounds are over.
 
     invoke: called from several threads at once. Raises what it raises, except Throttled, which is counted.
@@ -64,7 +65,7 @@ def warm(invoke: Invoke, environments: int, holds_ms: tuple[int, ...] = HOLDS_MS
                     cold.setdefault(pong["environment"], pong["start"] == "cold")
             if len(cold) >= environments or throttled:
                 break
-    return Warmed(len(cold), sum(cold.values()), throttled)
+    return PingReport(len(cold), sum(cold.values()), throttled)
 
 
 def _answer_or_none(invoke: Invoke, hold_ms: int) -> dict[str, Any] | None:
