@@ -29,7 +29,7 @@ MultilayerPerceptron.predict = _slow
 """
 TWICE = """
 _once = TextWindows.cut
-TextWindows.cut = lambda self, texts: _once(self, texts) and _once(self, texts)
+TextWindows.cut = lambda self, *given: _once(self, *given) and _once(self, *given)
 """
 PLANTS = {
     ("imports", "fastapi"): ("config.py", IMPORT),

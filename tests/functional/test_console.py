@@ -363,6 +363,7 @@ async def test_provisioned_concurrency_is_set_from_the_page(page: Page) -> None:
         await client.get("/")
         await expect(page.locator(".strip .mark.provisioned")).to_have_count(1)
         await expect(page.locator(".cold .value")).to_have_text("0%")
+        emulator.service.concurrency.put_reserved("coldframe-predict", 10)
         await field.fill("11")
         await field.press("Enter")
         await expect(page.locator("#provisioned-note")).to_contain_text("only 10 of the reserved")
