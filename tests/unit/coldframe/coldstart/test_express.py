@@ -253,6 +253,13 @@ def test_closed_is_said(bundle: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert (line["event"], line["settings"]) == ("express-lane-closed", ["COLDFRAME_MAX_WINDOWS"])
 
 
+def test_closed_is_not_said_without_a_log(bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where the log is off, nothing is written to it."""
+    environ = {"COLDFRAME_MODEL_DIR": str(bundle), "COLDFRAME_MAX_WINDOWS": "1", "COLDFRAME_LOG_LEVEL": "off"}
+    assert open_lane(environ) is None
+    assert capsys.readouterr().out == ""
+
+
 def test_closed_ahead_of_traffic_is_not_said(bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Ahead of traffic nothing is lost, and nothing is said."""
     ahead = {"AWS_LAMBDA_INITIALIZATION_TYPE": "snap-start", "COLDFRAME_MAX_WINDOWS": "1"}

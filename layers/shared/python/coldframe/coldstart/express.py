@@ -29,7 +29,7 @@ from coldframe.api.contract import (
     server_timing,
 )
 from coldframe.api.gateway_event import read_http
-from coldframe.coldstart.lane_settings import LaneSettings, closed_by, closed_line
+from coldframe.coldstart.lane_settings import LaneSettings, closed_by, closed_line, has_log
 from coldframe.errors import BundleCorrupt
 from coldframe.model.estimator import Estimator
 from coldframe.model.files import AUTO, MANIFEST, REBUILD, read_file
@@ -162,7 +162,8 @@ def open_lane(environ: Mapping[str, str]) -> ExpressLane | None:
     if environ.get("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand") != "on-demand":
         return None
     if closing := closed_by(environ):
-        print(closed_line(closing))
+        if has_log(environ):
+            print(closed_line(closing))
         return None
     return ExpressLane(LaneSettings(environ))
 

@@ -20,10 +20,15 @@ class LaneSettings:
         policy = read("CACHE_POLICY", facts.CACHE_POLICY)
         self.model_dir = Path(read("MODEL_DIR", facts.MODEL_DIR))
         self.has_table = bool(environ.get(PREFIX + "CACHE_TABLE")) and policy != "off"
-        self.has_log = read("LOG_LEVEL", facts.LOG_LEVEL) != "off"
+        self.has_log = has_log(environ)
         self.max_texts = int(read("MAX_TEXTS", facts.MAX_TEXTS))
         self.max_body_bytes = int(read("MAX_BODY_BYTES", facts.MAX_BODY_BYTES))
         self.max_answer_bytes = int(read("MAX_ANSWER_BYTES", facts.MAX_ANSWER_BYTES))
+
+
+def has_log(environ: Mapping[str, str]) -> bool:
+    """Whether lines are written to the log."""
+    return (environ.get(PREFIX + "LOG_LEVEL") or facts.LOG_LEVEL) != "off"
 
 
 def closed_by(environ: Mapping[str, str]) -> list[str]:
