@@ -3,8 +3,7 @@
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import msgspec
 
@@ -18,6 +17,24 @@ Clock = Callable[[], float]
 _LATE_S = 0.1
 
 
+class Stage:
+    """One `with` block of a request. As a class it takes less than half of the time that a generator takes."""
+
+    __slots__ = ("_clock", "_name", "_stages_ms", "_started")
+
+    def __init__(self, stages_ms: dict[str, float], name: str, clock: Clock) -> None:
+        self._stages_ms = stages_ms
+        self._name = name
+        self._clock = clock
+
+    def __enter__(self) -> None:
+        self._started = self._clock()
+
+    def __exit__(self, *_: object) -> None:
+        spent_ms = (self._clock() - self._started) * 1e3
+        self._stages_ms[self._name] = self._stages_ms.get(self._name, 0.0) + spent_ms
+
+
 class StageTimes:
     """Milliseconds spent in each named stage of one request, in the order met. Of one thread."""
 
@@ -26,15 +43,9 @@ class StageTimes:
         self._started = clock()
         self.stages_ms: dict[str, float] = {}
 
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
+    def stage(self, name: str) -> "Stage":
         """Adds the time of the `with` block to `name`, whether it succeeds or not."""
-        started = self._clock()
-        try:
-            yield
-        finally:
-            spent_ms = (self._clock() - started) * 1e3
-            self.stages_ms[name] = self.stages_ms.get(name, 0.0) + spent_ms
+        return Stage(self.stages_ms, name, self._clock)
 
     def spent_ms(self, *names: str) -> float:
         """Milliseconds spent in these stages together."""

@@ -25,6 +25,8 @@ class Router:
     def __init__(self, routes: Routes) -> None:
         self._routes = routes
         self._fixed = {path for _, path in routes if "{" not in path}
+        # Hot routes have no names in their paths: one look finds their match.
+        self._matches = {route: Match(routes[route], {}) for route in routes if route[1] in self._fixed}
         self._patterns = [
             (path, path.split("/")) for path in dict.fromkeys(path for _, path in routes) if "{" in path
         ]
@@ -41,11 +43,16 @@ class Router:
 
     def knows(self, method: str, path: str) -> bool:
         """Whether `find` would return a match."""
+        if (method, path) in self._matches:
+            return True
         pattern = self.pattern(path)
         return pattern is not None and (method, pattern) in self._routes
 
     def find(self, method: str, path: str) -> Match:
         """The match of a request. Raises NotFound or MethodNotAllowed, which name what there is."""
+        match = self._matches.get((method, path))
+        if match is not None:
+            return match
         pattern = self.pattern(path)
         if pattern is None:
             known = ", ".join(f"{method} {path}" for method, path in self._routes)
