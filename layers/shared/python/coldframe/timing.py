@@ -18,7 +18,7 @@ _LATE_S = 0.1
 
 
 class Stage:
-    """One `with` block of a request. As a class it takes less than half of the time that a generator takes."""
+    """One `with` block of a request. A class takes less than half of the time that a generator takes."""
 
     __slots__ = ("_clock", "_name", "_stages_ms", "_started")
 
