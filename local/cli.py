@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from bench.cli import bench
 from coldframe import __version__
 from coldframe.errors import ColdframeError
-from local.paths import BUILD_PYTHON, ROOT, build_environ
+from coldframe.model.files import HEAD_NAMES
+from local.paths import BUILD_PYTHON, ROOT, build_environ, named_model
 from local.paths import model_dir as _model_dir
 
 _AWS_ACCESS = (
@@ -26,6 +27,8 @@ _AWS_ACCESS = (
     "AWS_CA_BUNDLE",
 )
 _MODEL_DIR = "COLDFRAME_MODEL_DIR"
+_FILE = click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Path)
+_FOLDER = click.Path(file_okay=False, resolve_path=True, path_type=Path)
 
 
 class Cli(click.Group):
@@ -71,6 +74,59 @@ def _run_in_build_environment(module: str, *arguments: str) -> None:
     finished = subprocess.run([BUILD_PYTHON, "-m", module, *arguments], cwd=ROOT, env=build_environ())
     if finished.returncode:
         sys.exit(finished.returncode)
+
+
+@main.command()
+@click.argument("table", type=_FILE)
+@click.option("--text", required=True, metavar="COLUMN", help="The column of the texts.")
+@click.option("--label", required=True, metavar="COLUMN", help="The column of the labels, one for each text.")
+@click.option("--group", metavar="COLUMN", help="Rows of one group, such as a thread, are not tested apart.")
+@click.option("--name", required=True, help="The model's name; it is written to models/NAME.")
+@click.option("--test", type=_FILE, help="Rows to test with.  [default: a share of TABLE]")
+@click.option(
+    "--test-share",
+    default=0.2,
+    show_default=True,
+    type=click.FloatRange(0.01, 0.4),
+    help="The share of TABLE that is held out to test with.",
+)
+@click.option("--seed", default=20, show_default=True, type=click.IntRange(0, 2**31 - 1))
+@click.option(
+    "--heads",
+    default=",".join(HEAD_NAMES),
+    show_default=True,
+    help="Heads to train, separated by commas.",
+)
+@click.option("--drop", is_flag=True, help="Leave out rows with faults instead of ending with their list.")
+@click.option("--models", type=_FOLDER, help="The folder of models.  [default: models]")
+def train(
+    table: Path,
+    text: str,
+    label: str,
+    group: str | None,
+    name: str,
+    test: Path | None,
+    test_share: float,
+    seed: int,
+    heads: str,
+    drop: bool,
+    models: Path | None,
+) -> None:
+    """Train a model on TABLE: CSV, TSV, JSON Lines or Parquet, with a column of texts and one of labels."""
+    given = {
+        "--text": text,
+        "--label": label,
+        "--group": group,
+        "--name": name,
+        "--test": test,
+        "--test-share": test_share,
+        "--seed": seed,
+        "--heads": heads,
+        "--models": models,
+    }
+    options = [f"{option}={value}" for option, value in given.items() if value is not None]
+    flags = ["--drop"] if drop else []
+    _run_in_build_environment("layers.model.train_table", *options, *flags, "--", str(table))
 
 
 @main.command()
@@ -175,6 +231,7 @@ def check(template: Path, parameters: tuple[str, ...], account_concurrency: int)
     type=click.FloatRange(0.1, 900),
     help="An invocation is stopped after this.  [default: the template's]",
 )
+@click.option("--model", help="A model that `coldframe train` made.  [default: the example's]")
 @click.option("--reload", is_flag=True, help="Load changed code: environments are replaced.")
 @click.option(
     "--stores/--no-stores",
@@ -204,6 +261,7 @@ def up(
     freeze: bool,
     keep_alive_s: float,
     timeout_s: float | None,
+    model: str | None,
     reload: bool,
     stores: bool,
     dynamodb_endpoint: str | None,
@@ -220,6 +278,8 @@ def up(
     from local.stores.stores import StoreOptions, without_stores
     from local.template.template import load_template
 
+    if model:
+        os.environ[_MODEL_DIR] = str(named_model(model))
     url = f"http://{host}:{port}"
     loaded = load_template(template, dict(_pair(each) for each in parameters), url=url)
     loaded = loaded.with_settings(

@@ -152,14 +152,14 @@ def test_accuracy_table_is_the_manifest(bundle: Path) -> None:
     """The accuracies in the README are those of the bundle."""
     for name, facts in load_manifest(bundle).heads.items():
         numbers = (
-            f"| {facts.accuracy_stripped:.4f} | {facts.accuracy_full:.4f} | {facts.validation_stripped:.4f} |"
+            f"| {facts.accuracy['stripped']:.4f} | {facts.accuracy['full']:.4f} | {facts.validation:.4f} |"
         )
         assert re.search(rf"^\| `{name}` \| .* {re.escape(numbers)}$", README, re.MULTILINE), name
     auto = load_manifest(bundle).estimator
-    numbers = f"| {auto.auto_accuracy_stripped:.4f} | {auto.auto_accuracy_full:.4f} |"
+    numbers = f"| {auto.auto_accuracy['stripped']:.4f} | {auto.auto_accuracy['full']:.4f} |"
     assert re.search(rf"^\| `auto` \| .* {re.escape(numbers)}", README, re.MULTILINE)
     assert (
-        f"{auto.auto_alone_stripped:.0%} of the stripped and\n{auto.auto_alone_full:.0%} of the full"
+        f"{auto.auto_alone['stripped']:.0%} of the stripped and\n{auto.auto_alone['full']:.0%} of the full"
         in README
     )
 

@@ -20,6 +20,7 @@ from layers.model.embed import ServedEncoder
 from layers.model.samples import Rows, Samples
 
 _C = 5.0
+_MIN_TOKENS = 3  # a word or two say little, whatever the estimator makes of them
 
 Ids = list[list[int]]
 """Token ids of each text, without [CLS] and [SEP]."""
@@ -48,6 +49,7 @@ class Tfidf:
         self.vocabulary = vocabulary
         frequency = np.bincount([t for ids in documents for t in set(ids)], minlength=vocabulary)
         self.idf = (np.log((1 + len(documents)) / (1 + frequency)) + 1).astype(np.float32)
+        self.unseen_idf = float(np.float32(np.log(1 + len(documents)) + 1))  # of a token in none of them
 
     def rows(self, documents: Ids) -> sp.csr_matrix:
         """Sparse (documents, vocabulary), every row of length 1."""
@@ -99,10 +101,29 @@ def fit_lexical(data: Tokens, target: NDArray[np.int64], vocabulary: int, folder
         temperature=1.0,
         threshold=1.0,
         partner="",
+        min_tokens=_MIN_TOKENS,
+        unseen_idf=tfidf.unseen_idf,
     )
 
 
-def guesses(facts: EstimatorFacts, documents: Ids, folder: Path) -> NDArray[np.float64]:
-    """What the served estimator in `folder` says of each document: (documents, k)."""
+class Guesses(NamedTuple):
+    """What the served estimator says of documents.
+
+    known: whether a document has enough tokens that training saw, (n,): others the estimator does not
+    answer alone, however sure it is.
+    """
+
+    probabilities: NDArray[np.float64]  # (n, k)
+    known: NDArray[np.bool_]
+
+    def sure(self, threshold: float) -> NDArray[np.bool_]:
+        """Which documents the estimator may answer alone, (n,)."""
+        above: NDArray[np.bool_] = self.probabilities.max(axis=1) > threshold
+        return above & self.known
+
+
+def guesses(facts: EstimatorFacts, documents: Ids, folder: Path) -> Guesses:
+    """What the estimator in `folder` says of each document."""
     estimator = Estimator(folder, facts)
-    return np.array([estimator.predict(ids) for ids in documents])
+    probabilities = np.array([estimator.predict(ids) for ids in documents])
+    return Guesses(probabilities, np.array([estimator.knows_enough(ids) for ids in documents], dtype=bool))

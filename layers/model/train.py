@@ -44,7 +44,7 @@ def train(
     train_set = embed_samples("train", task.train, encoder)
     test_set = embed_samples("test", task.test, encoder)
     heads = train_heads(chosen, train_set, task.fit, task.validation, test_set, folder)
-    best = max(heads, key=lambda name: heads[name].facts.validation_stripped)
+    best = max(heads, key=lambda name: heads[name].facts.validation)
     facts = train_estimator(task, test_set, best, heads[best], encoder, folder)
     write_json(folder / FACTS, facts)
     graph = encoder.graph.removeprefix("sha256:")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from coldframe.model.bundle import EstimatorFacts
 from layers.model.cascade import cascade, choose_temperature, choose_threshold
 from layers.model.embed import ServedEncoder
-from layers.model.lexical import Tokens, fit_lexical, guesses, tokens_of, vocabulary_size
+from layers.model.lexical import Guesses, Tokens, fit_lexical, guesses, tokens_of, vocabulary_size
 from layers.model.samples import Embedded, Task, share_right
 from layers.model.train_heads import TrainedHead
 
@@ -36,7 +36,7 @@ def choose(tokens: Tokens, task: Task, partner: NDArray[np.floating], vocabulary
         folder = Path(scratch)
         facts = fit_lexical(tokens.take(task.fit), target[task.fit], vocabulary, folder)
 
-        def guess_at(temperature: float) -> NDArray[np.float64]:
+        def guess_at(temperature: float) -> Guesses:
             return guesses(replace(facts, temperature=temperature), held_out, folder)
 
         temperature = choose_temperature(guess_at, target[task.validation])
@@ -48,12 +48,12 @@ def judge(
     facts: EstimatorFacts, tokens: Tokens, test: Embedded, partner: TrainedHead, folder: Path
 ) -> EstimatorFacts:
     """With its accuracies on the test split: alone, and as `auto` with the served head."""
-    found: dict[str, float] = {}
+    alone, both, share = {}, {}, {}
     for form, documents in tokens.forms.items():
         guessed = guesses(facts, documents, folder)
-        answers, sure = cascade(guessed, partner.served.predict(test.forms[form]), facts.threshold)
-        found[f"accuracy_{form}"] = round(share_right(guessed, test.target), 4)
-        found[f"auto_accuracy_{form}"] = round(share_right(answers, test.target), 4)
-        found[f"auto_alone_{form}"] = round(float(sure.mean()), 4)
-    print(found)
-    return replace(facts, **found)
+        answers = cascade(guessed, partner.served.predict(test.forms[form]), facts.threshold)
+        alone[form] = round(share_right(guessed.probabilities, test.target), 4)
+        both[form] = round(share_right(answers, test.target), 4)
+        share[form] = round(float(guessed.sure(facts.threshold).mean()), 4)
+    print(f"estimator {alone}, auto {both}, answered by the estimator alone {share}")
+    return replace(facts, accuracy=alone, auto_accuracy=both, auto_alone=share)

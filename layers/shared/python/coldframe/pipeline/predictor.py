@@ -70,7 +70,7 @@ class TextEstimator(Protocol):
 
     def predict(self, ids: Iterable[int]) -> list[float]: ...
 
-    def is_sure(self, probabilities: Sequence[float]) -> bool: ...
+    def is_sure(self, probabilities: Sequence[float], ids: Iterable[int]) -> bool: ...
 
 
 class Encoded(Struct, frozen=True):
@@ -178,8 +178,9 @@ class Predictor:
         return Embedding(vectors, sum(tokens[text] for text in texts), usage, times, known.error)
 
     def _guess(self, windows: Sequence[Window]) -> Guess:
-        probabilities = self._estimator.predict(content_tokens(windows))
-        return Guess(probabilities, self._estimator.is_sure(probabilities))
+        ids = content_tokens(windows)
+        probabilities = self._estimator.predict(ids)
+        return Guess(probabilities, self._estimator.is_sure(probabilities, ids))
 
     def _encode(
         self,
