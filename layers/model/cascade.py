@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from layers.model.lexical import Guesses
+from layers.model.guesses import Guesses
 from layers.model.samples import share_right
 
 _MAX_LOSS = 0.001  # accuracy that answering alone may cost on validation

@@ -12,18 +12,15 @@ from sklearn.linear_model import LogisticRegression
 from tqdm import tqdm
 
 from coldframe.model.bundle import EstimatorFacts
-from coldframe.model.estimator import Estimator
 from coldframe.model.files import ESTIMATOR, VOCABULARY, read_file
 from coldframe.model.tokenizer import TextWindows, content_tokens
 from coldframe.text import normalise
 from layers.model.embed import ServedEncoder
+from layers.model.guesses import Ids
 from layers.model.samples import Rows, Samples
 
 _C = 5.0
 _MIN_TOKENS = 3  # a word or two say little, whatever the estimator makes of them
-
-Ids = list[list[int]]
-"""Token ids of each text, without [CLS] and [SEP]."""
 
 
 class Tokens(NamedTuple):
@@ -104,26 +101,3 @@ def fit_lexical(data: Tokens, target: NDArray[np.int64], vocabulary: int, folder
         min_tokens=_MIN_TOKENS,
         unseen_idf=tfidf.unseen_idf,
     )
-
-
-class Guesses(NamedTuple):
-    """What the served estimator says of documents.
-
-    known: whether a document has enough tokens that training saw, (n,): others the estimator does not
-    answer alone, however sure it is.
-    """
-
-    probabilities: NDArray[np.float64]  # (n, k)
-    known: NDArray[np.bool_]
-
-    def sure(self, threshold: float) -> NDArray[np.bool_]:
-        """Which documents the estimator may answer alone, (n,)."""
-        above: NDArray[np.bool_] = self.probabilities.max(axis=1) > threshold
-        return above & self.known
-
-
-def guesses(facts: EstimatorFacts, documents: Ids, folder: Path) -> Guesses:
-    """What the estimator in `folder` says of each document."""
-    estimator = Estimator(folder, facts)
-    probabilities = np.array([estimator.predict(ids) for ids in documents])
-    return Guesses(probabilities, np.array([estimator.knows_enough(ids) for ids in documents], dtype=bool))

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from coldframe.model.bundle import EstimatorFacts
 from layers.model.cascade import cascade, choose_temperature, choose_threshold
 from layers.model.embed import ServedEncoder
-from layers.model.lexical import Guesses, Tokens, fit_lexical, guesses, tokens_of, vocabulary_size
+from layers.model.guesses import Guesses, guesses
+from layers.model.lexical import Tokens, fit_lexical, tokens_of, vocabulary_size
 from layers.model.samples import Embedded, Task, share_right
 from layers.model.train_heads import TrainedHead
 
