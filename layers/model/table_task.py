@@ -15,10 +15,14 @@ _VALIDATION_SHARE = 0.2
 
 
 class TableTask(NamedTuple):
-    """A task, and what a user should know about how it came about. Notes hold no texts."""
+    """A task, and what a user should know about how it came about. Notes hold no texts.
+
+    numbers: of the test rows in their file, from 1.
+    """
 
     task: Task
     notes: list[str]
+    numbers: list[int]
 
 
 def task_of(given: Checked, test: Checked | None, test_share: float, seed: int) -> TableTask:
@@ -35,7 +39,8 @@ def task_of(given: Checked, test: Checked | None, test_share: float, seed: int) 
     else:
         train, judged, numbers = table, test.table, test.numbers
         _check_known(judged, labels, numbers)
-    judged, copies = without_copies(judged, train, numbers)
+    kept, copies = without_copies(judged, train, numbers)
+    judged, numbers = judged.take(kept), [numbers[row] for row in kept]
     if copies:
         notes.append(
             f"left out of the test rows, because their texts are trained on too: {count_rows(copies)}"
@@ -47,16 +52,19 @@ def task_of(given: Checked, test: Checked | None, test_share: float, seed: int) 
     classes = _classes(train, labels)
     fit, validation = hold_out(classes, _groups(train), _VALIDATION_SHARE, seed + 1)
     validation = _without_copies_of(train, fit, validation)
+    if not len(validation):
+        raise TableFault("No row is left to make choices with. Expected smaller groups, or more rows.")
     if untested := sorted(set(labels) - set(judged.labels)):
         notes.append(f"{len(untested):,} of {len(labels):,} labels have no test row")
-    return TableTask(Task(labels, _samples(train, labels), fit, validation, _samples(judged, labels)), notes)
+    task = Task(labels, _samples(train, labels), fit, validation, _samples(judged, labels))
+    return TableTask(task, notes, numbers)
 
 
-def without_copies(judged: Table, train: Table, numbers: Sequence[int]) -> tuple[Table, list[int]]:
-    """The rows of `judged` whose texts are not in `train`, and the numbers of the others."""
+def without_copies(judged: Table, train: Table, numbers: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Positions of the rows of `judged` whose texts are not in `train`, and the numbers of the others."""
     seen = set(train.texts)
     kept = [row for row, text in enumerate(judged.texts) if text not in seen]
-    return judged.take(kept), [numbers[row] for row, text in enumerate(judged.texts) if text in seen]
+    return kept, [numbers[row] for row, text in enumerate(judged.texts) if text in seen]
 
 
 def _without_copies_of(table: Table, fit: Rows, validation: Rows) -> Rows:

@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from coldframe.errors import BundleError
+from coldframe.model.files import AUTO
 from layers.model.embed import ServedEncoder, served_encoder
 from layers.model.head_trainers import CHOSEN, Parameters
 from layers.model.metrics import HeadMetrics
@@ -39,17 +42,21 @@ def main(arguments: list[str]) -> None:
 
 def train(
     task: Task, encoder: ServedEncoder, folder: Path, chosen: Mapping[str, Parameters] = CHOSEN
-) -> None:
-    """Writes heads, estimator and metrics to `folder`."""
+) -> dict[str, NDArray[np.floating]]:
+    """Writes heads, estimator and metrics to `folder`.
+
+    Returns the probabilities (n, k) of each head, and of `auto`, for the test samples as callers send them.
+    """
     train_set = embed_samples("train", task.train, encoder)
     test_set = embed_samples("test", task.test, encoder)
     heads = train_heads(chosen, train_set, task.fit, task.validation, test_set, folder)
     best = max(heads, key=lambda name: heads[name].facts.validation)
-    facts = train_estimator(task, test_set, best, heads[best], encoder, folder)
+    facts, answers = train_estimator(task, test_set, best, heads[best], encoder, folder)
     write_json(folder / FACTS, facts)
     graph = encoder.graph.removeprefix("sha256:")
     metrics = HeadMetrics(task.labels, best, graph, {name: head.facts for name, head in heads.items()})
     write_json(folder / METRICS, metrics)
+    return {AUTO: answers, **{name: head.served.predict(test_set.as_sent) for name, head in heads.items()}}
 
 
 def write_json(path: Path, value: Any) -> None:

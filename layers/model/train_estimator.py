@@ -18,8 +18,11 @@ from layers.model.train_heads import TrainedHead
 
 def train_estimator(
     task: Task, test: Embedded, best: str, partner: TrainedHead, encoder: ServedEncoder, folder: Path
-) -> EstimatorFacts:
-    """Writes `estimator.bin` to `folder`, once, trained on everything. best: the name of `partner`."""
+) -> tuple[EstimatorFacts, NDArray[np.float64]]:
+    """Writes `estimator.bin` to `folder`, once, trained on everything. best: the name of `partner`.
+
+    Returns its facts, and what `auto` answers for the test samples as callers send them: (n, k).
+    """
     tokens, vocabulary = tokens_of("train", task.train, encoder), vocabulary_size(encoder)
     chosen = choose(tokens, task, partner.held_out, vocabulary)
     final = fit_lexical(tokens, task.train.target, vocabulary, folder)
@@ -47,14 +50,16 @@ def choose(tokens: Tokens, task: Task, partner: NDArray[np.floating], vocabulary
 
 def judge(
     facts: EstimatorFacts, tokens: Tokens, test: Embedded, partner: TrainedHead, folder: Path
-) -> EstimatorFacts:
-    """With its accuracies on the test split: alone, and as `auto` with the served head."""
+) -> tuple[EstimatorFacts, NDArray[np.float64]]:
+    """With its accuracies on the test split, alone and as `auto`; and the answers of `auto`."""
     alone, both, share = {}, {}, {}
+    as_sent: list[NDArray[np.float64]] = []
     for form, documents in tokens.forms.items():
         guessed = guesses(facts, documents, folder)
         answers = cascade(guessed, partner.served.predict(test.forms[form]), facts.threshold)
+        as_sent.append(answers)
         alone[form] = round(share_right(guessed.probabilities, test.target), 4)
         both[form] = round(share_right(answers, test.target), 4)
         share[form] = round(float(guessed.sure(facts.threshold).mean()), 4)
     print(f"estimator {alone}, auto {both}, answered by the estimator alone {share}")
-    return replace(facts, accuracy=alone, auto_accuracy=both, auto_alone=share)
+    return replace(facts, accuracy=alone, auto_accuracy=both, auto_alone=share), as_sent[0]

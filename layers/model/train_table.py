@@ -15,11 +15,14 @@ from layers.model.assemble import copy_classifier, share_encoder, write_manifest
 from layers.model.checks import Checked, check_table
 from layers.model.embed import served_encoder
 from layers.model.head_trainers import scale_parameters
-from layers.model.paths import BUNDLE, MODELS, ROOT
+from layers.model.paths import BUNDLE, MODELS, REPORT, ROOT
+from layers.model.prove import AnswersDiffer, prove
 from layers.model.publish import whole_folder
+from layers.model.report import make_report
 from layers.model.table import Columns, TableFault, read_table
 from layers.model.table_task import task_of
-from layers.model.train import train
+from layers.model.train import train, write_json
+from layers.model.train_heads import HeadDiffers
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
@@ -30,7 +33,7 @@ def main(arguments: Sequence[str]) -> None:
     try:
         target = target_of(given.name, given.models)
         train_table(given, target)
-    except (TableFault, ColdframeError) as exc:
+    except (TableFault, AnswersDiffer, HeadDiffers, ColdframeError) as exc:
         sys.exit(f"Error: {exc}")
     print(f"{target}: {load_manifest(target).version}")
 
@@ -71,7 +74,7 @@ def train_table(given: argparse.Namespace, target: Path) -> None:
     columns = Columns(given.text, given.label, given.group)
     checked = read_checked(given.table, columns, given.drop)
     test = read_checked(given.test, columns, given.drop, is_test=True) if given.test else None
-    task, notes = task_of(checked, test, given.test_share, given.seed)
+    task, notes, numbers = task_of(checked, test, given.test_share, given.seed)
     for note in notes:
         print(note)
     print(
@@ -82,11 +85,18 @@ def train_table(given: argparse.Namespace, target: Path) -> None:
     chosen = {name: parameters[name] for name in heads_of(given.heads)}
     with whole_folder(target) as folder, tempfile.TemporaryDirectory() as scratch:
         trained = Path(scratch)
-        train(task, encoder, trained, chosen)
+        answers = train(task, encoder, trained, chosen)
         part = share_encoder(encoder.folder, folder)
         copy_classifier(trained, folder)
-        write_manifest(folder, given.name, trained, part)
+        manifest = write_manifest(folder, given.name, trained, part)
         verify_bundle(folder)
+        prove(folder, task.test, answers)
+        report = make_report(task, numbers, answers, manifest)
+        write_json(folder / REPORT, report)
+    print(
+        f"auto: {report.accuracy:.4f} on {report.rows:,} rows ({report.interval[0]:.4f} to"
+        f" {report.interval[1]:.4f}); TF-IDF and logistic regression: {report.baseline:.4f}"
+    )
 
 
 def read_checked(path: Path, columns: Columns, drop: bool, is_test: bool = False) -> Checked:

@@ -121,6 +121,17 @@ def test_figures_of_the_manifest(twelve: Path) -> None:
     assert manifest.estimator.min_tokens == 3
 
 
+def test_report(twelve: Path) -> None:
+    """The report has the manifest's accuracy, an interval around it, a row of every label, and a baseline."""
+    report = json.loads((twelve / "report.json").read_bytes())
+    assert report["accuracy"] == load_manifest(twelve).estimator.auto_accuracy["text"]
+    assert report["interval"][0] <= report["accuracy"] <= report["interval"][1]
+    assert [figures["support"] for figures in report["classes"]] == [3] * 12
+    assert sum(map(sum, report["confusion"])) == report["rows"] == 36
+    assert report["baseline"] > 0.5
+    assert all(1 <= mistake["row"] <= 12 * 15 for mistake in report["surest_mistakes"])
+
+
 def test_two_labels_twice(bundle: Path, tmp_path: Path) -> None:
     """Two labels are enough, and one table trained twice gives one digest."""
     rows = made_up(2, 20)

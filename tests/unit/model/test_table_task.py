@@ -36,8 +36,9 @@ def test_no_text_is_on_two_sides() -> None:
 def test_copies_in_a_test_file() -> None:
     """Rows of a test file whose texts are trained on are left out, and counted by their numbers."""
     test = checked(("new text of A", "A"), ROWS[3], ROWS[4], is_test=True)
-    task, notes = task_of(checked(*ROWS), test, 0.2, 1)
+    task, notes, numbers = task_of(checked(*ROWS), test, 0.2, 1)
     assert task.test.forms["text"] == ["new text of A"]
+    assert numbers == [1]
     assert "2 rows (2, 3)" in notes[0]
     assert "2 of 3 labels have no test row" in notes[1]
 
@@ -52,3 +53,11 @@ def test_test_file_of_copies_only() -> None:
     """A test file without any other text is an error."""
     with pytest.raises(TableFault, match="No row is left to test with"):
         task_of(checked(*ROWS), checked(ROWS[0], is_test=True), 0.2, 1)
+
+
+def test_groups_too_large_to_choose_with() -> None:
+    """Where every group is larger than a share, the error says that groups are too large."""
+    texts, labels = [text for text, _ in ROWS], [label for _, label in ROWS]
+    table = check_table(Table(texts, labels, labels))
+    with pytest.raises(TableFault, match="smaller groups"):
+        task_of(table, None, 0.2, 1)
