@@ -239,3 +239,11 @@ def test_killed_half_way(bundle: Path, tmp_path: Path) -> None:
     process.stderr.close()
     assert load_manifest(older).version == version
     assert verify_bundle(older).version == version
+
+
+def test_model_that_is_not_there(bundle: Path) -> None:
+    """`up --model` with an unknown name is one line that says how a model is made."""
+    done = subprocess.run([COLDFRAME, "up", "--model", "nothing"], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "no model 'nothing'" in done.stderr
+    assert "`coldframe train --name` makes one" in done.stderr
