@@ -22,10 +22,11 @@ run: $(BUNDLE)/manifest.json ## Start the local API on http://127.0.0.1:3000
 test: $(VENV)/tests.stamp $(BUNDLE)/manifest.json $(SAM)/stamp $(MINISTACK)/stamp ## Run all tests
 	$(VENV)/bin/python -m pytest
 
-lint: $(VENV)/tests.stamp ## Check style and types
+lint: $(VENV)/tests.stamp ## Check style, types, and which package imports which
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports --no-logo --no-cache
 
 build: $(BUNDLE)/manifest.json ## Build the model bundle (encoder, heads, manifest)
 
@@ -112,7 +113,7 @@ $(MINISTACK)/stamp: tests/ministack-requirements.txt
 # --- the bundle -------------------------------------------------------------------
 
 BUNDLE_SOURCES := $(wildcard layers/model/*.py layers/model/encoder/* layers/model/heads/*) \
-	$(addprefix layers/shared/python/coldframe/,$(addprefix model/,bundle.py encoder.py heads.py model.py tokenizer.py wordpiece.py))
+	$(addprefix layers/shared/python/coldframe/,$(addprefix model/,bundle.py encoder.py first_tokens.py heads.py model.py tokenizer.py wordpiece.py))
 
 $(BUNDLE)/manifest.json: $(BUNDLE_SOURCES) | $(VENV)/local.stamp
 	@$(MAKE) --no-print-directory $(BUILD)/stamp

@@ -9,10 +9,11 @@ from pathlib import Path
 import click
 from msgspec.structs import replace
 
-from bench.cli import bench
 from coldframe import __version__
-from coldframe.errors import ColdframeError
+from coldframe.capacity import limits
 from coldframe.model.files import HEAD_NAMES
+from local.command_group import CommandGroup
+from local.name_value import template_parameters
 from local.paths import BUILD_PYTHON, ROOT, build_environ, named_model
 from local.paths import model_dir as _model_dir
 
@@ -29,19 +30,13 @@ _AWS_ACCESS = (
 _MODEL_DIR = "COLDFRAME_MODEL_DIR"
 _FILE = click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Path)
 _FOLDER = click.Path(file_okay=False, resolve_path=True, path_type=Path)
+_TEXTS_AT_ONCE = 256  # answers of a long list come while the rest of it is computed
+_ANY_SIZE_BYTES = 1 << 30  # Lambda's limits are no reason to refuse a line here
+_TEMPLATE = ROOT / "template.yaml"
+_DEMO_ENVIRONMENTS = 10  # what `coldframe up` alone may take of a small machine
 
 
-class Cli(click.Group):
-    """Shows our own errors as one line, without a stack trace."""
-
-    def invoke(self, context: click.Context) -> object:
-        try:
-            return super().invoke(context)
-        except ColdframeError as exc:
-            raise click.ClickException(str(exc)) from exc
-
-
-@click.group(cls=Cli, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="coldframe")
 def main() -> None:
     """Text classification on AWS Lambda with its cold starts under control."""
@@ -144,28 +139,25 @@ def verify(model_dir: Path | None) -> None:
 @click.option(
     "--template",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    default=ROOT / "template.yaml",
+    default=_TEMPLATE,
     help="A SAM template; default: the project's own.",
 )
-@click.option("--parameter", "parameters", multiple=True, metavar="NAME=VALUE", help="May be repeated.")
+@template_parameters
 @click.option(
     "--account-concurrency",
-    default=1000,
+    default=limits.CONCURRENCY.value,
     show_default=True,
     type=click.IntRange(1),
     help="The account's limit; a new account may have less.",
 )
-def check(template: Path, parameters: tuple[str, ...], account_concurrency: int) -> None:
+def check(template: Path, parameters: tuple[tuple[str, str], ...], account_concurrency: int) -> None:
     """Refuse what AWS would refuse during a deployment, or after it."""
     from local.check.check import RULES
     from local.check.check import check as findings_of
     from local.check.deployment import load_deployment
     from local.template.cloudformation import load_stack
 
-    pairs = [pair.partition("=") for pair in parameters]
-    if wrong := next((name for name, sign, _ in pairs if not sign), None):
-        raise click.BadParameter(f"{wrong!r} is not NAME=VALUE.", param_hint="--parameter")
-    stack = load_stack(template, {name: value for name, _, value in pairs})
+    stack = load_stack(template, dict(parameters))
     findings = findings_of(load_deployment(stack, _model_dir(), account_concurrency))
     for finding in findings:
         click.echo(finding)
@@ -179,42 +171,49 @@ def check(template: Path, parameters: tuple[str, ...], account_concurrency: int)
 @click.option("--port", default=3000, show_default=True, type=click.IntRange(0, 65535), help="0: a free one.")
 @click.option(
     "--template",
-    default=ROOT / "template.yaml",
+    default=_TEMPLATE,
     type=click.Path(path_type=Path),
     help="The SAM template to run.  [default: the project's]",
 )
+@template_parameters
 @click.option(
-    "--parameter",
-    "parameters",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="A parameter of the template; may be repeated.",
+    "--concurrency",
+    "--max-environments",
+    type=click.IntRange(1, 100_000),
+    help="Environments at once that this machine is to bear of a function without reserved concurrency; "
+    "AWS has no such limit.  [default: 10 for the project's template, else what the account has]",
 )
 @click.option(
     "--reserved-concurrency",
-    "--max-environments",
-    type=click.IntRange(1, 1000),
-    help="More requests at once get 429.  [default: the template's, or 10]",
+    type=click.IntRange(0, 100_000),
+    help="Of each function; more requests at once get 429.  [default: the template's]",
+)
+@click.option(
+    "--request-rate/--no-request-rate",
+    default=True,
+    help="At most ten requests a second for each unit of concurrency, as on Lambda.  [default: request-rate]",
 )
 @click.option(
     "--provisioned-concurrency",
-    type=click.IntRange(0, 1000),
+    type=click.IntRange(0, limits.CONCURRENCY.value),
     help="Environments of each function initialised ahead of requests.  [default: the template's]",
 )
 @click.option(
     "--account-concurrency",
-    default=1000,
+    default=limits.CONCURRENCY.value,
     show_default=True,
     type=click.IntRange(1, 100_000),
     help="The same limit for all functions together.",
 )
 @click.option(
     "--memory-mb",
-    type=click.IntRange(128, 10_240),
+    type=click.IntRange(limits.MIN_MEMORY.value, limits.MEMORY.value),
     help="An environment that holds more is killed.  [default: the template's]",
 )
 @click.option(
-    "--cpu-from-memory", is_flag=True, help="CPU in proportion to memory, as on Lambda: 1769 MB are one vCPU."
+    "--cpu-from-memory",
+    is_flag=True,
+    help=f"CPU in proportion to memory, as on Lambda: {limits.VCPU.value} MB are one vCPU.",
 )
 @click.option(
     "--freeze", is_flag=True, help="Nothing of a function runs between its invocations, as on Lambda."
@@ -228,10 +227,15 @@ def check(template: Path, parameters: tuple[str, ...], account_concurrency: int)
 )
 @click.option(
     "--timeout-s",
-    type=click.FloatRange(0.1, 900),
+    type=click.FloatRange(0.1, limits.TIMEOUT.value),
     help="An invocation is stopped after this.  [default: the template's]",
 )
 @click.option("--model", help="A model that `coldframe train` made.  [default: the example's]")
+@click.option(
+    "--as-aws",
+    is_flag=True,
+    help="Failures of functions have AWS's statuses and bodies, for clients whose retries are to be tried.",
+)
 @click.option("--reload", is_flag=True, help="Load changed code: environments are replaced.")
 @click.option(
     "--stores/--no-stores",
@@ -252,8 +256,10 @@ def up(
     host: str,
     port: int,
     template: Path,
-    parameters: tuple[str, ...],
+    parameters: tuple[tuple[str, str], ...],
+    concurrency: int | None,
     reserved_concurrency: int | None,
+    request_rate: bool,
     provisioned_concurrency: int | None,
     account_concurrency: int,
     memory_mb: int | None,
@@ -262,6 +268,7 @@ def up(
     keep_alive_s: float,
     timeout_s: float | None,
     model: str | None,
+    as_aws: bool,
     reload: bool,
     stores: bool,
     dynamodb_endpoint: str | None,
@@ -274,14 +281,16 @@ def up(
     and the AWS CLI reach it with --endpoint-url.
     """
     from coldframe.model.bundle import load_manifest
-    from local.front.emulator import EmulatorOptions, run
-    from local.stores.stores import StoreOptions, without_stores
+    from local.front.emulator import run
+    from local.front.options import EmulatorOptions
+    from local.stores.places import StoreOptions
+    from local.stores.stores import without_stores
     from local.template.template import load_template
 
     if model:
         os.environ[_MODEL_DIR] = str(named_model(model))
     url = f"http://{host}:{port}"
-    loaded = load_template(template, dict(_pair(each) for each in parameters), url=url)
+    loaded = load_template(template, dict(parameters), url=url)
     loaded = loaded.with_settings(
         reserved_concurrency=reserved_concurrency,
         provisioned_concurrency=provisioned_concurrency,
@@ -303,20 +312,16 @@ def up(
             host=host,
             port=port,
             template=loaded if stores else without_stores(loaded),
+            max_environments=concurrency or (_DEMO_ENVIRONMENTS if template == _TEMPLATE else None),
             account_concurrency=account_concurrency,
+            request_rate=request_rate,
             keep_alive_s=keep_alive_s,
             environ=environ,
             stores=StoreOptions(dynamodb_endpoint, s3_endpoint, sqs_endpoint),
             reload=reload,
+            as_aws=as_aws,
         )
     )
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not name or not equals:
-        raise click.BadParameter(f"found {text!r}, expected NAME=VALUE", param_hint="--parameter")
-    return name, value
 
 
 @main.command()
@@ -330,31 +335,35 @@ def predict(texts: tuple[str, ...], heads: tuple[str, ...], top_k: int) -> None:
     from coldframe.pipeline.predictor import load_predictor
     from coldframe.timing import StartMark
 
-    settings = replace(load_settings(os.environ), model_dir=_model_dir(), log_level="off")
-    asked: dict[str, object] = {"texts": list(texts) or sys.stdin.read().splitlines(), "top_k": top_k}
-    if heads:
-        asked["heads"] = list(heads)
-    reply = Api(load_predictor(settings), settings, StartMark()).answer(
-        Request("POST", "/v1/predict", body=json.dumps(asked).encode())
+    settings = replace(
+        load_settings(os.environ),
+        model_dir=_model_dir(),
+        log_level="off",
+        max_texts=_TEXTS_AT_ONCE,
+        max_body_bytes=_ANY_SIZE_BYTES,
+        max_answer_bytes=_ANY_SIZE_BYTES,
     )
-    answer = json.loads(reply.body)
-    if reply.status != 200:
-        raise click.ClickException(answer["detail"])
-    for prediction in answer["predictions"]:
-        click.echo(json.dumps(prediction["heads"]))
+    api = Api(load_predictor(settings), settings, StartMark())
+    lines = list(texts) or [line.rstrip("\n") for line in sys.stdin]
+    asked: dict[str, object] = {"top_k": top_k} | ({"heads": list(heads)} if heads else {})
+    for start in range(0, max(1, len(lines)), _TEXTS_AT_ONCE):
+        body = json.dumps({**asked, "texts": lines[start : start + _TEXTS_AT_ONCE]}).encode()
+        reply = api.answer(Request("POST", "/v1/predict", body=body))
+        answer = json.loads(reply.body)
+        if reply.status != 200:
+            raise click.ClickException(answer["detail"])
+        for prediction in answer["predictions"]:
+            click.echo(json.dumps(prediction["heads"]))
 
 
-@main.command("warm-cache")
+@main.command("fill-cache")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--head", "heads", multiple=True, help="A head whose predictions are stored; default: all.")
-def warm_cache(file: Path, heads: tuple[str, ...]) -> None:
+def fill_cache(file: Path, heads: tuple[str, ...]) -> None:
     """Fill the shared cache from FILE: one JSON object with "text", or one string, per line."""
-    from local.stores.warm_cache import warm
+    from local.stores.fill_cache import fill
 
-    click.echo(str(warm(file, _model_dir(), heads)))
-
-
-main.add_command(bench)
+    click.echo(str(fill(file, _model_dir(), heads)))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import pytest
 
 from coldframe.api.api import Api, Reply, Request
 from coldframe.cache.cache import PredictionCache
-from coldframe.coldstart.lazy import Background
+from coldframe.coldstart.lazy import LazyValue
 from coldframe.config import Settings
 from coldframe.model.bundle import EncoderFacts, EstimatorFacts, HeadFacts, Manifest, Source
 from coldframe.model.encoder import Embeddings
@@ -21,7 +21,7 @@ from coldframe.model.heads import Head, Probabilities
 from coldframe.model.model import Model
 from coldframe.model.tokenizer import Window
 from coldframe.pipeline.predictor import Predictor, load_predictor
-from coldframe.timing import Clock, StartMark
+from coldframe.timing import NO_DEADLINE, Clock, Deadline, MovingAverage, StartMark
 
 ROOT = Path(__file__).resolve().parent.parent
 BUNDLE = ROOT / "layers" / "model" / "bundle"
@@ -73,7 +73,7 @@ class TinyEncoder:
         self.tokenized: list[str] = []
         self.batches: list[list[Window]] = []
 
-    def cut(self, texts: Sequence[str]) -> list[list[Window]]:
+    def cut(self, texts: Sequence[str], deadline: Deadline = NO_DEADLINE) -> list[list[Window]]:
         self.tokenized += texts
         return [
             [[1, *map(ord, text[i : i + 4]), 2] for i in range(0, max(1, len(text)), 4)] for text in texts
@@ -138,7 +138,7 @@ def tiny_predictor(
     """A predictor without files. clock: times the encoder."""
     both = encoder or TinyEncoder()  # it cuts texts, too
     read = read_head or (lambda name: TinyHead())
-    model = Background(lambda: Model(both, read, max_batch_tokens=20, clock=clock))
+    model = LazyValue(lambda: Model(both, read, 20, MovingAverage(0.1), clock))
     return Predictor(tiny_manifest(), both, TinyEstimator(), model, cache or PredictionCache(cache_bytes))
 
 

@@ -23,7 +23,15 @@ from typing import Any
 from tests.unit.coldframe.api.test_contract import ROUTES, send
 
 FOUND = Path(__file__).parent / "fixtures" / "found"
-WATCHED = ("messages.py", "compression.py", "openai.py", "tensors.py", "inference_protocol.py", "api.py")
+WATCHED = (
+    "api.py",
+    "compression.py",
+    "inference_checks.py",
+    "inference_protocol.py",
+    "messages.py",
+    "openai.py",
+    "tensors.py",
+)
 HEADER_LENGTH = "inference-header-content-length"
 TOKENS = [
     b'"inputs"', b'"outputs"', b'"data"', b'"shape"', b'"datatype"', b'"BYTES"', b'"FP32"', b'"name"',

@@ -11,6 +11,8 @@ from local.template.cloudformation import Stack, stack_of
 from tests.conftest import ROOT
 
 TEMPLATE = ROOT / "template.yaml"
+# The applications that it consists of besides, in which a resource has the application's name before its own.
+APPLICATIONS = ("warmer", "deployment", "watching")
 
 needs_translator = [
     pytest.mark.sam,
@@ -18,19 +20,17 @@ needs_translator = [
 ]
 
 PROVISIONED = {"ColdStartMode": "Provisioned"}
-BUSY = {
-    **PROVISIONED,
-    "BusyHoursStart": "cron(0 7 ? * MON-FRI *)",
-    "BusyHoursEnd": "cron(0 19 ? * MON-FRI *)",
-    "BusyHoursMin": "3",
-    "BusyHoursTimezone": "Europe/Berlin",
-}
 SNAPSTART = {"ColdStartMode": "SnapStart"}
 WARMED = {"WarmEnvironments": "5"}
 JWT = {"AuthMode": "JWT", "JwtIssuer": "https://example.com/", "JwtAudience": "coldframe"}
 OPEN = {"AuthMode": "None", "CorsAllowOrigin": "https://example.com"}
 FORGETFUL = {"KeepFailedEvents": "off"}
-WATCHED = {"MonthlyBudgetUsd": "20", "AlarmEmail": "someone@example.com"}
+WATCHED = {"AlarmEmail": "someone@example.com"}
+
+MODES: dict[str, dict[str, str]] = {"OnDemand": {}, "Provisioned": PROVISIONED, "SnapStart": SNAPSTART}
+ALL: list[dict[str, str]] = [{}, PROVISIONED, SNAPSTART, WARMED, JWT, OPEN, WATCHED, FORGETFUL]
+# What SAM calls the alias `live`.
+PREDICT_ALIAS = "PredictFunctionAliaslive"
 
 
 @cache

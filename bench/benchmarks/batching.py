@@ -17,10 +17,10 @@ from tqdm import tqdm
 
 from bench.data.mixes import Corpus, load_corpus
 from coldframe.config import DEFAULT_BATCH_TOKENS
+from coldframe.model.budget import measure_budget
 from coldframe.model.bundle import load_manifest
-from coldframe.model.encoder import Encoder
+from coldframe.model.encoder import Batch, Encoder, plan_batches
 from coldframe.model.tokenizer import TextWindows, Window
-from coldframe.pipeline.batching import Batch, measure_budget, plan_batches
 from coldframe.text import normalise
 
 FIXED_SIZES = (1, 2, 4, 8, 16, 32, 64)
@@ -106,7 +106,7 @@ def measure(encoder: Encoder, mix: Mix, budget: int, source: random.Random) -> T
 def measure_group(
     encoder: Encoder, rows: Sequence[Window], budget: int, source: random.Random
 ) -> dict[str, float]:
-    """Seconds for rows of one length by every strategy; what is the same for several is run once."""
+    """Seconds for rows of one length by every strategy; strategies with the same batches share one run."""
     lengths = [len(row) for row in rows]
     batches = {str(size): fixed_batches(lengths, size) for size in FIXED_SIZES}
     batches[PLAN] = plan_batches(lengths, budget)

@@ -1,6 +1,6 @@
 """A shared table that fails, beside no table at all: what it costs a request, in one run.
 
-Real boto3 over HTTP to moto's server, through one that injects faults (`tests/functional/faulty_server.py`).
+Real boto3 over HTTP to moto's server, through `bench/targets/faulty_server.py`, which injects faults.
 Every text is answered by both environments, in turns of alternating order; memory's own cache is off. Both
 are set up ahead of traffic, so importing boto3 is not part of it.
 """
@@ -21,10 +21,11 @@ import msgspec
 from tqdm import tqdm
 
 from bench.data.mixes import load_corpus
+from bench.targets import faulty_server as faults
 from coldframe.config import Settings
 from coldframe.errors import ColdframeError
-from coldframe.pipeline.predictor import Prediction, Predictor, load_predictor
-from tests.functional import faulty_server as faults
+from coldframe.pipeline.answers import Prediction
+from coldframe.pipeline.predictor import Predictor, load_predictor
 
 TABLE = "predictions"
 HEADS = ["logreg"]
@@ -117,7 +118,7 @@ def _row(name: str, outcomes: Sequence[Outcome]) -> str:
 def _time_s(predictor: Predictor, text: str) -> tuple[float, Prediction]:
     started_s = time.perf_counter()
     prediction = predictor.predict([text], HEADS)
-    predictor.cache.save()
+    predictor.cache.save(prediction.unsaved)
     return time.perf_counter() - started_s, prediction
 
 

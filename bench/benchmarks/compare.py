@@ -1,51 +1,44 @@
 """Peers side by side: each in its own environment, the same model, texts and cores, in one run."""
 
 import json
-import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 
-import msgspec
-from msgspec import Struct
 from tqdm import tqdm
 
-from bench.benchmarks.cold import ENCODER, ESTIMATOR, ColdOptions, one_sample
+from bench.benchmarks.cold.first_requests import Subject
+from bench.benchmarks.cold.measure import one_sample
+from bench.benchmarks.cold.series import ANSWERED, Series
 from bench.data.texts import load_texts, sentences
 from bench.loader.open_loop import Load, send_closed
 from bench.loader.samples import Program, SampleFailed, take
-from bench.reporting.records import Fact, RawFile, Timing
-from bench.targets.environments import (
-    ENVIRONMENTS,
-    PEERS,
-    PEERS_MODEL,
-    folder_mb,
-    install,
-    installed_mb_of,
-    prepare_model,
-)
+from bench.records.quantiles import median, quantile
+from bench.records.raw_files import Fact, RawFile, Results, Timing
+from bench.records.tables import Row, table
+from bench.targets.environments import ENVIRONMENTS, PEERS, folder_mb, install, installed_mb_of, prepare_model
 from bench.targets.machine import describe_run
-from bench.targets.serving import Server, ServerFailed, free_port, local_api, memory_mb, processor_s, serve
+from bench.targets.peers import Contender, Peer, load_peers, ours, peer_environ
+from bench.targets.serving import ServerFailed, memory_mb, processor_s, serve
 from local.paths import ROOT
 
 OURS_AUTO = "coldframe, `auto`"
 OURS_HEAD = "coldframe, `logreg`, one window"
-HOT_PATH = "in process"
-SERVER = "server"
+LAMBDA_PEER = "fastapi_mangum"
+"""The peer that has a Lambda handler, so that a cold start of it can be measured without a server."""
+
+COLD, WARM = "cold", "warm"
+IN_PROCESS, SERVER = "in process", "server"
+# Names of facts in the raw file.
+TEXTS_PER_S, PROCESSOR_MS = "texts_per_s", "processor_ms"
+MEMORY_MB, INSTALLED_MB = "memory_mb", "installed_mb"
+NOT_INSTALLED, FAILED = "not installed", "failed"
+
 _FULL_LOAD_PASSES = 3  # of all texts: the quickest would be through one in a third of a second
 _WARM_UP_PASSES = 5
 _QUICKER = 0.9
-
-
-class Peer(Struct, frozen=True, forbid_unknown_fields=True):
-    """One entry of peers.toml."""
-
-    title: str
-    command: list[str]
-    path: str
-    body: str
-    needs_torch: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,14 +55,6 @@ class CompareOptions:
     environments: Path = ENVIRONMENTS
 
 
-@dataclass(frozen=True)
-class Contender:
-    """A server that takes part. environ: beside what all get."""
-
-    title: str
-    server: Server
-
-
 def run(options: CompareOptions) -> Path:
     """Installs what is missing, measures everyone in turn, returns the raw file."""
     peers = {name: peer for name, peer in load_peers().items() if not options.only or name in options.only}
@@ -80,22 +65,17 @@ def run(options: CompareOptions) -> Path:
         for name, peer in peers.items():
             reason = install(options.environments / name, name, peer.needs_torch)
             if reason:
-                raw.write(Fact("not installed", peer.title, text=reason))
+                raw.write(Fact(NOT_INSTALLED, peer.title, text=reason))
             else:
                 ready[name] = peer
-                raw.write(Fact("installed_mb", peer.title, folder_mb(options.environments / name)))
-        raw.write(Fact("installed_mb", OURS_AUTO, installed_mb_of(ROOT / "functions" / "requirements.txt")))
+                raw.write(Fact(INSTALLED_MB, peer.title, folder_mb(options.environments / name)))
+        raw.write(Fact(INSTALLED_MB, OURS_AUTO, installed_mb_of(ROOT / "functions" / "requirements.txt")))
         _Comparison(options, raw, ready).run()
     return options.out
 
 
-def load_peers() -> dict[str, Peer]:
-    """All peers, by the name of their folder."""
-    return msgspec.toml.decode((PEERS / "peers.toml").read_bytes(), type=dict[str, Peer])
-
-
 class _Comparison:
-    """Rounds in which everyone has one turn. Who fails is said so once, and left out from then on."""
+    """Rounds in which everyone has one turn. A contender that fails once is left out of later rounds."""
 
     def __init__(self, options: CompareOptions, raw: RawFile, peers: Mapping[str, Peer]) -> None:
         self._options = options
@@ -107,42 +87,39 @@ class _Comparison:
     def run(self) -> None:
         """All rounds."""
         for number in tqdm(range(self._options.rounds), desc="rounds", unit="round"):
-            self._hot_paths(number)
+            self._cold_in_process(number)
             for contender in tqdm(list(self._contenders()), leave=False, unit="server"):
                 if contender.title not in self._failed:
                     self._turn(contender, number)
 
-    def _hot_paths(self, number: int) -> None:
-        """Cold starts without a server: ours, and that of the peer that has a Lambda handler, too."""
-        cold = ColdOptions(self._options.model_dir, 1, self._options.seed, self._options.out)
-        for series in (ESTIMATOR, ENCODER):
-            total_ms = one_sample(cold, series).total_ms
-            self._raw.write(
-                Timing(f"coldframe, {series}", {"what": "cold", "door": HOT_PATH, "round": number}, total_ms)
-            )
-        if "fastapi_mangum" in self._peers:
-            total_ms = _lambda_sample(self._options.environments / "fastapi_mangum")
-            title = self._peers["fastapi_mangum"].title
-            self._raw.write(Timing(title, {"what": "cold", "door": HOT_PATH, "round": number}, total_ms))
+    def _cold_in_process(self, number: int) -> None:
+        """Cold starts without a server: ours, and those of the peer that has a Lambda handler."""
+        conditions: dict[str, int | str] = {"what": COLD, "door": IN_PROCESS, "round": number}
+        for series in ANSWERED:
+            total_ms = one_sample(Subject(self._options.model_dir), series).total_ms
+            self._raw.write(Timing(in_process_title(series), conditions, total_ms))
+        if peer := self._peers.get(LAMBDA_PEER):
+            total_ms = _lambda_sample(self._options.environments / LAMBDA_PEER)
+            self._raw.write(Timing(peer.title, conditions, total_ms))
 
     def _turn(self, contender: Contender, number: int) -> None:
         server, texts = contender.server, self._texts
         try:
             with serve(server, sentences()[0]) as started:
-                self._time(contender, "cold", started.cold_ms, number)
+                self._time(contender, COLD, started.cold_ms, number)
                 self._warm_up(contender)
                 for record in send_closed(_load(contender, texts), 1).records:
-                    self._time(contender, "warm", record.latency_ms, number, record.status)
+                    self._time(contender, WARM, record.latency_ms, number, record.status)
                 used_s = processor_s(started.pid)
                 texts_per_s = self._full_load(contender, _FULL_LOAD_PASSES)
                 used_s = processor_s(started.pid) - used_s
-                self._raw.write(Fact("texts_per_s", contender.title, texts_per_s))
+                self._raw.write(Fact(TEXTS_PER_S, contender.title, texts_per_s))
                 used_ms = used_s / (len(texts) * _FULL_LOAD_PASSES) * 1e3
-                self._raw.write(Fact("processor_ms", contender.title, used_ms))
-                self._raw.write(Fact("memory_mb", contender.title, memory_mb(started.pid)))
+                self._raw.write(Fact(PROCESSOR_MS, contender.title, used_ms))
+                self._raw.write(Fact(MEMORY_MB, contender.title, memory_mb(started.pid)))
         except (ServerFailed, SampleFailed) as exc:
             self._failed.add(contender.title)
-            self._raw.write(Fact("failed", contender.title, text=str(exc)))
+            self._raw.write(Fact(FAILED, contender.title, text=str(exc)))
 
     def _warm_up(self, contender: Contender) -> None:
         """Full load until that gets no quicker: workers and environments start, models load, caches fill."""
@@ -157,7 +134,7 @@ class _Comparison:
         """Texts that were answered per second, by as many callers at once as asked for."""
         begun = time.perf_counter()
         answered = send_closed(_load(contender, [*self._texts] * passes), self._options.concurrency)
-        right = sum(record.status == 200 for record in answered.records)
+        right = sum(record.status == HTTPStatus.OK for record in answered.records)
         return right / (time.perf_counter() - begun)
 
     def _time(self, contender: Contender, what: str, ms: float, number: int, status: int = 200) -> None:
@@ -170,51 +147,12 @@ class _Comparison:
         yield ours(OURS_AUTO, '["auto"]', model_dir)
         yield ours(OURS_HEAD, '["logreg"]', model_dir | {"COLDFRAME_MAX_WINDOWS": "1"})
         for name, peer in self._peers.items():
-            yield _contender(name, peer, self._options.environments / name)
+            yield peer.contender(name, self._options.environments / name)
 
 
-def ours(title: str, heads: str, environ: Mapping[str, str]) -> Contender:
-    """Our local API, asked for these heads."""
-    port = free_port()
-    body = f'{{"text": $TEXT, "heads": {heads}, "cache": false}}'
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("COLDFRAME_")}
-    return Contender(title, Server(local_api(port), ROOT, kept | dict(environ), port, "/v1/predict", body))
-
-
-def _contender(name: str, peer: Peer, environment: Path) -> Contender:
-    port = free_port()
-    places = {
-        "python": str(environment / "bin" / "python"),
-        "bin": str(environment / "bin"),
-        "port": str(port),
-        "folder": str(PEERS_MODEL),
-    }
-    environ = _peer_environ() | {
-        "PEER_PORT": str(port),
-        "MLSERVER_HTTP_PORT": str(port),
-        "MLSERVER_GRPC_PORT": str(free_port()),
-        "MLSERVER_METRICS_PORT": str(free_port()),
-    }
-    command = [part.format(**places) for part in peer.command]
-    return Contender(peer.title, Server(command, PEERS / name, environ, port, peer.path, peer.body))
-
-
-def _peer_environ() -> dict[str, str]:
-    """What every peer gets: where the model is, a worker per core, and no call to anyone outside."""
-    cores = str(len(os.sched_getaffinity(0)))
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
-    return kept | {
-        "PEER_FOLDER": str(PEERS_MODEL),
-        "PYTHONPATH": str(PEERS),
-        "PEER_WORKERS": cores,
-        "MLSERVER_PARALLEL_WORKERS": cores,
-        "HF_HUB_OFFLINE": "1",
-        "ORT_DISABLE_TELEMETRY": "1",
-        "DO_NOT_TRACK": "1",
-        "BENTOML_DO_NOT_TRACK": "1",
-        "BENTOML_HOME": str(PEERS_MODEL / "bentoml"),
-        "RAY_USAGE_STATS_ENABLED": "0",
-    }
+def in_process_title(series: Series) -> str:
+    """Our name in the table for cold starts without a server."""
+    return f"coldframe, {series}"
 
 
 def _load(contender: Contender, texts: Sequence[str]) -> Load:
@@ -228,10 +166,9 @@ def _lambda_sample(environment: Path) -> float:
     event = json.loads((ROOT / "tests" / "events" / "http_api_predict.json").read_text())
     event |= {"rawPath": "/predict", "body": json.dumps({"text": sentences()[0]})}
     event["requestContext"]["http"]["path"] = "/predict"
-    source = Program(load="from app import handler", door="handler").source(event, traced=False)
-    folder = PEERS / "fastapi_mangum"
-    taken = take(source, False, _peer_environ(), folder, environment / "bin" / "python")
-    if taken.answer.get("statusCode") != 200:
+    source = Program(load="from app import handler", handler="handler").source(event, traced=False)
+    taken = take(source, False, peer_environ(), PEERS / LAMBDA_PEER, environment / "bin" / "python")
+    if taken.answer.get("statusCode") != HTTPStatus.OK:
         raise SampleFailed(f"The peer's handler answered {taken.answer.get('statusCode')}, expected 200.")
     return taken.total_ms
 
@@ -243,3 +180,51 @@ def _facts(options: CompareOptions) -> dict[str, object]:
         "concurrency": options.concurrency,
         "source": load_texts(1, options.seed).source,
     }
+
+
+def compare_table(results: Results) -> str:
+    """Everyone in the order measured; what could not be measured, and why."""
+    head = (
+        "",
+        "cold start in process, ms",
+        "to first HTTP answer, ms",
+        "one caller: p50, ms",
+        "p99, ms",
+        "full load, texts/s",
+        "processor, ms per text",
+        "memory, MB",
+        "installed, MB",
+    )
+    reasons = {
+        fact.subject: f"{fact.name}: {fact.text.splitlines()[0]}"
+        for fact in results.of(Fact)
+        if fact.name in (NOT_INSTALLED, FAILED)
+    }
+    titles = dict.fromkeys([timing.name for timing in results.of(Timing)] + list(reasons))
+    return table(head, [_row(results, title, reasons.get(title, "")) for title in titles])
+
+
+def _row(results: Results, title: str, reason: str) -> Row:
+    cold = [timings_ms(results, title, COLD, door) for door in (IN_PROCESS, SERVER)]
+    warm = timings_ms(results, title, WARM)
+    rates = [results.facts(name, title) for name in (TEXTS_PER_S, PROCESSOR_MS)]
+    memory, installed = (results.facts(name, title) for name in (MEMORY_MB, INSTALLED_MB))
+    return (
+        f"{title} ({reason})" if reason else title,
+        *(median(found).text() if found else "" for found in cold),
+        *(quantile(warm, p).text(1) if warm else "" for p in (0.5, 0.99)),
+        *(median(found).text(1) if found else "" for found in rates),
+        f"{max(memory):.0f}" if memory else "",
+        f"{installed[0]:.0f}" if installed else "",
+    )
+
+
+def timings_ms(results: Results, title: str, what: str, door: str = SERVER) -> list[float]:
+    """Milliseconds of one contender's correct answers of one kind."""
+    return [
+        timing.ms
+        for timing in results.of(Timing)
+        if timing.name == title
+        and timing.was_under(what=what, door=door)
+        and timing.conditions.get("status", HTTPStatus.OK) == HTTPStatus.OK
+    ]

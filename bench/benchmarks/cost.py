@@ -11,10 +11,14 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from bench.benchmarks.cold import ENCODER, ESTIMATOR, ColdOptions, event_of, one_sample, sample_environ
+from bench.benchmarks.cold.first_requests import Subject, event_of
+from bench.benchmarks.cold.measure import one_sample
+from bench.benchmarks.cold.series import ANSWERED, Series
 from bench.data.texts import load_texts
 from bench.loader.samples import SampleFailed
-from bench.reporting.records import Fact, RawFile, Timing
+from bench.records.quantiles import median
+from bench.records.raw_files import Fact, RawFile, Results, Timing
+from bench.records.tables import table
 from bench.targets.machine import describe_run
 from coldframe.capacity.prices import PRICES as LAMBDA
 from local.paths import ROOT
@@ -24,6 +28,9 @@ MEMORY_MB = (512, 1024, 1769, 3008)
 ARCHITECTURES = ("x86_64", "arm64")
 WHOLE_VCPU_MB = 1769  # https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html, read 2026-11
 _COLD_SAMPLES = 5
+_OURS = "coldframe"
+_COMPUTED, _HIT, _COLD = "computed", "hit", "cold"
+_PEAK_MB = "peak_mb"
 
 
 class Container(Struct, frozen=True):
@@ -100,17 +107,17 @@ def run(model_dir: Path, out: Path, seed: int, texts: int) -> Path:
     """Measures invocations without and with the cache, and cold starts; returns the raw file."""
     mix = load_texts(texts, seed)
     facts = {"texts": texts, "source": mix.source}
-    options = ColdOptions(model_dir, _COLD_SAMPLES, seed, out)
+    subject = Subject(model_dir)
     with RawFile(out, describe_run("cost", model_dir, seed, facts)) as raw:
-        for what, cache, repeated in (("computed", False, 1), ("hit", True, 2)):
+        for what, cache, repeated in ((_COMPUTED, False, 1), (_HIT, True, 2)):
             events = [event_of({"text": text, "cache": cache}) for _ in range(repeated) for text in mix.texts]
-            *times, peak = _invoke(events, options)
+            *times, peak = _invoke(events, subject)
             for ms in times[-len(mix.texts) :]:  # of the second time round: all are in memory by then
-                raw.write(Timing("coldframe", {"what": what}, ms))
-            raw.write(Fact("peak_mb", what, peak))
+                raw.write(Timing(_OURS, {"what": what}, ms))
+            raw.write(Fact(_PEAK_MB, what, peak))
         for _ in range(_COLD_SAMPLES):
-            for series in (ESTIMATOR, ENCODER):
-                raw.write(Timing(series, {"what": "cold"}, one_sample(options, series).total_ms))
+            for series in ANSWERED:
+                raw.write(Timing(series, {"what": _COLD}, one_sample(subject, series).total_ms))
     return out
 
 
@@ -157,13 +164,13 @@ def _billed_s(times_ms: Sequence[float], slower: float) -> float:
     return sum(math.ceil(ms * slower) for ms in times_ms) / len(times_ms) / 1e3
 
 
-def _invoke(events: Sequence[object], options: ColdOptions) -> list[float]:
+def _invoke(events: Sequence[object], subject: Subject) -> list[float]:
     """Milliseconds of each invocation in one warm environment, then its peak of memory in MB."""
     done = subprocess.run(
         [sys.executable, "-m", "bench.loader.invocations"],
         input="".join(json.dumps(event) + "\n" for event in events),
         cwd=ROOT,
-        env=sample_environ(options),
+        env=subject.environ(),
         capture_output=True,
         text=True,
         check=False,
@@ -171,3 +178,41 @@ def _invoke(events: Sequence[object], options: ColdOptions) -> list[float]:
     if done.returncode:
         raise SampleFailed(f"Warm invocations ended with an error:\n{done.stderr[-1000:]}")
     return [float(line) for line in done.stdout.splitlines()]
+
+
+def cost_table(results: Results) -> str:
+    """USD per million on every memory size; what was assumed is in bench/data/prices.toml."""
+    prices = load_prices()
+    head = (
+        "architecture", "MB", "billed, ms", "on demand", "every text a cache hit",
+        f"provisioned, {prices.assumed.provisioned_use:.0%} in use", "cold starts", "SnapStart's cold starts",
+        "SnapStart, a month", "table pays from", "container wins from",
+    )  # fmt: skip
+    return table(
+        head,
+        [
+            (
+                cost.architecture,
+                str(cost.memory_mb),
+                f"{cost.mean_ms:.1f}",
+                *(f"{usd:.2f}" for usd in (cost.on_demand, cost.all_hits, cost.provisioned)),
+                *(
+                    f"{usd:.2f}"
+                    for usd in (cost.cold_starts, cost.snapstart_cold_starts, cost.snapstart_month_usd)
+                ),
+                f"{cost.table_break_even:.0%} hits" if cost.table_break_even <= 1 else "never",
+                f"{cost.container_wins_rps:.0f} /s",
+            )
+            for cost in costs(measured_costs(results), prices)
+        ],
+    )
+
+
+def measured_costs(results: Results) -> Measured:
+    """What the prices are applied to. cold_ms: of texts that need the encoder, the dearer ones."""
+    return Measured(
+        invocations_ms=results.timings_ms(_OURS, what=_COMPUTED),
+        hits_ms=results.timings_ms(_OURS, what=_HIT),
+        cold_ms=median(results.timings_ms(Series.ENCODER, what=_COLD)).value,
+        peak_mb=max(fact.value or 0.0 for fact in results.of(Fact) if fact.name == _PEAK_MB),
+    )

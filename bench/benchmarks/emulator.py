@@ -38,9 +38,10 @@ _POOLS = (1, 50, 1000)
 _HERE = ROOT / "bench" / "targets" / "trivial_function"
 _EMULATOR = f"""
 from pathlib import Path
-from local.front.emulator import EmulatorOptions, run
-run(EmulatorOptions(port=0, handler="trivial.handler", task_root=Path({str(_HERE)!r}),
-                    max_environments={_ENVIRONMENTS}, memory_mb=512))
+from local.front.emulator import run
+from local.front.options import EmulatorOptions, one_function
+template = one_function("trivial.handler", Path({str(_HERE)!r}), memory_mb=512)
+run(EmulatorOptions(template, port=0, max_environments={_ENVIRONMENTS}))
 """
 
 
@@ -81,7 +82,10 @@ def run(requests: int) -> None:
 
 def _rules_us(environments: int, invocations: int = 2000) -> float:
     """Microseconds that the admission rules take for one invocation, with so many environments."""
-    state = State(Limits(account_concurrency=environments, scaling_burst=environments))
+    limits = Limits(
+        account_concurrency=environments, scaling_burst=environments, requests_per_environment_s=None
+    )
+    state = State(limits)
     for _ in range(environments):
         state, _ = decide(state, Arrival(), 0.0)
     for environment_id in range(environments):

@@ -2,28 +2,35 @@
 
 import json
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tqdm import tqdm
 
-from bench.reporting.records import RawFile, Timing
+from bench.records.quantiles import median, median_ratio
+from bench.records.raw_files import RawFile, Results, Timing
+from bench.records.tables import Row, table
 from bench.targets.environments import ENVIRONMENTS, PEERS_MODEL, PeersMissing, install, prepare_model
 from bench.targets.machine import describe_run, usable_cores
 from local.paths import ROOT
 
 _NAME = "encoders"
 _ROUNDS = 5
+OURS = "coldframe"
+OPTIMUM = "Optimum default, int8"
+PEAK = "peak, int8"
 _ENCODERS = (
-    "coldframe",
-    "Optimum default, int8",
+    OURS,
+    OPTIMUM,
     "onnxruntime, fp32",
     "OpenVINO",
     "CTranslate2, int8",
     "CTranslate2, fp32",
     "peak, fp32",
-    "peak, int8",
+    PEAK,
 )
+"""Names that `bench/peers/encoders/measure.py` knows. The peaks are products of two square matrices."""
 
 # Multiplications and additions per token of all-MiniLM-L6-v2: six layers, each with four products of
 # 384 × 384 and two of 384 × 1536. Attention's own two products depend on the length and are left out.
@@ -68,3 +75,38 @@ def _timings(options: EncoderOptions, name: str, threads: int) -> list[Timing]:
     if done.returncode:
         raise PeersMissing(f"Measuring {name} ended with status {done.returncode}; see above.")
     return [Timing(**json.loads(line)) for line in done.stdout.splitlines()]
+
+
+def encoder_table(results: Results) -> str:
+    """Tokens per second of each encoder, and their share of what the machine can multiply at best."""
+    timed = results.of(Timing)
+    shapes = dict.fromkeys(
+        (int(t.conditions["threads"]), int(t.conditions["rows"]), int(t.conditions["tokens"]))
+        for t in timed
+        if "rows" in t.conditions
+    )
+    names = dict.fromkeys(t.name for t in timed if "rows" in t.conditions)
+    head = (
+        "threads",
+        "rows × tokens",
+        *(f"{name}, tokens/s" for name in names),
+        "coldframe / Optimum default",
+        "share of int8 peak",
+    )
+    return table(head, [_row(results, list(names), *shape) for shape in shapes])
+
+
+def _row(results: Results, names: Sequence[str], threads: int, rows: int, tokens: int) -> Row:
+    times = {name: results.timings_ms(name, rows=rows, tokens=tokens, threads=threads) for name in names}
+    rates = {name: rows * tokens / median(ms).value * 1e3 for name, ms in times.items()}
+    ratio = median_ratio(times[OURS], times[OPTIMUM], results.run.seed)
+    share = rates[OURS] * OPERATIONS_PER_TOKEN / peak_operations(results, PEAK, threads)
+    speeds = (f"{rate:,.0f}" for rate in rates.values())
+    return (str(threads), f"{rows} × {tokens}", *speeds, ratio.text(2), f"{share:.0%}")
+
+
+def peak_operations(results: Results, name: str, threads: int) -> float:
+    """Multiplications and additions per second in the product of two square matrices."""
+    found = [t for t in results.of(Timing) if t.name == name and t.conditions["threads"] == threads]
+    side = int(found[0].conditions["side"])
+    return 2 * side**3 / median([t.ms for t in found]).value * 1e3

@@ -13,7 +13,8 @@ from bench.data.texts import load_texts, sentences, with_duplicates
 from bench.loader.null_target import null_target
 from bench.loader.open_loop import Load, send
 from bench.loader.verdict import Point, Slo, judge, search_peak
-from bench.reporting.records import Fact, RawFile
+from bench.records.raw_files import Answer, Fact, RawFile, Results
+from bench.records.tables import Row, table
 from bench.targets.cores import loader_core, target_cores
 from bench.targets.machine import describe_run
 from bench.targets.serving import Server, free_port, local_api, serve
@@ -23,6 +24,7 @@ from local.paths import ROOT
 NULL = "null target"
 CACHE_OFF = "cache off"
 CACHE_ON = "cache on"
+PEAK_RPS, HIT_SHARE = "peak_rps", "hit_share"
 _NULL_RPS = 1000.0
 _PATH = "/v1/predict"
 _BURST, _BURSTS = 10, 10
@@ -93,7 +95,7 @@ class _Loader:
             peak = search_peak(
                 holds, self._options.start_rps, self._options.precision, self._options.limit_rps
             )
-        self._raw.write(Fact("peak_rps", target, peak))
+        self._raw.write(Fact(PEAK_RPS, target, peak))
         return peak
 
     def _warm_up(self) -> None:
@@ -122,7 +124,7 @@ class _Loader:
         for record in answered.records:
             self._raw.write(record)
         if target != NULL:
-            self._raw.write(Fact("hit_share", f"{target} at {rate_rps:g} rps", _hit_share(answered.bodies)))
+            self._raw.write(Fact(HIT_SHARE, _rate_of(target, rate_rps), _hit_share(answered.bodies)))
         return judge(answered.records, options.slo, options.warm_up_s, self._overhead_ms)
 
 
@@ -160,3 +162,57 @@ def _target(options: LoadOptions) -> Iterator[str]:
     server = Server(local_api(port), ROOT, os.environ, port, _PATH, '{"text": $TEXT}')
     with target_cores(), serve(server, sentences()[0]), loader_core():
         yield server.url
+
+
+def load_points(results: Results) -> list[Point]:
+    """The verdict at every rate that was tried, as `coldframe bench load` came to it."""
+    options = results.run.options
+    slo = Slo(**options["slo"])
+    answers: dict[tuple[str, float], list[Answer]] = {}
+    for answer in results.of(Answer):
+        answers.setdefault((answer.target, answer.offered_rps), []).append(answer)
+    points: list[Point] = []
+    loader_ms = 0.0
+    for of_rate in answers.values():
+        points.append(judge(of_rate, slo, options["warm_up_s"], loader_ms))
+        if not loader_ms:  # the null target comes first
+            loader_ms = points[0].p99_ms.value
+    return points
+
+
+def load_table(results: Results) -> str:
+    """Every rate, with the highest one that held in bold; the null target is the loader's own share."""
+    head = (
+        "target",
+        "offered, 1/s",
+        "answered, 1/s",
+        "p50, ms",
+        "p95, ms",
+        "p99, ms",
+        "success",
+        "from cache",
+        "objective",
+        "verdict",
+    )
+    points = sorted(load_points(results), key=lambda point: (point.target, point.offered_rps))
+    return table(head, [_row(results, point) for point in points])
+
+
+def _row(results: Results, point: Point) -> Row:
+    rate = f"{point.offered_rps:.0f}"
+    hits = results.facts(HIT_SHARE, _rate_of(point.target, point.offered_rps))
+    return (
+        point.target,
+        f"**{rate}**" if point.offered_rps in results.facts(PEAK_RPS, point.target) else rate,
+        f"{point.throughput_rps:.1f}",
+        *(interval.text(1) for interval in (point.p50_ms, point.p95_ms, point.p99_ms)),
+        f"{point.success:.2%}",
+        f"{hits[-1]:.0%}" if hits else "",
+        "held" if point.held else "not held",
+        point.verdict,
+    )
+
+
+def _rate_of(target: str, rate_rps: float) -> str:
+    """What a share of hits is about."""
+    return f"{target} at {rate_rps:g} rps"

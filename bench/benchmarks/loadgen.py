@@ -3,25 +3,28 @@
 import json
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 
 from tqdm import tqdm
 
-from bench.benchmarks.compare import Contender, ours
 from bench.data.texts import load_texts, sentences
 from bench.loader.open_loop import Answered, Load, send, send_closed
-from bench.reporting.records import RawFile, Timing
+from bench.records.quantiles import Interval, median, quantile
+from bench.records.raw_files import RawFile, Results, Timing
+from bench.records.tables import Row, table
 from bench.targets.cores import loader_core, target_cores
 from bench.targets.environments import ENVIRONMENTS, PEERS, PeersMissing, install
 from bench.targets.machine import describe_run
+from bench.targets.peers import Contender, ours
 from bench.targets.serving import ServerFailed, serve
 from coldframe.capacity.arrivals import poisson
 
 LOADGEN, OURS = "LoadGen", "our loader"
-SCENARIOS = ("SingleStream", "Server", "Offline")
+SINGLE_STREAM, SERVER, OFFLINE = "SingleStream", "Server", "Offline"
+SCENARIOS = (SINGLE_STREAM, SERVER, OFFLINE)
 _NAME = "loadgen"
 _TEXTS = 50
 _CONCURRENCY = 8  # as many callers as LoadGen's side has for Offline
@@ -72,7 +75,7 @@ def _both(
         raise ServerFailed(f"{len(refused)} requests of {scenario} were not answered; one got {refused[0]}.")
     for record in answered.records:
         since_start_ms = (
-            (record.sent_s * 1e3 + record.latency_ms) if scenario == "Offline" else record.latency_ms
+            (record.sent_s * 1e3 + record.latency_ms) if scenario == OFFLINE else record.latency_ms
         )
         yield Timing(OURS, conditions | {"status": record.status}, since_start_ms)
 
@@ -84,9 +87,9 @@ def _by_ours(
     chosen = [bodies[n % len(bodies)] for n in range(options.requests)]
     due_s = poisson(options.rate_rps, options.requests, options.seed + number)
     load = Load(OURS, url, options.rate_rps, due_s, chosen, timeout_s=60.0)
-    if scenario == "Server":
+    if scenario == SERVER:
         return send(load)
-    return send_closed(load, 1 if scenario == "SingleStream" else _CONCURRENCY)
+    return send_closed(load, 1 if scenario == SINGLE_STREAM else _CONCURRENCY)
 
 
 def _by_loadgen(options: LoadGenOptions, url: str, bodies: Sequence[bytes], scenario: str) -> list[float]:
@@ -113,3 +116,29 @@ def _by_loadgen(options: LoadGenOptions, url: str, bodies: Sequence[bytes], scen
         raise ServerFailed(f"{found['failed']} requests of {scenario} by MLPerf LoadGen were not answered.")
     latencies_ms: list[float] = found["latencies_ms"]
     return latencies_ms
+
+
+def loadgen_table(results: Results) -> str:
+    """Latency by both loaders in each scenario; they agree where their intervals overlap."""
+    head = ("scenario", "what", LOADGEN, OURS, "")
+    return table(head, [row for scenario in SCENARIOS for row in _rows(results, scenario)])
+
+
+def _rows(results: Results, scenario: str) -> Iterable[Row]:
+    """Offline is about the last answer: all are due at the start, so that is the throughput."""
+    numbers = range(results.run.options["rounds"])
+    rounds = {
+        name: [results.timings_ms(name, scenario=scenario, round=number) for number in numbers]
+        for name in (LOADGEN, OURS)
+    }
+    if scenario == OFFLINE:
+        pair = [median([len(times) / max(times) * 1e3 for times in rounds[name]]) for name in (LOADGEN, OURS)]
+        yield (scenario, "answers/s", *(interval.text(1) for interval in pair), _agreement(*pair))
+        return
+    for p in (0.5, 0.9):
+        pair = [quantile([ms for times in rounds[name] for ms in times], p) for name in (LOADGEN, OURS)]
+        yield (scenario, f"p{p * 100:.0f}, ms", *(interval.text(2) for interval in pair), _agreement(*pair))
+
+
+def _agreement(one: Interval, other: Interval) -> str:
+    return "agree" if one.overlaps(other) else "**differ**"

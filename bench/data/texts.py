@@ -22,9 +22,9 @@ _WORDS = {
     0.95: 543, 0.97: 747, 0.98: 1022, 0.99: 1661, 0.995: 2702, 0.998: 5430, 1.0: 9507,
 }  # fmt: skip
 
-# Share of our own texts that are about everything at once. Of those about one topic the estimator is
-# sure nine times in ten; with these among them as often as of the data set, so that both need the
-# encoder alike.
+# Share of our own texts that mix sentences of all topics. The estimator is sure of nine in ten texts
+# about one topic. With this share of mixed texts it is sure of as many as in the data set, 0.62, so
+# that both need the encoder equally often.
 _MIXED = 0.6
 
 

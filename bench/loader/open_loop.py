@@ -1,6 +1,6 @@
 """The loader: sends each request when it is due, and takes its latency from then.
 
-A target that is slow is sent no fewer requests for it, and waiting is part of the latency
+A slow target is sent no fewer requests, and the time that a request waits to be sent is part of its latency
 (wrk2; MLPerf LoadGen's `scheduled_time`).
 """
 
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from bench.loader.http_client import HttpClient, NoAnswer
-from bench.reporting.records import Answer
+from bench.records.raw_files import Answer
 
 TIMEOUT = "timeout"
 

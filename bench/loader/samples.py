@@ -16,8 +16,8 @@ from typing import Any
 from coldframe.errors import ColdframeError
 from local.paths import ROOT
 
-# Between the interpreter and the answer, nothing runs that the function does not need: what the
-# child says of itself, it says after the answer. Monotonic clocks are one for all processes.
+# Until its answer, the child runs nothing that the function does not need; the report follows the
+# answer. All processes of a machine share one monotonic clock.
 _CHILD = """\
 import time
 begun_ns = time.monotonic_ns()
@@ -49,7 +49,7 @@ class Context:
     get_remaining_time_in_millis = staticmethod(lambda: 29000)
 sys_stderr = __import__("sys").stderr
 {mark}
-answer = {door}({event!r}, Context)
+answer = {handler}({event!r}, Context)
 """
 _INVOKE_MARK = "== invoke =="
 _IMPORT_TIME = re.compile(r"^import time:\s+(\d+) \|\s+(\d+) \|\s+(\S+)$")
@@ -64,16 +64,16 @@ class SampleFailed(ColdframeError):
 
 @dataclass(frozen=True)
 class Program:
-    """What a fresh interpreter runs. load: the init phase. door: what takes the event; empty: none."""
+    """What a fresh interpreter runs. load: the init phase. handler: what takes the event; empty: no event."""
 
     load: str
-    door: str = ""
+    handler: str = ""
 
     def source(self, event: Mapping[str, Any] | None, traced: bool) -> str:
         """Source text for `python -c`; `event` is a literal in it, so that none is read or parsed."""
         mark = f'sys_stderr.write("{_INVOKE_MARK}\\n")' if traced else ""
-        ask = _ASK.format(door=self.door, event=event, mark=mark) if self.door else ""
-        done = f'sys_stderr.write("{_DONE_MARK}\\n")' if traced and self.door else ""
+        ask = _ASK.format(handler=self.handler, event=event, mark=mark) if self.handler else ""
+        done = f'sys_stderr.write("{_DONE_MARK}\\n")' if traced and self.handler else ""
         child = _CHILD.format(load=self.load, ask=ask, done=done)
         if not traced:
             return child

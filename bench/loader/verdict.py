@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bench.reporting.quantiles import Interval, quantile
-from bench.reporting.records import Answer
+from bench.records.quantiles import Interval, quantile
+from bench.records.raw_files import Answer
 
 _OK = 200
 _LOADER_SHARE = 0.1  # of the latency that is quoted may be the loader's own

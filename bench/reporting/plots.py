@@ -4,10 +4,11 @@ from collections.abc import Iterable
 
 import plotly.graph_objects as go
 
-from bench.reporting.budgets import by_package
-from bench.reporting.quantiles import median
-from bench.reporting.records import Cold, Results, Timing
-from bench.reporting.tables import load_points, timings
+from bench.benchmarks.cold.spent import by_package
+from bench.benchmarks.compare import COLD, IN_PROCESS, SERVER, WARM, timings_ms
+from bench.benchmarks.load import load_points
+from bench.records.quantiles import median
+from bench.records.raw_files import Cold, Results, Timing
 
 _INK = "#7f8896"  # enough contrast to black and to white
 _GRID = "rgba(127, 136, 150, 0.25)"
@@ -33,9 +34,7 @@ def _distributions(results: Results) -> go.Figure:
     figure = _figure("Cold starts: share of processes that have answered", "ms", "share")
     for series in dict.fromkeys(sample.series for sample in results.of(Cold)):
         times = sorted(
-            s.total_ms
-            for s in results.of(Cold)
-            if s.series == series and not s.traced and s.page_cache == "warm"
+            s.total_ms for s in results.of(Cold) if s.series == series and not s.traced and s.is_warm
         )
         shares = [(number + 1) / len(times) for number in range(len(times))]
         figure.add_scatter(x=times, y=shares, name=series, mode="lines", line_shape="hv")
@@ -98,13 +97,13 @@ def _compare(results: Results) -> Iterable[go.Figure]:
     """Cold start and warm latency of everyone."""
     names = list(dict.fromkeys(t.name for t in results.of(Timing)))
     for what, door, title in (
-        ("cold", "in process", "Cold start in process, to the first answer"),
-        ("cold", "server", "Cold start of the server, to the first HTTP answer"),
-        ("warm", "server", "One caller, one text: latency over HTTP"),
+        (COLD, IN_PROCESS, "Cold start in process, to the first answer"),
+        (COLD, SERVER, "Cold start of the server, to the first HTTP answer"),
+        (WARM, SERVER, "One caller, one text: latency over HTTP"),
     ):
         figure = _figure(title, "ms", "")
         for name in names:
-            if times := timings(results, name, what, door):
+            if times := timings_ms(results, name, what, door):
                 figure.add_box(x=times, name=name, boxpoints=False)
         yield (
             figure.update_layout(showlegend=False).update_xaxes(type="log").update_yaxes(autorange="reversed")

@@ -5,10 +5,18 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bench.reporting import tables
-from bench.reporting.budgets import load_budgets, spent
+from bench.benchmarks.cold.spent import spent
+from bench.benchmarks.cold.table import budget_table, cold_table
+from bench.benchmarks.compare import compare_table
+from bench.benchmarks.cost import cost_table
+from bench.benchmarks.encoder import encoder_table
+from bench.benchmarks.load import load_table
+from bench.benchmarks.loadgen import loadgen_table
+from bench.records.budgets import load_budgets
+from bench.records.raw_files import Results, read_results
+from bench.reporting.goals import goals_table
 from bench.reporting.plots import figures
-from bench.reporting.records import Results, read_results
+from bench.reporting.summary import summary_table
 from coldframe.errors import ColdframeError
 from local.paths import ROOT
 
@@ -21,6 +29,13 @@ _TITLES = {
     "encoder": "The encoder",
     "cost": "What a million predictions cost, USD",
     "loadgen": "MLPerf LoadGen beside our own loader",
+}
+_TABLES = {
+    "load": load_table,
+    "compare": compare_table,
+    "encoder": encoder_table,
+    "cost": cost_table,
+    "loadgen": loadgen_table,
 }
 _MARK = "<!-- bench:{name} -->"
 _END = "<!-- /bench -->"
@@ -48,15 +63,15 @@ def raw_files(folder: Path) -> list[Path]:
 def markdown(results: Mapping[str, Results]) -> dict[str, str]:
     """The tables by name: what the README quotes and the page shows."""
     budgets = load_budgets()
-    made = {"goals": tables.goals_table(results, budgets)}
+    made = {"goals": goals_table(results, budgets), "summary": summary_table(results, budgets)}
     for name, found in results.items():
         if name == "cold":
             made |= {
-                "cold": tables.cold_table(found, budgets),
-                "budgets": tables.budget_table(spent(found, budgets)),
+                "cold": cold_table(found, budgets),
+                "budgets": budget_table(spent(found, budgets)),
             }
-        elif name in _TITLES:
-            made[name] = getattr(tables, f"{name}_table")(found)
+        elif name in _TABLES:
+            made[name] = _TABLES[name](found)
     return made
 
 

@@ -1,4 +1,4 @@
-"""Cores of its own for the loader, so that it does not take those of what it measures."""
+"""The last core for the loader, the others for what is measured: neither takes time from the other."""
 
 import os
 from collections.abc import Iterator
@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def target_cores() -> Iterator[None]:
-    """What is started within runs on all cores but the last, for as long as it lives.
+    """Processes that are started in this block run on all cores but the last, as long as they live.
 
-    Nothing changes where there is only one core, or no way to choose.
+    With a single core, or on a system that cannot bind processes to cores, nothing changes.
     """
     with _on(_usable()[:-1]):
         yield

@@ -1,4 +1,4 @@
-"""Environments of peers: what each needs beside the others', made once, and what it weighs."""
+"""Virtual environments of peers: one for each, installed once, and their sizes."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ class PeersMissing(ColdframeError):
 
 
 def prepare_model() -> None:
-    """What all peers serve, made once. Raises PeersMissing where the build environment is not there."""
+    """Exports the model that all peers serve, once. Raises PeersMissing without the build environment."""
     if (PEERS_MODEL / "head.joblib").exists():
         return
     if not BUILD_PYTHON.exists():
@@ -34,7 +34,7 @@ def prepare_model() -> None:
 
 
 def install(environment: Path, name: str, needs_torch: bool) -> str:
-    """Makes a peer's environment where it is not there; why that failed, or nothing."""
+    """Installs a peer's environment unless it exists. Returns why that failed, or an empty text."""
     python = environment / "bin" / "python"
     if python.exists():
         return ""

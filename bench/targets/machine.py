@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from bench.reporting.records import Run
+from bench.records.raw_files import Run
 from coldframe.model.bundle import load_manifest
 from local.paths import ROOT
 

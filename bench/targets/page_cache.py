@@ -10,9 +10,9 @@ def can_drop() -> bool:
 
 
 def drop(files: Iterable[str]) -> None:
-    """Asks the kernel to forget its copies. Needs no rights; what another process has mapped stays.
+    """Asks the kernel to drop its cached pages of these files; that needs no privileges.
 
-    Changed pages are written first, as they would stay too.
+    Pages that another process has mapped stay. Changed pages would stay, too, so they are written first.
     """
     os.sync()
     for name in files:

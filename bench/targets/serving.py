@@ -2,17 +2,18 @@
 
 import contextlib
 import json
-import os
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
+
+import psutil
 
 from coldframe.errors import ColdframeError
 
@@ -88,7 +89,6 @@ def serve(server: Server, text: str) -> Iterator[Started]:
             stderr=log,
             start_new_session=True,
         )
-        family: set[int] = set()
         try:
             try:
                 answer = _first_answer(server, text, process)
@@ -99,31 +99,38 @@ def serve(server: Server, text: str) -> Iterator[Started]:
                 raise ServerFailed(f"{exc}\n{written}") from exc
             yield Started(process.pid, cold_ms, answer)
         finally:
-            family = descendants(process.pid)
-            _stop(process, family)
+            _stop(process, descendants(process.pid))
 
 
 def memory_mb(pid: int) -> float:
     """Memory of a process and all that it started; what they share is counted once."""
-    return sum(_proportional_kb(member) for member in descendants(pid) | {pid}) / 1024
+    return sum(_of_each(pid, _proportional_bytes)) / 2**20
 
 
 def processor_s(pid: int) -> float:
     """Processor time that a process and all that it started took: on a busy machine as on a quiet one."""
-    return sum(_ticks(member) for member in descendants(pid) | {pid}) / os.sysconf("SC_CLK_TCK")
+    return sum(_of_each(pid, lambda process: sum(process.cpu_times()[:4])))
 
 
-def descendants(pid: int) -> set[int]:
+def descendants(pid: int) -> list[psutil.Process]:
     """Processes that this one started, and those that they started."""
-    parents = {}
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            # "pid (name) state ppid …", where the name may hold anything.
-            parents[int(entry.parent.name)] = int(entry.read_text().rpartition(")")[2].split()[1])
-    found: set[int] = set()
-    while more := {child for child, parent in parents.items() if parent in found | {pid}} - found:
-        found |= more
-    return found
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).children(recursive=True)
+    return []
+
+
+def _of_each(pid: int, measure: Callable[[psutil.Process], float]) -> Iterator[float]:
+    """What is measured of a process and of its descendants, as far as they are still there."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for process in (psutil.Process(pid), *descendants(pid)):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                yield measure(process)
+
+
+def _proportional_bytes(process: psutil.Process) -> float:
+    """Each page divided by the number of processes that share it, where the system says so."""
+    held = process.memory_full_info()
+    return float(getattr(held, "pss", held.uss))
 
 
 def _first_answer(server: Server, text: str, process: "subprocess.Popen[bytes]") -> bytes:
@@ -138,7 +145,7 @@ def _first_answer(server: Server, text: str, process: "subprocess.Popen[bytes]")
 
 
 def _answer(server: Server, text: str) -> bytes | None:
-    """The answer, if there is one. Until it is ready a server refuses, or says so, or 404, or over 500."""
+    """The answer of a server that is ready. Before, it refuses, says "not ready", or answers 404 or 5xx."""
     connection = HTTPConnection("127.0.0.1", server.port, timeout=_START_LIMIT_S)
     try:
         connection.request("POST", server.path, server.ask(text), {"content-type": "application/json"})
@@ -153,31 +160,23 @@ def _answer(server: Server, text: str) -> bytes | None:
     return answer if response.status == 200 else None
 
 
-def _ticks(pid: int) -> int:
-    """User and system time, its own and that of children that have ended."""
-    with contextlib.suppress(OSError):
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return sum(int(field) for field in fields[11:15])
-    return 0
-
-
-def _proportional_kb(pid: int) -> int:
-    with contextlib.suppress(OSError):
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1])
-    return 0
-
-
-def _stop(process: "subprocess.Popen[bytes]", family: set[int]) -> None:
+def _stop(process: "subprocess.Popen[bytes]", family: Sequence[psutil.Process]) -> None:
     """Asks, waits, and then ends what is left of those that we started, until they are gone."""
     process.send_signal(signal.SIGTERM)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(_STOP_LIMIT_S)
-    for member in family | {process.pid}:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(member, signal.SIGKILL)
+    process.kill()
+    for member in family:
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+            member.kill()
     process.wait()
     ends = time.monotonic() + _STOP_LIMIT_S  # whoever comes next has the machine alone
-    while time.monotonic() < ends and any(Path(f"/proc/{member}/exe").exists() for member in family):
+    while time.monotonic() < ends and any(_runs(member) for member in family):
         time.sleep(_PAUSE_S)
+
+
+def _runs(process: psutil.Process) -> bool:
+    """Not a zombie either, which only waits to be reaped by a parent that is not us."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False

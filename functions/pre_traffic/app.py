@@ -1,4 +1,4 @@
-"""The pre-traffic hook: warms a new version and verifies its answers, before it gets any request.
+"""The pre-traffic hook: pings a new version and verifies its answers, before it gets any request.
 
 The first start of a new image takes far longer than those that follow, while Lambda fetches and caches it.
 Here nobody waits for it.
@@ -13,7 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from coldframe.coldstart.warm_up import Invoke, invoker, warm
+from coldframe.api.gateway_event import http_event
+from coldframe.coldstart.pings import Invoke, invoker, ping_environments
 
 GOLDEN = Path("/opt/golden.json")
 # A token is at least one character and two more mark the ends: such a text is one window, and its
@@ -46,17 +47,17 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
 
 
 def verify(invoke: Invoke, golden: dict[str, Any], environments: int) -> dict[str, Any]:
-    """Warms `environments` of the version behind `invoke` and checks what it answers.
+    """Pings `environments` of the version behind `invoke` and checks what it answers.
 
     Raises NotVerified, or what `invoke` raises.
     """
-    warmed = warm(invoke, environments)
-    if not warmed.environments:
-        raise NotVerified("No environment answered a warm-up ping. Is reserved concurrency used up?")
+    pinged = ping_environments(invoke, environments)
+    if not pinged.environments:
+        raise NotVerified("No environment answered a ping. Is reserved concurrency used up?")
     _ask(invoke, "GET", "/healthz")
     lowest, texts = _check_embeddings(invoke, golden)
     version = _check_predictions(invoke, golden)
-    return {"model": version, "golden": texts, "lowest_cosine": round(lowest, 4), **warmed._asdict()}
+    return {"model": version, "golden": texts, "lowest_cosine": round(lowest, 4), **pinged._asdict()}
 
 
 def _check_embeddings(invoke: Invoke, golden: dict[str, Any]) -> tuple[float, int]:
@@ -104,28 +105,6 @@ def _ask(invoke: Invoke, method: str, path: str, body: object = None) -> dict[st
         raise NotVerified(f"{method} {path} was answered with {response.get('statusCode')}, expected 200.")
     answer: dict[str, Any] = json.loads(response["body"])
     return answer
-
-
-def http_event(method: str, path: str, body: object = None) -> dict[str, Any]:
-    """What an HTTP API (payload 2.0) sends for a request; `body` leaves as JSON.
-
-    https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html,
-    read 2026-11-21.
-    """
-    return {
-        "version": "2.0",
-        "routeKey": "$default",
-        "rawPath": path,
-        "rawQueryString": "",
-        "headers": {"content-type": "application/json"},
-        "requestContext": {
-            "http": {"method": method, "path": path, "protocol": "HTTP/1.1"},
-            "routeKey": "$default",
-            "stage": "$default",
-        },
-        "body": None if body is None else json.dumps(body),
-        "isBase64Encoded": False,
-    }
 
 
 def _cosine(one: Sequence[float], other: Sequence[float]) -> float:

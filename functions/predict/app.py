@@ -10,11 +10,10 @@ import os
 from typing import TYPE_CHECKING
 
 from coldframe.coldstart.express import open_lane
-from coldframe.coldstart.lazy import Background
+from coldframe.coldstart.lazy import LazyValue
 
 if TYPE_CHECKING:
-    from functions.predict.engine import Engine
-    from functions.predict.events import Context, Event, Response
+    from functions.predict.engine import Context, Engine, Event, Response
 
 _ANSWER_LEAVES_S = 0.02  # after this, loading the engine cannot hold up an answer that is on its way
 
@@ -26,7 +25,7 @@ def _load_engine() -> "Engine":
 
 
 _lane = open_lane(os.environ)
-_engine = Background(_load_engine)
+_engine = LazyValue(_load_engine)
 if _lane is None:
     _engine.get()
 
@@ -38,4 +37,4 @@ def handler(event: "Event", context: "Context") -> "Response":
         if response is not None:
             _engine.start(delay_s=_ANSWER_LEAVES_S)
             return response
-    return _engine.get().answer(event, context)
+    return _engine.get().handle_event(event, context)

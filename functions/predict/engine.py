@@ -1,18 +1,34 @@
-"""Everything that answers requests, once it is loaded."""
+"""API Gateway events in, what API Gateway reads out: everything that answers requests, once it is loaded."""
 
+import base64
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from typing import Any, Protocol
 
-from coldframe.api.api import Api
-from coldframe.coldstart.warm_up import is_ping
+from coldframe.api.api import Api, Reply, Request
+from coldframe.api.gateway_event import read_http
+from coldframe.coldstart import pings
 from coldframe.config import Settings, load_settings
 from coldframe.pipeline.predictor import Predictor, load_predictor
 from coldframe.timing import StartMark
-from functions.predict.events import Context, Event, Response, read_event, write_response
+
+Event = Mapping[str, Any]
+Response = dict[str, Any]
+
+
+class Context(Protocol):
+    """What we use of Lambda's context object."""
+
+    aws_request_id: str
+
+    def get_remaining_time_in_millis(self) -> int: ...
 
 
 class Engine:
-    """Answers API Gateway events: hot routes directly, anything else through FastAPI."""
+    """Answers API Gateway events: hot routes directly, anything else through FastAPI.
+
+    Safe for threads, as `Api` is; two threads may both make the FastAPI application, and one of them stays.
+    """
 
     def __init__(self, environ: Mapping[str, str], has_answered: bool) -> None:
         """Ahead of traffic it loads everything; on demand the model follows in the background.
@@ -30,9 +46,9 @@ class Engine:
         else:
             self._prepare(predictor, settings, will_be_snapshot=initialization_type == "snap-start")
 
-    def answer(self, event: Event, context: Context) -> Response:
-        """The function's result for an HTTP API (payload 2.0) or REST API (1.0) event, or a warm-up ping."""
-        if is_ping(event):
+    def handle_event(self, event: Event, context: Context) -> Response:
+        """The function's result for an HTTP API (payload 2.0) or REST API (1.0) event, or a ping."""
+        if event.get("source") == pings.SOURCE:
             return self._answer_ping(event, context)
         request = read_event(event, context)
         if self.api.answers(request.method, request.path):
@@ -40,7 +56,7 @@ class Engine:
         return self.fastapi(event, context)
 
     def _answer_ping(self, event: Event, context: Context) -> Response:
-        from functions.predict.warmup import answer_ping
+        from functions.predict.answer_ping import answer_ping
 
         return answer_ping(event, self.api, context.aws_request_id, context.get_remaining_time_in_millis)
 
@@ -52,7 +68,7 @@ class Engine:
         if not settings.max_batch_tokens:
             model.measure_budget()
         predictor.cache.set_up()
-        prime(self.answer)
+        prime(self.handle_event)
         if will_be_snapshot:
             from functions.predict.snapshot import register_hooks
 
@@ -63,9 +79,46 @@ class Engine:
         """The same contract through FastAPI and Mangum; imported when it is first needed."""
         from mangum import Mangum
 
-        from functions.predict.routes import create_app
+        from functions.predict.routes import create_app, without_host
 
         # Mangum would enter the lifespan on every call; everything is loaded already.
         # What is not named as text would leave as base64.
         text = ["text/", "application/json", "application/problem+json"]
-        return Mangum(create_app(self.api), lifespan="off", text_mime_types=text)  # type: ignore[return-value]
+        mangum = Mangum(create_app(self.api), lifespan="off", text_mime_types=text)
+        return lambda event, context: mangum(without_host(event), context)  # type: ignore[arg-type]
+
+
+def read_event(event: Event, context: Context) -> Request:
+    """The request inside an API Gateway event.
+
+    Raises ValueError for an event of another source.
+    """
+    found = read_http(event)
+    if found is None:
+        raise ValueError(
+            "This event is no API Gateway event: expected payload 2.0 (HTTP API) or 1.0 (REST API)."
+            " Call the function through its API, or send an event in that form."
+        )
+    body = base64.b64decode(found.body) if found.is_base64 else found.body.encode(errors="surrogatepass")
+    time_left_s = clock_of(context)
+    return Request(
+        found.method, found.path, found.headers, body, context.aws_request_id, time_left_s=time_left_s
+    )
+
+
+def write_response(reply: Reply) -> Response:
+    """A reply in the form that both kinds of API Gateway read.
+
+    A REST API decodes base64 only for the types in its `BinaryMediaTypes`; an HTTP API always does.
+    """
+    return {
+        "statusCode": reply.status,
+        "headers": reply.headers,
+        "body": base64.b64encode(reply.body).decode() if reply.is_binary else reply.body.decode(),
+        "isBase64Encoded": reply.is_binary,
+    }
+
+
+def clock_of(context: Context) -> Callable[[], float]:
+    """Seconds until Lambda stops this invocation, whenever asked."""
+    return lambda: context.get_remaining_time_in_millis() / 1e3

@@ -1,4 +1,7 @@
-"""What an environment does ahead of traffic, where nobody waits for its init phase: everything once."""
+"""Priming: an environment that is initialised ahead of traffic does everything once, while nobody waits.
+
+Pings are another thing: they keep environments warm that are there already (`coldframe.coldstart.pings`).
+"""
 
 import io
 import json
@@ -6,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stdout
 from types import SimpleNamespace
 from typing import Any
+
+from coldframe.api.gateway_event import http_event
 
 Handler = Callable[[Mapping[str, Any], Any], Mapping[str, Any]]
 
@@ -46,24 +51,10 @@ def _heads(handler: Handler) -> list[str]:
 def _ask(handler: Handler, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
     """The JSON of an answer, or None where it is a page."""
     context = SimpleNamespace(aws_request_id="priming", get_remaining_time_in_millis=lambda: 60_000)
-    reply = handler(_event(method, path, body), context)
+    reply = handler(http_event(method, path, body), context)
     if reply["statusCode"] != 200:
         raise RuntimeError(
             f"{method} {path} was answered with {reply['statusCode']} ahead of traffic, not with 200."
         )
     is_json = reply["headers"]["content-type"].startswith("application/json")
     return json.loads(reply["body"]) if is_json else None
-
-
-def _event(method: str, path: str, body: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """As API Gateway sends it (payload 2.0)."""
-    http = {"method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "127.0.0.1", "userAgent": ""}
-    return {
-        "version": "2.0",
-        "rawPath": path,
-        "rawQueryString": "",
-        "headers": {"content-type": "application/json"},
-        "requestContext": {"http": http, "stage": "$default"},
-        "body": None if body is None else json.dumps(body),
-        "isBase64Encoded": False,
-    }

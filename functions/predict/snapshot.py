@@ -1,4 +1,4 @@
-"""SnapStart: what must not be in a snapshot, and what must not be the same in all that is restored from it.
+"""SnapStart: what a snapshot must not hold, and what must differ between environments restored from one.
 
 Hooks run in AWS's runtime client, before the snapshot is taken and in each environment restored from it.
 https://docs.aws.amazon.com/lambda/latest/dg/snapstart-runtime-hooks-python.html, read 2026-11-21
@@ -21,12 +21,12 @@ def register_hooks(api: Api) -> None:
 
 
 def before_snapshot(api: Api) -> None:
-    """Closes connections and forgets credentials: the ones would be dead, the others might leak."""
+    """Closes connections, which would be dead after a restore, and forgets credentials, which might leak."""
     api.before_snapshot()
 
 
 def after_restore(api: Api) -> None:
-    """Makes this environment differ from its twins, and forget what it measured elsewhere, long ago."""
+    """Seeds randomness anew, so that no two restored environments share it, and forgets measurements."""
     random.seed()  # the pauses between attempts
     ssl.RAND_add(os.urandom(32), 32)  # keys of connections: OpenSSL's state was in the snapshot, too
     api.after_restore()

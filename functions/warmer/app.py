@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
-from coldframe.coldstart.warm_up import invoker, warm
+from coldframe.coldstart.pings import invoker, ping_environments
 
 _WINDOW = timedelta(minutes=5)  # the schedule's, so that no traffic is counted for two rounds
 
@@ -42,8 +42,8 @@ def keep_warm(
     # To the version and not through the alias, whose metrics are for requests: `busy` reads them, and so do
     # the alarms.
     version = lambda_client.get_alias(FunctionName=function, Name=alias)["FunctionVersion"]
-    warmed = warm(invoker(lambda_client, f"{function}:{version}"), environments)
-    return {"wanted": environments, "skipped": False, "busy": busy, "version": version, **warmed._asdict()}
+    report = ping_environments(invoker(lambda_client, f"{function}:{version}"), environments)
+    return {"wanted": environments, "skipped": False, "busy": busy, "version": version, **report._asdict()}
 
 
 def _concurrency(cloudwatch: Any, function: str, alias: str, now: datetime) -> int:

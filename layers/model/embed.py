@@ -1,6 +1,5 @@
 """Embeddings of whole data sets, made by the encoder that will be served."""
 
-import math
 import multiprocessing
 import os
 from collections.abc import Iterator, Sequence
@@ -17,13 +16,13 @@ from coldframe.model.heads import load_head
 from coldframe.model.model import Model, to_matrix
 from coldframe.model.tokenizer import TextWindows
 from coldframe.text import normalise
-from coldframe.timing import Deadline
+from coldframe.timing import NO_DEADLINE, MovingAverage
 from layers.model.embedding_store import EmbeddingStore, store_of
 from layers.model.paths import CACHE
 
 _CHUNK = 64  # texts handed to a process at once
 _BATCH_TOKENS = 512
-_NO_DEADLINE = Deadline(math.inf)
+_MS_PER_TOKEN = 0.1  # until it is measured; nothing here has a deadline
 
 
 class ServedEncoder(NamedTuple):
@@ -71,7 +70,8 @@ def _parts(texts: Sequence[str]) -> Iterator[Sequence[str]]:
 
 def _start(folder: Path, facts: EncoderFacts) -> None:
     global _model, _windows
-    _model = Model(Encoder(folder, facts, threads=1), partial(load_head, folder), _BATCH_TOKENS)
+    encoder = Encoder(folder, facts, threads=1)
+    _model = Model(encoder, partial(load_head, folder), _BATCH_TOKENS, MovingAverage(_MS_PER_TOKEN))
     _windows = TextWindows(folder, facts)
 
 
@@ -81,4 +81,4 @@ _windows: TextWindows
 
 def _embed_chunk(texts: Sequence[str]) -> Embeddings:
     windows = _windows.cut(texts)
-    return to_matrix([vector for vector in _model.embed(windows, _NO_DEADLINE).vectors if vector is not None])
+    return to_matrix([vector for vector in _model.embed(windows, NO_DEADLINE).vectors if vector is not None])

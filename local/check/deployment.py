@@ -188,7 +188,7 @@ def text_of(value: Any) -> str:
 
 
 def _timeout_ms(integration: Properties) -> int:
-    return number_of(integration.get("timeoutInMillis"), quotas.INTEGRATION.value)
+    return number_of(integration.get("timeoutInMillis"), quotas.HTTP_INTEGRATION.value)
 
 
 def _values(value: Any, key: str) -> Iterator[Any]:

@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from local.check.deployment import ROLE, Deployment, Finding, Properties, references
-from local.template.resources import EVENT_INVOKE_CONFIG, QUEUE
+from local.template.identities import EVENT_INVOKE_CONFIG, QUEUE
 
 _TOPIC = "AWS::SNS::Topic"
 # What the function's role needs, by the type of destination.

@@ -7,6 +7,7 @@ from coldframe.capacity import limits as quotas
 from local.check.deployment import (
     Deployment,
     Finding,
+    Properties,
     number_of,
     over_quota,
     references,
@@ -20,7 +21,7 @@ _ITEM_OVERHEAD_BYTES = 256  # key, expiry, header and the names of the attribute
 def timeout_over_quota(deployment: Deployment) -> Iterator[Finding]:
     """A timeout longer than Lambda lets a function run."""
     for name, properties in deployment.functions.items():
-        timeout_s = number_of(properties.get("Timeout"), 3)
+        timeout_s = _timeout_s(properties)
         if timeout_s > quotas.TIMEOUT.value:
             yield over_quota("TimeoutOverQuota", name, "Timeout", timeout_s, quotas.TIMEOUT, "Lower Timeout")
 
@@ -28,12 +29,13 @@ def timeout_over_quota(deployment: Deployment) -> Iterator[Finding]:
 def timeout_over_integration(deployment: Deployment) -> Iterator[Finding]:
     """An API that gives up while the function still works, and is paid for."""
     for call in deployment.integrations:
-        timeout_ms = number_of(deployment.functions[call.function].get("Timeout"), 3) * 1000
-        if call.timeout_ms > quotas.INTEGRATION.value:
+        timeout_ms = _timeout_s(deployment.functions[call.function]) * 1000
+        if call.timeout_ms > quotas.HTTP_INTEGRATION.value:
+            quota = quotas.HTTP_INTEGRATION
+            fix = f"Set it to {quota.value}"
             yield over_quota(
-                "TimeoutOverIntegration", call.api, "timeoutInMillis", call.timeout_ms, quotas.INTEGRATION,
-                f"Set it to {quotas.INTEGRATION.value}",
-            )  # fmt: skip
+                "TimeoutOverIntegration", call.api, "timeoutInMillis", call.timeout_ms, quota, fix
+            )
         elif timeout_ms >= call.timeout_ms:
             yield Finding(
                 "TimeoutOverIntegration",
@@ -46,7 +48,7 @@ def timeout_over_integration(deployment: Deployment) -> Iterator[Finding]:
 def memory_over_quota(deployment: Deployment) -> Iterator[Finding]:
     """More memory than an environment can have."""
     for name, properties in deployment.functions.items():
-        memory_mb = number_of(properties.get("MemorySize"), 128)
+        memory_mb = number_of(properties.get("MemorySize"), quotas.DEFAULT_MEMORY.value)
         if memory_mb > quotas.MEMORY.value:
             yield over_quota(
                 "MemoryOverQuota", name, "MemorySize", memory_mb, quotas.MEMORY, "Lower MemorySize"
@@ -137,12 +139,16 @@ def init_over_quota(deployment: Deployment) -> Iterator[Finding]:
         initialization_type = deployment.initialization_type(name)
         on_demand = initialization_type == "on-demand"
         quota = quotas.INIT if on_demand else quotas.INIT_AHEAD
-        limit_s = quota.value if on_demand else max(quota.value, number_of(properties.get("Timeout"), 3))
+        limit_s = quota.value if on_demand else max(quota.value, _timeout_s(properties))
         init_s = deployment.measure_init_s(initialization_type)
         if init_s > limit_s:
             fix = "Load less in the init phase" + (", or use ColdStartMode SnapStart" if on_demand else "")
             problem = f"Init took {init_s:.1f} s here, expected at most {quota}"
             yield Finding("InitOverQuota", name, problem, fix)
+
+
+def _timeout_s(properties: Properties) -> int:
+    return number_of(properties.get("Timeout"), quotas.DEFAULT_TIMEOUT.value)
 
 
 def _size(folder: Path) -> int:

@@ -1,4 +1,4 @@
-"""Keeps other web pages away from what is the emulator's own.
+"""Keeps other web pages away from the console, its events and the Lambda API.
 
 A page from anywhere, open in the developer's browser, can send requests to 127.0.0.1, and one whose host
 name is made to resolve to it (DNS rebinding) can read the answers. Programs send no `Origin` and are let in.
@@ -10,13 +10,10 @@ import ipaddress
 import socket
 from collections.abc import Collection
 from http import HTTPStatus
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from local.gateway.payload_v2 import Headers, HttpRequest, HttpResponse, gateway_problem, header
-
-if TYPE_CHECKING:
-    from local.front.emulator import Door
+from local.front.door import Door
+from local.gateway.http import Headers, HttpRequest, HttpResponse, header, problem
 
 
 class OwnPagesOnly:
@@ -44,7 +41,8 @@ def refusal(headers: Headers, names: Collection[str], *, always: bool = False) -
     """The answer to a request of another web page; None for all others.
 
     names: by which this machine is known, besides `localhost` and addresses.
-    always: the host name is looked at without an `Origin` too, which a page need not send to read.
+    always: the host name of requests without an `Origin` is checked too, since browsers send none with a
+    page's own reads, and DNS rebinding makes another page look like an own one.
     """
     host, origin = header(headers, b"host"), header(headers, b"origin")
     if not origin and not always:
@@ -84,4 +82,4 @@ def _is_own_name(host: str, names: Collection[str]) -> bool:
 
 
 def _forbidden(detail: str) -> HttpResponse:
-    return gateway_problem(HTTPStatus.FORBIDDEN, {}, detail)
+    return problem(HTTPStatus.FORBIDDEN, detail)

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from local.front.burst import Burst, send_burst
-from local.gateway.payload_v2 import NOT_JSON, HttpRequest, HttpResponse, gateway_problem
+from local.gateway.http import NOT_JSON, HttpRequest, HttpResponse, problem
 
 PATH = "/_console"
 
@@ -33,8 +33,8 @@ _HEADERS = [
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cache-control", b"no-cache"),
 ]
-_NOT_FOUND = gateway_problem(
-    HTTPStatus.NOT_FOUND, {}, f"There is no such file. The console is at {PATH}, its events at /_events."
+_NOT_FOUND = problem(
+    HTTPStatus.NOT_FOUND, f"There is no such file. The console is at {PATH}, its events at /_events."
 )
 
 
@@ -48,9 +48,7 @@ class Console:
 
     def too_large(self) -> HttpResponse:
         """The answer to a body that was not read to its end."""
-        return gateway_problem(
-            HTTPStatus.REQUEST_ENTITY_TOO_LARGE, {}, f"Expected at most {self.max_body_bytes} bytes."
-        )
+        return problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"Expected at most {self.max_body_bytes} bytes.")
 
     async def respond(self, request: HttpRequest) -> HttpResponse:
         """A file of the page, or the report of a burst."""
@@ -64,7 +62,7 @@ class Console:
         try:
             burst = msgspec.json.decode(request.body, type=Burst)
         except NOT_JSON as exc:
-            return gateway_problem(HTTPStatus.BAD_REQUEST, {}, f"Cannot send this: {exc}.")
+            return problem(HTTPStatus.BAD_REQUEST, f"Cannot send this: {exc}.")
         report = await send_burst(burst, *self._address())
         content_type = (b"content-type", b"application/json")
         return HttpResponse(HTTPStatus.OK, [content_type, *_HEADERS], msgspec.json.encode(report))
@@ -76,7 +74,7 @@ def is_console(path: str) -> bool:
 
 
 def _file(path: str) -> HttpResponse:
-    """Read anew each time: whoever changes the page reloads it and sees."""
+    """A file of the page, read for each request: an edited page shows after a reload."""
     name = path.removeprefix(PATH).strip("/") or "index.html"
     file = _FOLDER / name
     if "/" in name or file.suffix not in _TYPES or not file.is_file():
@@ -86,6 +84,4 @@ def _file(path: str) -> HttpResponse:
 
 
 def _wrong_method(allowed: str) -> HttpResponse:
-    return gateway_problem(
-        HTTPStatus.METHOD_NOT_ALLOWED, {}, f"Ask with {allowed}.", (b"allow", allowed.encode("ascii"))
-    )
+    return problem(HTTPStatus.METHOD_NOT_ALLOWED, f"Ask with {allowed}.", (b"allow", allowed.encode("ascii")))

@@ -17,21 +17,21 @@ from typing import Any
 import msgspec
 
 from local.front import browsers
-from local.gateway.payload_v2 import HttpRequest, HttpResponse, gateway_problem
+from local.gateway.http import HttpRequest, HttpResponse, problem
 from local.lambda_service.lambda_types import InvocationView, Snapshot
 from local.lambda_service.service import LambdaService
 
 PATH = "/_events"
 
-_PAUSE_S = 0.1  # what changes meanwhile is one event
+_PAUSE_S = 0.1  # changes within this time share one event
 _HEARTBEAT_S = 1.0  # ages, rates and costs change even when nothing happens
 _HEADERS = [
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
 ]
-_WRONG_METHOD = gateway_problem(
-    HTTPStatus.METHOD_NOT_ALLOWED, {}, f"{PATH} can only be read. Ask with GET.", (b"allow", b"GET")
+_WRONG_METHOD = problem(
+    HTTPStatus.METHOD_NOT_ALLOWED, f"{PATH} can only be read. Ask with GET.", (b"allow", b"GET")
 )
 
 Message = MutableMapping[str, Any]

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from local.gateway.payload_v2 import HttpRequest, HttpResponse, gateway_problem
+from local.gateway.http import HttpRequest, HttpResponse, problem
 from local.lambda_service.service import LambdaService
 
 PATH = "/_metrics"
 
-_TOO_LARGE = gateway_problem(
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE, {}, f"{PATH} takes no body. Ask with GET and without one."
+_TOO_LARGE = problem(
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"{PATH} takes no body. Ask with GET and without one."
 )
-_WRONG_METHOD = gateway_problem(
-    HTTPStatus.METHOD_NOT_ALLOWED, {}, f"{PATH} can only be read. Ask with GET.", (b"allow", b"GET, HEAD")
+_WRONG_METHOD = problem(
+    HTTPStatus.METHOD_NOT_ALLOWED, f"{PATH} can only be read. Ask with GET.", (b"allow", b"GET, HEAD")
 )
 
 

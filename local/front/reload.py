@@ -7,7 +7,7 @@ from pathlib import Path
 
 from watchfiles import awatch
 
-from local.lambda_service.process import Log
+from local.lambda_service.log_pipe import Log
 
 
 async def recycle_on_change(

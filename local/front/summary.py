@@ -8,7 +8,7 @@ from local.lambda_service.lambda_types import FunctionView, Percentiles, Snapsho
 
 
 def summary(snapshot: Snapshot) -> Iterator[str]:
-    """Lines of text; none for functions that nobody asked for."""
+    """Lines of text; none for functions that got no request."""
     for function in snapshot.functions:
         if function.arrivals or function.provisioned:
             yield from _function_summary(function, snapshot.uptime_s)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from http import HTTPStatus
 
 from local.gateway.definitions import ANY, Cors
-from local.gateway.payload_v2 import Headers, HttpRequest, HttpResponse
+from local.gateway.http import Headers, HttpRequest, HttpResponse
 
 _CORS_PREFIX = b"access-control-"
 _ALL_METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
@@ -35,7 +35,7 @@ def with_http_cors(cors: Cors, request: HttpRequest, response: HttpResponse) -> 
 
 
 def rest_preflight(cors: Cors, methods: Sequence[str]) -> HttpResponse:
-    """The mock integration that SAM adds to each path. methods: that the path has routes for."""
+    """The mock integration that SAM adds to each path. methods: those that the path has routes for."""
     allowed = cors.allow_methods or _rest_methods(methods)
     headers: Headers = [
         (b"access-control-allow-origin", ",".join(cors.allow_origins).encode("latin-1")),

@@ -6,84 +6,49 @@ import asyncio
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
-from http import HTTPStatus
 
 import msgspec
 
-from coldframe.capacity.admission import Throttle, ThrottleReason
+from coldframe.capacity.admission import Throttle
+from coldframe.capacity.limits import BODY, HEADERS, PAYLOAD, REST_HEADERS
 from coldframe.timing import Clock
-from local.gateway import cors, payload_v1, payload_v2
-from local.gateway.definitions import Api, ApiKind, PayloadFormat, Throttling
-from local.gateway.payload_v2 import (
-    Arrived,
-    HttpRequest,
-    HttpResponse,
-    MalformedResponse,
-    gateway_answer,
-    gateway_problem,
-    header,
-)
+from local.gateway import answers, cors, payload_v1, payload_v2
+from local.gateway.answers import aws_failures, explained_failures
+from local.gateway.arrival import Arrived
+from local.gateway.definitions import Api, ApiKind, PayloadFormat
+from local.gateway.http import HttpRequest, HttpResponse, header
+from local.gateway.result import MalformedResponse
 from local.gateway.routes import Match, Router
+from local.gateway.throttling import TokenBucket
 from local.lambda_service.lambda_types import Invoked
-from local.lambda_service.process import Log
+from local.lambda_service.log_pipe import Log
 from local.lambda_service.report import InvocationStatus
 
 # (function, qualifier, event) -> how it ended, or why it was refused.
 Invoke = Callable[[str, str | None, bytes], Awaitable[Invoked | Throttle]]
 
-# Lambda's synchronous payload, which is the event and not the body alone.
-# Source: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html, read 2026-11.
-MAX_EVENT_BYTES = 6 * 1024 * 1024
-# The gateway's own limit, of both kinds.
-# Source: https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-quotas.html, read 2026-11.
-MAX_BODY_BYTES = 10 * 1024 * 1024
-
-# A function's failure. API Gateway's HTTP API says 500 here; 502 tells it from a 500
-# that the function itself answered.
-_FAILED = gateway_problem(
-    HTTPStatus.BAD_GATEWAY,
-    {"message": "Internal Server Error"},
-    "The function failed or its environment died. The log of `coldframe up` says why.",
-)
-_TIMED_OUT = gateway_problem(
-    HTTPStatus.SERVICE_UNAVAILABLE,
-    {"message": "Service Unavailable"},
-    "The function took longer than its timeout. Send fewer texts at once, or raise --timeout-s.",
-)
-_TOO_LONG = gateway_problem(
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    {"message": "Request Too Long"},
-    f"The event with this body is over Lambda's {MAX_EVENT_BYTES} bytes. Send it in parts.",
-)
-
-
-class TokenBucket:
-    """Lets `burst` requests through at once, and `rate_per_s` on average."""
-
-    def __init__(self, throttling: Throttling, clock: Clock) -> None:
-        self._throttling = throttling
-        self._clock = clock
-        self._tokens = float(throttling.burst)
-        self._filled_s = clock()
-
-    def take(self) -> bool:
-        """Whether this request is let through."""
-        now_s = self._clock()
-        refilled = self._tokens + (now_s - self._filled_s) * self._throttling.rate_per_s
-        self._tokens, self._filled_s = min(refilled, float(self._throttling.burst)), now_s
-        if self._tokens < 1:
-            return False
-        self._tokens -= 1
-        return True
+# Where the template has no API: nothing is found.
+_NO_API = Api("none", ApiKind.HTTP, ())
 
 
 class Gateways:
-    """Every API of a template: the host name says which one; the first one has all other names."""
+    """Every API of a template: the host name says which one; the first one has all other names.
 
-    def __init__(self, apis: Sequence[Api], invoke: Invoke, log: Log, clock: Clock = time.monotonic) -> None:
-        gateways = [Gateway(api, invoke, log, clock) for api in apis]
-        self._by_host = {api.name.lower(): gateway for api, gateway in zip(apis, gateways, strict=True)}
-        self._default = gateways[0] if gateways else Gateway(_NO_API, invoke, log, clock)
+    as_aws: failures of functions have AWS's statuses and bodies instead of those that explain.
+    """
+
+    def __init__(
+        self,
+        apis: Sequence[Api],
+        invoke: Invoke,
+        log: Log,
+        clock: Clock = time.monotonic,
+        *,
+        as_aws: bool = False,
+    ) -> None:
+        gateways = [Gateway(api, invoke, log, clock, as_aws=as_aws) for api in apis or (_NO_API,)]
+        self._by_host = {api.name.lower(): gateway for api, gateway in zip(apis, gateways, strict=False)}
+        self._default = gateways[0]
 
     def of(self, host: str) -> Gateway:
         """The API at `restapi.localhost:3000`, or at `restapi.execute-api…`."""
@@ -91,21 +56,24 @@ class Gateways:
 
 
 class Gateway:
-    """One API. clock: seconds, for throttling; a test may turn it forward."""
+    """One API. clock: seconds, for throttling; a test may turn it forward. as_aws: as `Gateways` takes it."""
 
-    max_body_bytes = MAX_BODY_BYTES
+    max_body_bytes = BODY.value
 
-    def __init__(self, api: Api, invoke: Invoke, log: Log, clock: Clock = time.monotonic) -> None:
+    def __init__(
+        self, api: Api, invoke: Invoke, log: Log, clock: Clock = time.monotonic, *, as_aws: bool = False
+    ) -> None:
         self._api = api
         self._invoke = invoke
         self._log = log
         self._router = Router(api)
+        self._failures = aws_failures(api.kind) if as_aws else explained_failures(api.kind)
         self._buckets = {
             route.key: TokenBucket(throttling, clock)
             for route in api.routes
             if (throttling := api.throttling.get(route.key, api.default_throttling)) is not None
         }
-        # Invocations that outlive the gateway's patience; kept, or they would be collected.
+        # Invocations that the gateway no longer waits for: asyncio alone keeps no reference to a task.
         self._abandoned: set[asyncio.Future[Invoked | Throttle]] = set()
 
     async def respond(self, request: HttpRequest) -> HttpResponse:
@@ -120,26 +88,24 @@ class Gateway:
         )
 
     def too_large(self) -> HttpResponse:
-        """The answer to a body over `MAX_BODY_BYTES`."""
-        if self._api.kind is ApiKind.HTTP:
-            return gateway_answer(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "Request Entity Too Large")
-        return gateway_answer(
-            HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "Request Too Long", "RequestEntityTooLargeException"
-        )
+        """The answer to a body over `max_body_bytes`."""
+        return answers.BODY_TOO_LARGE[self._api.kind]
 
     async def _respond(self, request: HttpRequest, request_id: str) -> HttpResponse:
+        if _headers_are_too_large(self._api.kind, request):
+            return answers.HEADERS_TOO_LARGE[self._api.kind]
         path = self._router.without_stage(request.path)
         if path is None:
-            return _NO_STAGE[self._api.kind]
+            return answers.NO_STAGE[self._api.kind]
         match = self._router.match(request.method, path)
         if match is None:
             return self._without_route(request, path)
         bucket = self._buckets.get(match.route.key)
         if bucket is not None and not bucket.take():
-            return _TOO_MANY[self._api.kind]
+            return answers.TOO_MANY_REQUESTS[self._api.kind]
         payload = msgspec.json.encode(self._event(request, request_id, match))
-        if len(payload) > MAX_EVENT_BYTES:
-            return _TOO_LONG
+        if len(payload) > PAYLOAD.value:
+            return self._failures.too_long
         return await self._integrate(request, match, payload)
 
     def _without_route(self, request: HttpRequest, path: str) -> HttpResponse:
@@ -149,7 +115,7 @@ class Gateway:
                 return cors.http_preflight(allowed, request)
             if methods := self._router.methods_of(path):
                 return cors.rest_preflight(allowed, methods)
-        return _NO_ROUTE[self._api.kind]
+        return answers.NO_ROUTE[self._api.kind]
 
     def _event(self, request: HttpRequest, request_id: str, match: Match) -> dict[str, object]:
         arrived = Arrived(
@@ -178,71 +144,34 @@ class Gateway:
         if not done:
             self._abandoned.add(invocation)
             invocation.add_done_callback(self._abandoned.discard)
-            return _LATE[self._api.kind]
+            return answers.LATE[self._api.kind]
         return self._response(request, match, invocation.result())
 
     def _response(self, request: HttpRequest, match: Match, invoked: Invoked | Throttle) -> HttpResponse:
         if isinstance(invoked, Throttle):
-            return _throttled(invoked)
-        outcome = invoked.outcome
-        if outcome.status is InvocationStatus.TIMEOUT:
-            return _TIMED_OUT
-        if outcome.status is not InvocationStatus.SUCCESS:
-            return _FAILED
+            return self._failures.throttled[invoked.reason]
+        if invoked.outcome.status is InvocationStatus.TIMEOUT:
+            return self._failures.timed_out
+        if invoked.outcome.status is not InvocationStatus.SUCCESS:
+            return self._failures.failed
         try:
-            if match.route.payload is PayloadFormat.V2:
-                return payload_v2.response_from_result(outcome.payload)
-            accept = header(request.headers, b"accept")
-            return payload_v1.response_from_result(
-                outcome.payload, self._api.kind, accept, self._api.binary_media_types
-            )
+            return self._response_from_result(request, match, invoked.outcome.payload)
         except MalformedResponse as exc:
             self._log(
                 f"Malformed Lambda proxy response: {exc}. Return a payload {match.route.payload} response."
             )
-            return _FAILED
+            return self._failures.failed
+
+    def _response_from_result(self, request: HttpRequest, match: Match, payload: bytes) -> HttpResponse:
+        if match.route.payload is PayloadFormat.V2:
+            return payload_v2.response_from_result(payload)
+        accept = header(request.headers, b"accept")
+        return payload_v1.response_from_result(payload, self._api.kind, accept, self._api.binary_media_types)
 
 
-def _throttled(throttle: Throttle) -> HttpResponse:
-    """Lambda's own answer, from its admission; API Gateway would turn it into a 503."""
-    return gateway_problem(
-        HTTPStatus.TOO_MANY_REQUESTS,
-        {"Reason": throttle.reason, "Type": "User", "message": "Rate Exceeded."},
-        _ADVICE[throttle.reason],
-        (b"x-amzn-errortype", b"TooManyRequestsException"),
-    )
-
-
-_ADVICE = {
-    ThrottleReason.RESERVED_CONCURRENCY: (
-        "All environments of the function are busy. Try again, or raise --reserved-concurrency."
-    ),
-    ThrottleReason.ACCOUNT_CONCURRENCY: (
-        "All of the account's concurrency is in use. Try again, or raise --account-concurrency."
-    ),
-    ThrottleReason.SCALING_RATE: "Environments are started no faster than on Lambda. Try again in a second.",
-}
-# Where the template has no API: nothing is found.
-_NO_API = Api("none", ApiKind.HTTP, ())
-_NO_ROUTE = {
-    ApiKind.HTTP: gateway_answer(HTTPStatus.NOT_FOUND, "Not Found"),
-    ApiKind.REST: gateway_answer(
-        HTTPStatus.FORBIDDEN, "Missing Authentication Token", "MissingAuthenticationTokenException"
-    ),
-}
-_NO_STAGE = {
-    ApiKind.HTTP: gateway_answer(HTTPStatus.NOT_FOUND, "Not Found"),
-    ApiKind.REST: gateway_answer(HTTPStatus.FORBIDDEN, "Forbidden", "ForbiddenException"),
-}
-_TOO_MANY = {
-    ApiKind.HTTP: gateway_answer(HTTPStatus.TOO_MANY_REQUESTS, "Too Many Requests"),
-    ApiKind.REST: gateway_answer(
-        HTTPStatus.TOO_MANY_REQUESTS, "Too Many Requests", "TooManyRequestsException"
-    ),
-}
-_LATE = {
-    ApiKind.HTTP: gateway_answer(HTTPStatus.SERVICE_UNAVAILABLE, "Service Unavailable"),
-    ApiKind.REST: gateway_answer(
-        HTTPStatus.GATEWAY_TIMEOUT, "Endpoint request timed out", "InternalServerErrorException"
-    ),
-}
+def _headers_are_too_large(kind: ApiKind, request: HttpRequest) -> bool:
+    """An HTTP API counts the request line and the values of headers; a REST API, the values alone."""
+    values = sum(len(value) for _, value in request.headers)
+    if kind is ApiKind.REST:
+        return values > REST_HEADERS.value
+    return values + len(request.line) > HEADERS.value

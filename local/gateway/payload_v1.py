@@ -16,24 +16,11 @@ from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
+from local.gateway.arrival import Arrived, clf_time, event_body, gateway_headers
 from local.gateway.definitions import DEFAULT_STAGE, ApiKind
-from local.gateway.payload_v2 import (
-    NOT_FORWARDED,
-    NOT_JSON,
-    Arrived,
-    Headers,
-    HttpRequest,
-    HttpResponse,
-    MalformedResponse,
-    clf_time,
-    event_body,
-    forwarded_headers,
-    header,
-    header_bytes,
-    response_body,
-    response_status,
-)
-from local.lambda_service.process import ACCOUNT_ID
+from local.gateway.http import NOT_JSON, Headers, HttpRequest, HttpResponse, header
+from local.gateway.result import MalformedResponse, body_of, header_lines, status_of
+from local.lambda_service.settings import ACCOUNT_ID
 
 # More than these in a result, and a REST API calls it malformed.
 _MEMBERS = frozenset({"statusCode", "headers", "multiValueHeaders", "body", "isBase64Encoded"})
@@ -46,7 +33,8 @@ def event_from_request(
     """The payload 1.0 event of a request. path: without the stage, percent-encoded."""
     headers = _values_by_name(request.headers)
     host = headers.get("host", [""])[0]
-    headers |= {name: [value] for name, value in forwarded_headers(request, host).items()}
+    given = {name: ", ".join(values) for name, values in headers.items()}
+    headers |= {name: [value] for name, value in gateway_headers(request, arrived, given).items()}
     query = _query(request.query)
     content_type = headers.get("content-type", [""])[0]
     body, is_base64 = _body(kind, request.body, content_type, binary_media_types)
@@ -85,7 +73,7 @@ def response_from_result(
     if unknown and kind is ApiKind.REST:
         # Only their number: what functions answer stays out of the log.
         raise MalformedResponse(f"the result has {len(unknown)} members that a REST API does not know")
-    status = response_status(result.get("statusCode"))
+    status = status_of(result.get("statusCode"))
     return HttpResponse(
         status, _headers(result, kind), _response_body(result, kind, accept, binary_media_types)
     )
@@ -114,7 +102,7 @@ def _response_body(
 ) -> bytes:
     """A REST API decodes base64 only for a client whose first accepted type is a binary one."""
     decodes = kind is ApiKind.HTTP or is_binary(binary_media_types, accept.partition(",")[0])
-    return response_body(result if decodes else {**result, "isBase64Encoded": False})
+    return body_of(result if decodes else {**result, "isBase64Encoded": False})
 
 
 def _headers(result: Mapping[str, Any], kind: ApiKind) -> Headers:
@@ -123,15 +111,8 @@ def _headers(result: Mapping[str, Any], kind: ApiKind) -> Headers:
         raise MalformedResponse("`headers` or `multiValueHeaders` is not an object")
     if not all(isinstance(values, list) for values in multiple.values()):
         raise MalformedResponse("`multiValueHeaders` holds something else than lists")
-    lines = [
-        (header_bytes(name.lower()), header_bytes(value))
-        for name, values in _merged(single, multiple).items()
-        if name.lower() not in NOT_FORWARDED
-        for value in values
-    ]
-    if all(name != b"content-type" for name, _ in lines):
-        lines.append((b"content-type", _DEFAULT_TYPE[kind]))
-    return lines
+    lines = [(name, value) for name, values in _merged(single, multiple).items() for value in values]
+    return header_lines(lines, _DEFAULT_TYPE[kind])
 
 
 def _merged(single: Mapping[str, Any], multiple: Mapping[str, list[Any]]) -> dict[str, list[Any]]:

@@ -20,7 +20,7 @@ from coldframe.capacity.admission import LATEST, Throttle
 from coldframe.timing import Clock
 from local.lambda_service.destinations import Condition, EventInvokeConfig, NotSent, destination_record
 from local.lambda_service.lambda_types import Invoked, LambdaException
-from local.lambda_service.process import Log
+from local.lambda_service.log_pipe import Log
 from local.lambda_service.report import InvocationStatus, timestamp
 
 Sleep = Callable[[float], Awaitable[None]]
@@ -29,11 +29,18 @@ Sleep = Callable[[float], Awaitable[None]]
 class Service(Protocol):
     """What is asked of the Lambda service."""
 
-    async def invoke(self, name: str, qualifier: str | None, event: bytes) -> Invoked | Throttle:
+    async def invoke(
+        self,
+        name: str,
+        qualifier: str | None,
+        event: bytes,
+        client_context: str = "",
+        synchronous: bool = True,
+    ) -> Invoked | Throttle:
         """One invocation. Raises LambdaException when there is no such function, version or alias."""
 
-    def get_function_concurrency(self, name: str) -> int | None:
-        """The reserved concurrency; None when nothing is reserved."""
+    def is_switched_off(self, name: str) -> bool:
+        """Whether the function's reserved concurrency is 0."""
 
     def get_event_invoke_config(self, name: str, qualifier: str | None) -> EventInvokeConfig:
         """What the template says of asynchronous events, or Lambda's defaults."""
@@ -156,9 +163,12 @@ class AsyncInvocations:
         """One invocation, as soon as there is an environment for it; or why there will be none."""
         pause_s = self._policy.throttle_pause_s
         while isinstance(
-            invoked := await self._service.invoke(event.name, event.qualifier, event.payload), Throttle
+            invoked := await self._service.invoke(
+                event.name, event.qualifier, event.payload, synchronous=False
+            ),
+            Throttle,
         ):
-            if self._service.get_function_concurrency(event.name) == 0:
+            if self._service.is_switched_off(event.name):
                 return Condition.ZERO_RESERVED_CONCURRENCY
             if not self._has_time(event, pause_s):
                 return Condition.EVENT_AGE_EXCEEDED

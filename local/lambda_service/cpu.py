@@ -14,21 +14,27 @@ import signal
 import sys
 import time
 
+from coldframe.capacity.limits import VCPU
+
 _PERIOD_S = 0.02
 _MIN_WAIT_S = 0.001  # what is overdrawn by waiting longer than needed is paid back
-
-# Source: https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html, read 2026-11.
-_MB_PER_VCPU = 1769
 
 
 def vcpus(memory_mb: int) -> float:
     """The CPUs that Lambda gives to a function with so much memory."""
-    return memory_mb / _MB_PER_VCPU
+    return memory_mb / VCPU.value
 
 
 def can_limit_cpu() -> bool:
     """Whether this system tells how much CPU another process has used."""
     return sys.platform == "linux"
+
+
+def usable_cores() -> int:
+    """The cores that this process may use."""
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 class CpuLimit:

@@ -2,7 +2,7 @@
 
 States, as `coldframe.capacity.admission` names them:
 
-INIT      The process is starting and loads the function's module.
+INIT      The process is starting and loads the function's module, once there is a core for it.
           first `next`              -> READY; `init` returns True
           init/error, exit, limit   -> still INIT, without a process; `init` returns False
           invoke after that         -> INVOKING, and the init phase is run again inside the invocation
@@ -11,79 +11,79 @@ READY     The runtime client waits in `next`.
           exit, stop                -> STOPPED
 INVOKING  The runtime client works on the one invocation.
           response or error         -> INVOKING, the outcome is kept until the client is done
-          `next` after that         -> READY; `invoke` returns the report
+          `next` after that         -> READY; `invoke` returns how the invocation ended
           exit, init failed again   -> STOPPED; the outcome that was kept, or a crash
           timeout, stop             -> STOPPED; timeout, or a crash
-STOPPED   The process group is killed, its sockets are closed. Final.
+STOPPED   The process group is killed, its sockets are closed, its temporary files removed. Final.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import msgspec
 
 from coldframe.capacity.admission import EnvironmentState
 from local.lambda_service.cpu import CpuLimit, vcpus
-from local.lambda_service.process import FunctionSettings, Log, exit_reason, freeze_group, runtime_environ
-from local.lambda_service.report import InvocationStatus, LogTail, Outcome, Report, init_report, timestamp
-from local.lambda_service.runtime_api import Invocation
+from local.lambda_service.lambda_types import Invoked
+from local.lambda_service.log_pipe import Log
+from local.lambda_service.memory import MemoryLimit
+from local.lambda_service.platform_log import platform_log
+from local.lambda_service.report import InvocationStatus, Outcome
+from local.lambda_service.running import Call, Running
+from local.lambda_service.runtime_api import RESULT_TOO_LARGE
 from local.lambda_service.runtime_process import RuntimeProcess
-
-_MEMORY_CHECK_S = 0.02
-
-
-class _Running:
-    """The invocation that an environment works on."""
-
-    __slots__ = ("arn", "begun", "done", "event", "outcome", "request_id", "started_s", "tail", "timer")
-
-    def __init__(self, event: bytes, arn: str, done: asyncio.Future[Report]) -> None:
-        self.request_id = str(uuid.uuid4())
-        self.event = event
-        self.arn = arn
-        self.begun = False  # not as long as the init phase is run again inside the invocation
-        self.done = done
-        self.outcome: Outcome | None = None
-        self.started_s = time.perf_counter()
-        self.timer: asyncio.TimerHandle | None = None
-        self.tail = LogTail()
+from local.lambda_service.scratch import ScratchFolder
+from local.lambda_service.settings import FunctionSettings
+from local.lambda_service.spawn import exit_message, freeze_group, runtime_environ
 
 
 class ExecutionEnvironment:
-    """A process that serves invocations; it tells `on_stopped` once, when it is gone."""
+    """A process that serves invocations.
+
+    on_finished: told after each invocation that leaves it READY. on_stopped: told once, when it is gone.
+    cores: one for each init phase that may run at the same time. An init phase waits for its turn before
+    its time is measured: on Lambda every environment has cores of its own, and nothing waits. So the wait
+    is not billed, though it is part of what the client waits.
+    """
 
     def __init__(
         self,
         function: FunctionSettings,
         provisioned: bool,
         log: Log,
+        on_finished: Callable[[], None],
         on_stopped: Callable[[], None],
+        cores: asyncio.Semaphore,
     ) -> None:
         self.function = function
         self.provisioned = provisioned
         self.invocations = 0
         self.started_s = time.perf_counter()
         self.init_ms = 0.0
-        self.max_memory_mb = 0
         self._log = log
+        self._on_finished = on_finished
         self._on_stopped = on_stopped
+        self._cores = cores
         self._state = EnvironmentState.INIT
         self._process: RuntimeProcess | None = None
         self._initializing: asyncio.Future[bool] | None = None
         self._init_timer: asyncio.TimerHandle | None = None
-        self._memory_timer: asyncio.TimerHandle | None = None
+        self._memory = MemoryLimit(function.memory_mb, self._kill_for_memory)
         self._killed_for_memory = False
         self._cpu_limit: CpuLimit | None = None
-        self._running: _Running | None = None
+        self._running: Running | None = None
         self._report_init = False
         self._reaping: list[RuntimeProcess] = []
+        self._scratch = ScratchFolder()
         kind = "provisioned-concurrency" if provisioned else "on-demand"
-        self._environ = runtime_environ(function, _log_stream(function.version), kind)
+        stream = _log_stream(function.version)
+        self._lines = platform_log(function, stream, kind)
+        self._environ = runtime_environ(function, stream, kind)
 
     @property
     def state(self) -> EnvironmentState:
@@ -96,27 +96,33 @@ class ExecutionEnvironment:
         return self._process.pid if self._process is not None else None
 
     @property
+    def max_memory_mb(self) -> int:
+        """The most that it has held."""
+        return self._memory.peak_mb
+
+    @property
     def invocation_started_s(self) -> float | None:
         """When the invocation that it works on began, by `time.perf_counter`; None when idle."""
         return self._running.started_s if self._running is not None else None
 
     async def init(self) -> bool:
         """The init phase. Whether the function is loaded; if not, the log says why."""
-        loop = asyncio.get_running_loop()
-        self._initializing = loop.create_future()
-        self._start_process()
-        self._init_timer = loop.call_later(self._init_limit_s(), self._init_timed_out)
-        return await self._initializing
+        async with self._cores:
+            if self._state is EnvironmentState.STOPPED:  # while it waited
+                return False
+            loop = asyncio.get_running_loop()
+            self._initializing = loop.create_future()
+            self._say(self._lines.init_start())
+            self._start_process()
+            self._init_timer = loop.call_later(self._init_limit_s(), self._init_timed_out)
+            return await self._initializing
 
-    async def invoke(self, event: bytes, arn: str) -> Report:
-        """One invocation. The environment must be READY, or its init phase have failed.
-
-        arn: the function as the caller named it, with the qualifier.
-        """
+    async def invoke(self, call: Call) -> Invoked:
+        """One invocation. The environment must be READY, or its init phase have failed."""
         loop = asyncio.get_running_loop()
-        running = _Running(event, arn, loop.create_future())
+        running = Running(call, loop.create_future())
         if self._state is EnvironmentState.STOPPED:  # since its init phase
-            return self._report(running, _error("Runtime.ExitError", "Error: Runtime exited"))
+            return self._ended(running, Outcome.error("Runtime.ExitError", "Error: Runtime exited"))
         if self._state is not EnvironmentState.READY and not self._init_has_failed():
             raise RuntimeError(f"The environment is {self._state}, expected READY. Lease it before invoking.")
         self._state = EnvironmentState.INVOKING
@@ -126,15 +132,16 @@ class ExecutionEnvironment:
         if self._process is None:
             self._start_process()
         else:
-            self._watch_memory()
-            self._begin(running, self._process)
+            self._memory.watch(self._process)
+            self._hand_out(running, self._process)
         return await running.done
 
     async def stop(self) -> None:
-        """Kills the process and waits until it is gone."""
+        """Kills the process and waits until it is gone, with what it wrote to its temporary folder."""
         self._stop(Outcome(InvocationStatus.ERROR, error_type="Runtime.ExitError"))
         for process in self._reaping:
             await process.wait()
+        await asyncio.to_thread(self._scratch.remove)
 
     # What the process says (ProcessListener).
 
@@ -144,20 +151,23 @@ class ExecutionEnvironment:
             self._become_ready()
         elif running is None or self._process is None:
             return
-        elif not running.begun:
-            self._begin(running, self._process)
-        elif self._over_memory(self._process):
+        elif not running.handed_out:
+            self._hand_out(running, self._process)
+        elif self._memory.is_exceeded(self._process):
             self._kill_for_memory()  # as Lambda would have, before it answered
         else:
             # A client that asks for more without an answer has lost the invocation.
-            lost = _error("Runtime.NoResponse", f"RequestId: {running.request_id} Error: no response")
-            self._finish(running, running.outcome or lost, EnvironmentState.READY)
+            lost = Outcome.error("Runtime.NoResponse", f"RequestId: {running.request_id} Error: no response")
+            outcome = running.outcome or lost
+            self._finish(running, outcome, EnvironmentState.READY, outcome.error_type)
 
     def responded(self, request_id: str, payload: bytes) -> bool:
         return self._keep(request_id, Outcome(InvocationStatus.SUCCESS, payload))
 
     def failed(self, request_id: str, error_type: str, payload: bytes) -> bool:
-        return self._keep(request_id, Outcome(InvocationStatus.FAILURE, payload, error_type))
+        unusable = error_type == RESULT_TOO_LARGE
+        status = InvocationStatus.ERROR if unusable else InvocationStatus.FAILURE
+        return self._keep(request_id, Outcome(status, payload, error_type))
 
     def init_failed(self, error_type: str, payload: bytes) -> None:
         self._fail_init("error", Outcome(InvocationStatus.ERROR, payload, error_type))
@@ -165,12 +175,11 @@ class ExecutionEnvironment:
     def exited(self, returncode: int) -> None:
         running = self._running
         request = f"RequestId: {running.request_id} " if running is not None else ""
-        message = f"{request}Error: Runtime exited with error: {exit_reason(returncode)}"
+        message = request + exit_message(returncode)
         self._drain()
-        self._say(message)
-        self._say("Runtime.ExitError")
-        crash = _error("Runtime.ExitError", message)
-        if self._state is EnvironmentState.INIT or (running is not None and not running.begun):
+        self._say(self._lines.exited(message))
+        crash = Outcome.error("Runtime.ExitError", message)
+        if self._state is EnvironmentState.INIT or (running is not None and not running.handed_out):
             self._fail_init("error", crash)
         else:
             self._stop(crash)
@@ -178,10 +187,10 @@ class ExecutionEnvironment:
     # The init phase.
 
     def _start_process(self) -> None:
-        self._process = RuntimeProcess(self.function, self._environ, self._say, self)
+        self._process = RuntimeProcess(self.function, self._environ, self._scratch, self._log_line, self)
         self._reaping.append(self._process)
         self._killed_for_memory = False
-        self._watch_memory()
+        self._memory.watch(self._process)
 
     def _init_limit_s(self) -> float:
         function = self.function
@@ -196,14 +205,14 @@ class ExecutionEnvironment:
         process = self._process
         if process is None:
             return
-        self.init_ms = (time.perf_counter() - process.started_s) * 1000
+        self.init_ms = process.age_ms()
         # Measured in any case: a process that crashes later cannot be measured any more.
-        if self._over_memory(process):
+        if self._memory.is_exceeded(process):
             self._kill_for_memory()
             return
         if self.provisioned:
             self._drain()
-            self._say(init_report(self.init_ms, "init"))
+            self._say(self._lines.init_report(self.init_ms, "init"))
         self._report_init = not self.provisioned
         self._state = EnvironmentState.READY
         self._cancel_timers()
@@ -219,11 +228,10 @@ class ExecutionEnvironment:
         if process is None:
             return
         self._drain()
-        self._over_memory(process)
-        init_ms = (time.perf_counter() - process.started_s) * 1000
+        self._memory.is_exceeded(process)  # notes the peak
         phase = "init" if running is None else "invoke"
         error_type = outcome.error_type if status == "error" else ""
-        self._say(init_report(init_ms, phase, status, error_type))
+        self._say(self._lines.init_report(process.age_ms(), phase, status, error_type))
         if running is not None:
             self._say_start(running)
             self._stop(outcome)
@@ -239,30 +247,19 @@ class ExecutionEnvironment:
 
     # The invocation.
 
-    def _begin(self, running: _Running, process: RuntimeProcess) -> None:
-        running.begun = True
+    def _hand_out(self, running: Running, process: RuntimeProcess) -> None:
+        running.handed_out = True
         self._say_start(running)
         self._freeze(False)
         if self.function.cpu_from_memory and process.pid is not None:
             # From here on: an init phase has two CPUs on Lambda, whatever the memory.
             self._cpu_limit = CpuLimit(process.pid, vcpus(self.function.memory_mb))
-        process.offer(self._invocation(running))
+        process.offer(running.invocation(self.function.timeout_s))
 
     def _freeze(self, frozen: bool) -> None:
         """As Lambda does between invocations: what runs in the background waits for the next one."""
         if self.function.freeze and self.pid is not None:
             freeze_group(self.pid, frozen=frozen)
-
-    def _invocation(self, running: _Running) -> Invocation:
-        now = time.time()
-        left_s = self.function.timeout_s - (time.perf_counter() - running.started_s)
-        return Invocation(
-            request_id=running.request_id,
-            event=running.event,
-            deadline_ms=int((now + left_s) * 1000),
-            invoked_function_arn=running.arn,
-            trace_id=f"Root=1-{int(now):08x}-{os.urandom(12).hex()};Parent={os.urandom(8).hex()};Sampled=0",
-        )
 
     def _keep(self, request_id: str, outcome: Outcome) -> bool:
         """Keeps the answer until the client polls again: only then is it free for more."""
@@ -280,23 +277,30 @@ class ExecutionEnvironment:
             return
         message = f"Task timed out after {self.function.timeout_s:.2f} seconds"
         self._drain()
-        if not running.begun and self._process is not None:
-            init_ms = (time.perf_counter() - self._process.started_s) * 1000
-            self._say(init_report(init_ms, "invoke", "timeout"))
+        if not running.handed_out and self._process is not None:
+            self._say(self._lines.init_report(self._process.age_ms(), "invoke", "timeout"))
             self._say_start(running)
-        self._say(f"{timestamp()} {running.request_id} {message}")
+        self._say(self._lines.timed_out(running.request_id, message))
         text = f"RequestId: {running.request_id} Error: {message}"
         payload = msgspec.json.encode({"errorType": "Sandbox.Timedout", "errorMessage": text})
         self._stop(Outcome(InvocationStatus.TIMEOUT, payload, "Sandbox.Timedout"))
+
+    def _kill_for_memory(self) -> None:
+        self._killed_for_memory = True
+        if self._running is not None:
+            self._running.outcome = None
+        if self._process is not None:
+            self._process.kill_for_memory()
 
     def _stop(self, outcome: Outcome) -> None:
         """To STOPPED, from any state. An answer that the function gave already stays its answer."""
         if self._state is EnvironmentState.STOPPED:
             return
         if self._process is not None:
-            self._over_memory(self._process)
+            self._memory.is_exceeded(self._process)  # notes the peak
         if self._running is not None:
-            self._finish(self._running, self._running.outcome or outcome, EnvironmentState.STOPPED)
+            ended = self._running.outcome or outcome
+            self._finish(self._running, ended, EnvironmentState.STOPPED, outcome.error_type)
         self._state = EnvironmentState.STOPPED
         self._cancel_timers()
         self._initialized(False)
@@ -304,68 +308,49 @@ class ExecutionEnvironment:
             self._process.kill()
         self._on_stopped()
 
-    def _finish(self, running: _Running, outcome: Outcome, state: EnvironmentState) -> None:
+    def _finish(self, running: Running, outcome: Outcome, state: EnvironmentState, error_type: str) -> None:
+        """error_type: why the environment ends, which is what REPORT names: a result that was too large
+        is an error for the caller, and makes the runtime client leave: Runtime.ExitError in the log.
+
+        Seen on AWS: https://github.com/DataBiosphere/azul/issues/7466 (2026-09-17), read 2026-11-21.
+        """
         self._state = state
         self._cancel_timers()
-        if running.timer is not None:
-            running.timer.cancel()
         if self._cpu_limit is not None:
             self._cpu_limit.lift()
         if state is EnvironmentState.READY:
             self._freeze(True)
         self._drain()
-        report = self._report(running, outcome)
+        invoked = self._ended(running, outcome)
         self._report_init = False
-        self._say(f"END RequestId: {running.request_id}")
-        self._say(str(report))
+        self._say(self._lines.end(invoked, error_type))
         self._running = None
-        if not running.done.done():
-            running.done.set_result(report)
+        running.end(replace(invoked, log_tail=bytes(running.tail)))
+        if state is EnvironmentState.READY:
+            self._on_finished()
 
-    def _report(self, running: _Running, outcome: Outcome) -> Report:
-        return Report(
+    def _ended(self, running: Running, outcome: Outcome) -> Invoked:
+        return Invoked(
             outcome=outcome,
             request_id=running.request_id,
-            duration_ms=(time.perf_counter() - running.started_s) * 1000,
+            duration_ms=running.duration_ms(),
             init_ms=self.init_ms if self._report_init else None,
             memory_size_mb=self.function.memory_mb,
-            max_memory_mb=self.max_memory_mb,
-            log_tail=running.tail,
+            max_memory_mb=self._memory.peak_mb,
+            executed_version=self.function.version,
+            provisioned=self.provisioned,
         )
 
-    # Memory. A limit on address space (RLIMIT_AS) would also count what is mapped and never touched:
-    # onnxruntime's arenas, threads' stacks and shared libraries, several times what Lambda counts. So
-    # what the process really holds is looked at while it works, and its peak when it answers.
+    # The log.
 
-    def _watch_memory(self) -> None:
-        self._memory_timer = asyncio.get_running_loop().call_later(_MEMORY_CHECK_S, self._check_memory)
+    def _say_start(self, running: Running) -> None:
+        self._say(self._lines.start(running.request_id, running.call.arn))
 
-    def _check_memory(self) -> None:
-        if self._process is not None and self._process.resident_memory_mb() > self.function.memory_mb:
-            self._kill_for_memory()
-        else:
-            self._watch_memory()
+    def _say(self, lines: Iterator[str]) -> None:
+        for line in lines:
+            self._log_line(line)
 
-    def _over_memory(self, process: RuntimeProcess) -> bool:
-        """Whether a process has ever held more than its limit; notes its peak, up to the limit."""
-        peak_mb, limit_mb = process.measure_memory_mb(), self.function.memory_mb
-        self.max_memory_mb = max(self.max_memory_mb, min(peak_mb, limit_mb))
-        return peak_mb > limit_mb
-
-    def _kill_for_memory(self) -> None:
-        self._killed_for_memory = True
-        self.max_memory_mb = self.function.memory_mb
-        if self._running is not None:
-            self._running.outcome = None
-        if self._process is not None:
-            self._process.kill_for_memory()
-
-    # What it says.
-
-    def _say_start(self, running: _Running) -> None:
-        self._say(f"START RequestId: {running.request_id} Version: {self.function.version}")
-
-    def _say(self, line: str) -> None:
+    def _log_line(self, line: str) -> None:
         if self._running is not None:
             self._running.tail.add(line)
         self._log(line)
@@ -375,14 +360,9 @@ class ExecutionEnvironment:
             self._process.drain()
 
     def _cancel_timers(self) -> None:
-        for timer in (self._init_timer, self._memory_timer):
-            if timer is not None:
-                timer.cancel()
-
-
-def _error(error_type: str, message: str) -> Outcome:
-    payload = msgspec.json.encode({"errorType": error_type, "errorMessage": message})
-    return Outcome(InvocationStatus.ERROR, payload, error_type)
+        self._memory.unwatch()
+        if self._init_timer is not None:
+            self._init_timer.cancel()
 
 
 def _log_stream(version: str) -> str:

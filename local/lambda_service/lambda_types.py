@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from http import HTTPStatus
 
 from coldframe.capacity.admission import LATEST as LATEST
-from coldframe.capacity.admission import EnvironmentState
+from coldframe.capacity.admission import EnvironmentState, Throttle
 from coldframe.errors import ColdframeError
 from local.lambda_service.report import Outcome
-
-LIVE = "live"  # the alias that every function has, as `AutoPublishAlias: live` makes it
 
 
 class LambdaException(ColdframeError):
@@ -83,36 +82,43 @@ class AccountSettings:
 
 @dataclass(frozen=True, slots=True)
 class Invoked:
-    """The end of an admitted invocation.
+    """The end of an admitted invocation: what REPORT says of it, and where it ran.
 
-    log_tail: the last 4 KB of its log lines, START to REPORT, UTF-8.
+    duration_ms, memory_size_mb, max_memory_mb, init_ms: as REPORT has them.
     init_ms: of the init phase that it waited for; None on a warm start, in a provisioned environment,
     and when the init phase was run again inside the invocation: then it is part of the duration.
+    log_tail: the last 4 KB of its log lines, START to REPORT, UTF-8.
     cold: it waited for an environment of its own.
     spillover: served on demand, because all provisioned environments were busy.
     """
 
     outcome: Outcome
-    executed_version: str
-    request_id: str
-    log_tail: bytes
-    duration_ms: float
-    billed_ms: int
-    init_ms: float | None
-    max_memory_mb: int
-    cold: bool
-    provisioned: bool
-    spillover: bool
+    request_id: str = ""
+    duration_ms: float = 0.0
+    init_ms: float | None = None
+    memory_size_mb: int = 0
+    max_memory_mb: int = 0
+    log_tail: bytes = b""
+    executed_version: str = LATEST
+    cold: bool = False
+    provisioned: bool = False
+    spillover: bool = False
     environment_id: int | None = None
+
+    @property
+    def billed_ms(self) -> int:
+        """The duration, with the init phase, rounded up to a whole millisecond."""
+        return math.ceil(self.duration_ms + (self.init_ms or 0.0))
 
 
 @dataclass(frozen=True, slots=True)
 class InvocationView:
-    """One invocation that has ended, or was refused.
+    """One invocation that has ended, or was refused, as those see it who watch.
 
     number: counts the account's invocations in the order in which they ended, from 1.
     status: an `InvocationStatus`, or "throttled"; then reason says why, in AWS's word.
-    latency_ms: from arrival to answer: init_ms, duration_ms and what the emulator itself took.
+    latency_ms: from arrival to answer: init_ms, duration_ms, the wait for a core to load on, and what
+    the emulator itself took.
     """
 
     number: int
@@ -127,6 +133,20 @@ class InvocationView:
     init_ms: float | None = None
     duration_ms: float = 0.0
     billed_ms: int = 0
+
+    @classmethod
+    def of(cls, number: int, function: str, ended: Invoked | Throttle, latency_ms: float) -> InvocationView:
+        """What is to be seen of an invocation. function: its name."""
+        if isinstance(ended, Throttle):
+            return cls(number, function, "throttled", ended.reason)
+        same = {name: getattr(ended, name) for name in _SEEN}
+        return cls(
+            number, function, ended.outcome.status, ended.outcome.error_type, latency_ms=latency_ms, **same
+        )
+
+
+# What is seen of an invocation as it is.
+_SEEN = ("environment_id", "cold", "provisioned", "spillover", "init_ms", "duration_ms", "billed_ms")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +182,8 @@ class Percentiles:
 class FunctionView:
     """The counters of a function since the start, and its rates over the last ten seconds.
 
+    reserved_concurrency: None where nothing is reserved. machine_environments: then the most environments
+    that this machine is to bear of the function, which AWS does not know of; None: what the account has.
     arrivals: invocations asked for: admitted and throttled ones. invocations: admitted and finished.
     latency_ms: from arrival to answer, cold starts included. duration_ms: as REPORT lines have it.
     """
@@ -170,6 +192,8 @@ class FunctionView:
     memory_size_mb: int
     timeout_s: float
     reserved_concurrency: int | None
+    machine_environments: int | None
+    aliases: tuple[str, ...]
     provisioned: tuple[ProvisionedConcurrencyConfig, ...]
     concurrent_executions: int
     most_concurrent_executions: int

@@ -18,30 +18,10 @@ class LatestInvocations:
         self._number = 0
         self._views: deque[InvocationView] = deque(maxlen=_KEPT)
 
-    def ended(self, function: str, invoked: Invoked, latency_ms: float) -> None:
-        """An invocation is over."""
+    def ended(self, function: str, ended: Invoked | Throttle, latency_ms: float = 0.0) -> None:
+        """An invocation is over, or was refused."""
         self._number += 1
-        self._views.append(
-            InvocationView(
-                number=self._number,
-                function=function,
-                status=invoked.outcome.status,
-                reason=invoked.outcome.error_type,
-                environment_id=invoked.environment_id,
-                cold=invoked.cold,
-                provisioned=invoked.provisioned,
-                spillover=invoked.spillover,
-                latency_ms=latency_ms,
-                init_ms=invoked.init_ms,
-                duration_ms=invoked.duration_ms,
-                billed_ms=invoked.billed_ms,
-            )
-        )
-
-    def throttled(self, function: str, throttle: Throttle) -> None:
-        """An invocation was refused."""
-        self._number += 1
-        self._views.append(InvocationView(self._number, function, "throttled", throttle.reason))
+        self._views.append(InvocationView.of(self._number, function, ended, latency_ms))
 
     def after(self, number: int) -> tuple[InvocationView, ...]:
         """Those with a later number, oldest first."""

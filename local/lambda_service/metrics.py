@@ -112,7 +112,7 @@ class FunctionMetrics:
         self.throttles += 1
         self.throttle_rate.add(now)
 
-    def invoked(self, invoked: Invoked, memory_mb: int, latency_ms: float) -> None:
+    def invoked(self, invoked: Invoked, latency_ms: float) -> None:
         """It is over. latency_ms: since it was asked for."""
         self.invocations += 1
         self.errors += invoked.outcome.status is not InvocationStatus.SUCCESS
@@ -124,7 +124,7 @@ class FunctionMetrics:
         self.duration_histogram.add(invoked.duration_ms / 1000)
         if invoked.init_ms is not None:
             self._initialized(invoked.init_ms)
-        self.bill.invocation(invoked.billed_ms, memory_mb, provisioned=invoked.provisioned)
+        self.bill.invocation(invoked.billed_ms, invoked.memory_size_mb, provisioned=invoked.provisioned)
 
     def provisioned_initialized(self, init_ms: float, memory_mb: int) -> None:
         """A provisioned environment is up."""

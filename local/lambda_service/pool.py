@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
+from typing import Any, TypeVar
 
 from coldframe.capacity import admission as concurrency
 from coldframe.capacity.admission import (
@@ -27,8 +28,12 @@ from coldframe.capacity.admission import (
 from coldframe.timing import Clock
 from local.lambda_service.environment import ExecutionEnvironment
 from local.lambda_service.lambda_types import Invoked
-from local.lambda_service.process import FunctionSettings, Log, die_with_parent
-from local.lambda_service.report import Report
+from local.lambda_service.log_pipe import Log
+from local.lambda_service.running import Call
+from local.lambda_service.settings import FunctionSettings
+from local.lambda_service.spawn import die_with_parent
+
+T = TypeVar("T")
 
 
 class PoolClosed(Exception):
@@ -41,7 +46,8 @@ class EnvironmentPool:
     function: the version is set for each environment.
     on_change: told after every event. on_provisioned: told the milliseconds of each init phase of a
     provisioned environment.
-    clock: seconds, for keep-alive; a test may turn it forward.
+    cores: one for each init phase that may run at the same time, shared with other functions.
+    clock: seconds, for keep-alive and rates; a test may turn it forward.
     """
 
     def __init__(
@@ -49,6 +55,7 @@ class EnvironmentPool:
         function: FunctionSettings,
         limits: Limits,
         log: Log,
+        cores: asyncio.Semaphore,
         *,
         on_change: Callable[[], None] = lambda: None,
         on_provisioned: Callable[[float], None] = lambda init_ms: None,
@@ -56,12 +63,13 @@ class EnvironmentPool:
     ) -> None:
         self._function = function
         self._log = log
+        self._cores = cores
         self._on_change = on_change
         self._on_provisioned = on_provisioned
         self._clock = clock
         self._state = concurrency.State(limits)
         self._environments: dict[int, ExecutionEnvironment] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._expiry: asyncio.TimerHandle | None = None
         self._closed = False
         # Looked up once and before any environment, because it would count as its init.
@@ -76,37 +84,32 @@ class EnvironmentPool:
         """Those that are not stopped, by id, oldest first."""
         yield from self._environments.items()
 
-    async def invoke(
-        self, version: str, arn: str, event: bytes, claimed_by_others: int
-    ) -> Invoked | Throttle:
-        """The end of one invocation, or why it was refused. Raises PoolClosed."""
+    async def invoke(self, call: Call, arrival: Arrival) -> Invoked | Throttle:
+        """The end of one invocation, or why it was refused. Raises PoolClosed.
+
+        A caller that leaves (is cancelled) does not take the invocation along: it goes on, as on Lambda, and
+        its environment becomes free when it is over.
+        """
         if self._closed:
             raise PoolClosed
         self.stop_expired()
-        decision = self._decide(Arrival(version, claimed_by_others))
-        match decision:
-            case Lease(environment_id, provisioned, spillover):
-                report = await self._invoke(environment_id, event, arn)
-            case Start(environment_id, spillover):
-                provisioned = False
-                report = await self._start_and_invoke(environment_id, version, event, arn)
-            case Throttle():
-                return decision
-            case _:
-                raise AssertionError(f"{decision} is no answer to an arrival")
-        return Invoked(
-            outcome=report.outcome,
-            executed_version=version,
-            request_id=report.request_id,
-            log_tail=bytes(report.log_tail),
-            duration_ms=report.duration_ms,
-            billed_ms=report.billed_ms,
-            init_ms=report.init_ms,
-            max_memory_mb=report.max_memory_mb,
-            cold=isinstance(decision, Start),
-            provisioned=provisioned,
-            spillover=spillover,
+        decision = self._decide(arrival)
+        if isinstance(decision, Throttle):
+            return decision
+        if not isinstance(decision, Lease | Start):
+            raise AssertionError(f"{decision} is no answer to an arrival")
+        environment_id = decision.environment_id
+        if isinstance(decision, Start):
+            invoked = await asyncio.shield(
+                self._in_background(self._start_and_invoke(environment_id, arrival.version, call))
+            )
+        else:
+            invoked = await self._environments[environment_id].invoke(call)
+        return replace(
+            invoked,
             environment_id=environment_id,
+            cold=isinstance(decision, Start),
+            spillover=decision.spillover,
         )
 
     def set_limits(self, limits: Limits) -> None:
@@ -137,27 +140,24 @@ class EnvironmentPool:
         # callbacks run, which would make this loop spin for ever (Python 3.13).
         while self._tasks:
             tasks, self._tasks = self._tasks, set()
-            await asyncio.gather(*tasks)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _start_and_invoke(self, environment_id: int, version: str, event: bytes, arn: str) -> Report:
+    async def _start_and_invoke(self, environment_id: int, version: str, call: Call) -> Invoked:
         environment = self._new(environment_id, version, provisioned=False)
-        await environment.init()  # if it fails, the invocation runs it again
-        if environment.state is not EnvironmentState.STOPPED:
-            self._decide(Initialized(environment_id))
-        return await self._invoke_in(environment, environment_id, event, arn)
+        try:
+            await environment.init()  # if it fails, the invocation runs it again
+            if environment.state is not EnvironmentState.STOPPED:
+                self._decide(Initialized(environment_id))
+            return await environment.invoke(call)
+        except Exception:
+            # A fault of the emulator: the environment goes, so that its concurrency is given back.
+            self._in_background(environment.stop())
+            raise
 
-    async def _invoke(self, environment_id: int, event: bytes, arn: str) -> Report:
-        return await self._invoke_in(self._environments[environment_id], environment_id, event, arn)
-
-    async def _invoke_in(
-        self, environment: ExecutionEnvironment, environment_id: int, event: bytes, arn: str
-    ) -> Report:
-        report = await environment.invoke(event, arn)
-        # It may have died with this invocation, or right after it; then `_stopped` has said so.
-        if environment.state is EnvironmentState.READY:
-            self._decide(Finished(environment_id))
-            self._schedule_expiry()
-        return report
+    def _finished(self, environment_id: int) -> None:
+        """Told by the environment and not by who waits for the answer, because a caller may have left."""
+        self._decide(Finished(environment_id))
+        self._schedule_expiry()
 
     async def _provision(self, environment_id: int, version: str) -> None:
         if self._closed or self._state.state_of(environment_id) is EnvironmentState.STOPPED:
@@ -172,7 +172,12 @@ class EnvironmentPool:
     def _new(self, environment_id: int, version: str, *, provisioned: bool) -> ExecutionEnvironment:
         function = replace(self._function, version=version)
         environment = ExecutionEnvironment(
-            function, provisioned, self._log, lambda: self._stopped(environment_id)
+            function,
+            provisioned,
+            self._log,
+            on_finished=lambda: self._finished(environment_id),
+            on_stopped=lambda: self._stopped(environment_id),
+            cores=self._cores,
         )
         self._environments[environment_id] = environment
         return environment
@@ -182,10 +187,11 @@ class EnvironmentPool:
         self._in_background(environment.stop())  # its process has yet to be reaped
         self._decide(Died(environment_id))
 
-    def _in_background(self, coroutine: Coroutine[None, None, None]) -> None:
+    def _in_background(self, coroutine: Coroutine[None, None, T]) -> asyncio.Task[T]:
         task = asyncio.create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     def _decide(self, event: concurrency.Event) -> concurrency.Decision:
         self._state, decision = concurrency.decide(self._state, event, self._clock())

@@ -1,4 +1,4 @@
-"""The log lines by which Lambda tells of an invocation, and what it bills for it. Pure.
+"""How an invocation ends, and the end of its log. Pure.
 
 Source: https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html and
 https://docs.aws.amazon.com/lambda/latest/dg/python-logging.html, read 2026-11.
@@ -6,10 +6,11 @@ https://docs.aws.amazon.com/lambda/latest/dg/python-logging.html, read 2026-11.
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 TAIL_BYTES = 4096  # what the Lambda API returns of a log (LogType=Tail)
 
@@ -35,6 +36,12 @@ class Outcome:
     payload: bytes = b""
     error_type: str = ""
 
+    @classmethod
+    def error(cls, error_type: str, message: str) -> Outcome:
+        """An end that Lambda, and not the function, tells of."""
+        payload = msgspec.json.encode({"errorType": error_type, "errorMessage": message})
+        return cls(InvocationStatus.ERROR, payload, error_type)
+
 
 class LogTail:
     """The last bytes of an invocation's lines; takes no more memory however much is written."""
@@ -52,57 +59,7 @@ class LogTail:
         return bytes(self._bytes[-TAIL_BYTES:])
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What the REPORT line says.
-
-    init_ms: of the init phase that this invocation waited for, or None. log_tail: its lines.
-    """
-
-    outcome: Outcome
-    request_id: str
-    duration_ms: float
-    init_ms: float | None
-    memory_size_mb: int
-    max_memory_mb: int
-    log_tail: LogTail
-
-    @property
-    def billed_ms(self) -> int:
-        """The duration, with the init phase, rounded up to a whole millisecond."""
-        return math.ceil(self.duration_ms + (self.init_ms or 0.0))
-
-    def __str__(self) -> str:
-        fields = [
-            f"REPORT RequestId: {self.request_id}",
-            f"Duration: {self.duration_ms:.2f} ms",
-            f"Billed Duration: {self.billed_ms} ms",
-            f"Memory Size: {self.memory_size_mb} MB",
-            f"Max Memory Used: {self.max_memory_mb} MB",
-        ]
-        if self.init_ms is not None:
-            fields.append(f"Init Duration: {self.init_ms:.2f} ms")
-        if self.outcome.status is InvocationStatus.ERROR:
-            fields.append(f"Status: error\tError Type: {self.outcome.error_type}")
-        elif self.outcome.status is InvocationStatus.TIMEOUT:
-            fields.append("Status: timeout")
-        return "\t".join(fields)
-
-
-def init_report(init_ms: float, phase: str, status: str = "", error_type: str = "") -> str:
-    """An INIT_REPORT line. phase: "init", or "invoke" for an init phase run again inside an invocation.
-
-    Lambda writes it when an init phase fails, and always for provisioned concurrency.
-    """
-    fields = [f"INIT_REPORT Init Duration: {init_ms:.2f} ms", f"Phase: {phase}"]
-    if status:
-        fields.append(f"Status: {status}")
-    if error_type:
-        fields.append(f"Error Type: {error_type}")
-    return "\t".join(fields)
-
-
 def timestamp() -> str:
-    """Now, as Lambda writes it before a line of its own."""
+    """Now, as Lambda writes it: UTC, ISO 8601, with milliseconds."""
     now = time.time()
     return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(now))}.{int(now * 1000) % 1000:03d}Z"

@@ -20,26 +20,35 @@ from typing import Protocol, cast
 import httptools
 import msgspec
 
+from coldframe.capacity.limits import PAYLOAD
+from local.lambda_service.report import Outcome
+
 _PREFIX = "/2018-06-01/runtime/"
 _NEXT = _PREFIX + "invocation/next"
 _INVOCATION = _PREFIX + "invocation/"
 _INIT_ERROR = _PREFIX + "init/error"
 _ERROR_TYPE_HEADER = b"lambda-runtime-function-error-type"
 
-# Source: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html, read 2026-11.
-# The 100 bytes on top are what Lambda's own message names.
-MAX_RESULT_BYTES = 6 * 1024 * 1024 + 100
+# The 100 bytes on top are what Lambda's own message names; they may be used.
+# Source: https://zaccharles.medium.com/deep-dive-lambdas-response-payload-size-limit-8aedba9530ed, and
+# https://github.com/DataBiosphere/azul/issues/8192 (2026-07-28), read 2026-11-21.
+MAX_RESULT_BYTES = PAYLOAD.value + 100
+RESULT_TOO_LARGE = "Function.ResponseSizeTooLarge"
 
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """What `next` hands out. deadline_ms: milliseconds since the epoch."""
+    """What `next` hands out.
+
+    deadline_ms: milliseconds since the epoch. client_context: JSON in ASCII; "" for none.
+    """
 
     request_id: str
     event: bytes
     deadline_ms: int
     invoked_function_arn: str
     trace_id: str
+    client_context: str = ""
 
 
 class RuntimeListener(Protocol):
@@ -119,7 +128,7 @@ class RuntimeApi:
         elif kind != "response":
             return _NOT_FOUND
         elif request.too_large:
-            self._listener.failed(request_id, "Function.ResponseSizeTooLarge", b"")
+            self._listener.failed(request_id, RESULT_TOO_LARGE, _RESULT_TOO_LARGE)
             return _TOO_LARGE
         else:
             known = self._listener.responded(request_id, bytes(request.body))
@@ -207,11 +216,14 @@ class _Connection(asyncio.Protocol):
 
 
 def _next_headers(invocation: Invocation) -> str:
+    context = invocation.client_context
+    client = f"Lambda-Runtime-Client-Context: {context}\r\n" if context else ""
     return (
         f"Lambda-Runtime-Aws-Request-Id: {invocation.request_id}\r\n"
         f"Lambda-Runtime-Deadline-Ms: {invocation.deadline_ms}\r\n"
         f"Lambda-Runtime-Invoked-Function-Arn: {invocation.invoked_function_arn}\r\n"
         f"Lambda-Runtime-Trace-Id: {invocation.trace_id}\r\n"
+        f"{client}"
     )
 
 
@@ -219,6 +231,10 @@ def _error(status: HTTPStatus, error_type: str, message: str) -> tuple[HTTPStatu
     return status, msgspec.json.encode({"errorMessage": message, "errorType": error_type})
 
 
+_RESULT_TOO_LARGE = Outcome.error(
+    RESULT_TOO_LARGE,
+    f"Response payload size exceeded maximum allowed payload size ({MAX_RESULT_BYTES} bytes).",
+).payload
 _ACCEPTED = HTTPStatus.ACCEPTED, b'{"status":"OK"}\n'
 _NOT_FOUND = _error(HTTPStatus.NOT_FOUND, "NotFound", "The Runtime API has no such route")
 _INVALID_REQUEST_ID = _error(HTTPStatus.BAD_REQUEST, "InvalidRequestID", "Invalid request ID")

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import time
 from asyncio.subprocess import Process
 from collections.abc import Mapping
 from typing import Protocol
 
-from local.lambda_service.process import (
-    FunctionSettings,
-    Log,
-    LogPipe,
-    MemoryMeter,
-    kill_group,
-    limit_files,
-    spawn_runtime,
-)
+import msgspec
+
+from local.lambda_service.log_pipe import Log, LogPipe
+from local.lambda_service.memory import MemoryMeter
 from local.lambda_service.runtime_api import Invocation, RuntimeApi, RuntimeListener
+from local.lambda_service.scratch import ScratchFolder
+from local.lambda_service.settings import FunctionSettings
+from local.lambda_service.spawn import kill_group, limit_files, spawn_runtime
 
 
 class ProcessListener(RuntimeListener, Protocol):
@@ -31,10 +30,16 @@ class RuntimeProcess:
     """A process that starts at once; nothing more is told to the listener after `kill`."""
 
     def __init__(
-        self, function: FunctionSettings, environ: Mapping[str, str], log: Log, listener: ProcessListener
+        self,
+        function: FunctionSettings,
+        environ: Mapping[str, str],
+        scratch: ScratchFolder,
+        log: Log,
+        listener: ProcessListener,
     ) -> None:
         self._function = function
         self._environ = environ
+        self._scratch = scratch
         self._log = log
         self._listener = listener
         self._api = RuntimeApi(listener)
@@ -43,13 +48,17 @@ class RuntimeProcess:
         self._killed = False
         self._memory: MemoryMeter | None = None
         self._peak_memory_mb = 0
-        self.started_s = time.perf_counter()
+        self._started_s = time.perf_counter()
         self._life = asyncio.create_task(self._live())
 
     @property
     def pid(self) -> int | None:
         """The process, or None while there is none yet."""
         return self._process.pid if self._process is not None else None
+
+    def age_ms(self) -> float:
+        """Since it was asked for."""
+        return (time.perf_counter() - self._started_s) * 1000
 
     def offer(self, invocation: Invocation) -> None:
         """Hands an invocation to the waiting client."""
@@ -89,32 +98,50 @@ class RuntimeProcess:
 
     async def _live(self) -> None:
         try:
-            self._logs = LogPipe(self._log)
-            process = await self._spawn(self._logs)
-        except OSError as exc:
-            self._log(f"The runtime client cannot be started in {self._function.task_root}: {exc.strerror}.")
-            if not self._killed:
-                self._listener.init_failed("Runtime.InvalidEntrypoint", b"")
+            process = await self._spawn()
+        except Exception as exc:  # whatever it is: an invocation waits, and nobody else would tell it
+            self._cannot_start(exc)
         else:
             returncode = await process.wait()
             kill_group(process.pid)  # what the function itself started and left behind
             if not self._killed:
                 self._listener.exited(returncode)
         finally:
-            if self._logs is not None:
-                self._logs.close()
-            if self._memory is not None:
-                self._memory.close()
-            self._api.close()
+            self._free()
 
-    async def _spawn(self, logs: LogPipe) -> Process:
+    async def _spawn(self) -> Process:
+        self._logs = LogPipe(self._log)
         try:
-            environ = {**self._environ, "AWS_LAMBDA_RUNTIME_API": await self._api.open()}
-            self._process = await spawn_runtime(self._function, environ, logs.writer)
+            own = {"TMPDIR": str(self._scratch.path()), "AWS_LAMBDA_RUNTIME_API": await self._api.open()}
+            self._process = await spawn_runtime(self._function, {**self._environ, **own}, self._logs.writer)
         finally:
-            logs.close_writer()
+            self._logs.close_writer()
         limit_files(self._process.pid)
         self._memory = MemoryMeter(self._process.pid)
         if self._killed:  # while it was being spawned
             kill_group(self._process.pid)
         return self._process
+
+    def _cannot_start(self, error: Exception) -> None:
+        """A failed init phase, whose reason is this machine and not the function."""
+        if self._process is not None:
+            kill_group(self._process.pid)
+        why = error.strerror if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+        message = f"The runtime client cannot be started in {self._function.task_root}: {why}."
+        if isinstance(error, OSError) and error.errno in _OUT_OF_FILES:
+            message += " An environment takes seven open files: raise `ulimit -n`, or have fewer."
+        self._log(message)
+        if not self._killed:
+            error_type = "Runtime.InvalidEntrypoint"
+            payload = msgspec.json.encode({"errorType": error_type, "errorMessage": f"Error: {message}"})
+            self._listener.init_failed(error_type, payload)
+
+    def _free(self) -> None:
+        if self._logs is not None:
+            self._logs.close()
+        if self._memory is not None:
+            self._memory.close()
+        self._api.close()
+
+
+_OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)

@@ -5,24 +5,25 @@ from __future__ import annotations
 import time
 
 from local.lambda_service.environment import ExecutionEnvironment
+from local.lambda_service.hosted import HostedFunction
 from local.lambda_service.lambda_types import EnvironmentView, FunctionView, ProvisionedConcurrencyConfig
-from local.lambda_service.metrics import FunctionMetrics
-from local.lambda_service.process import FunctionSettings
 
 
 def function_view(
-    settings: FunctionSettings,
-    reserved: int | None,
+    function: HostedFunction,
     provisioned: tuple[ProvisionedConcurrencyConfig, ...],
-    metrics: FunctionMetrics,
+    machine_environments: int | None,
     now: float,
 ) -> FunctionView:
-    """now: by the clock of the metrics."""
+    """machine_environments: of a function without a reservation. now: by the clock of the metrics."""
+    settings, metrics = function.settings, function.metrics
     return FunctionView(
         name=settings.name,
         memory_size_mb=settings.memory_mb,
         timeout_s=settings.timeout_s,
-        reserved_concurrency=reserved,
+        reserved_concurrency=function.reserved,
+        machine_environments=machine_environments if function.reserved is None else None,
+        aliases=tuple(function.aliases),
         provisioned=provisioned,
         concurrent_executions=metrics.state().in_flight,
         most_concurrent_executions=metrics.most_concurrent,

@@ -9,35 +9,18 @@ import socket
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import TracebackType
-from urllib.parse import urlsplit
 
 import msgspec
 
 from local.lambda_service.destinations import NotSent
-from local.lambda_service.process import Log, exit_reason
+from local.lambda_service.log_pipe import Log
+from local.lambda_service.spawn import exit_reason
 from local.paths import ROOT
+from local.stores.places import Places, StoreOptions, is_aws
 from local.template.parameters import REGION
-from local.template.template import Bucket, Queue, Table, Template
-
-_CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
-# Local stores take anything; boto3 wants something.
-_LOCAL_CREDENTIALS = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
-
-
-@dataclass(frozen=True, slots=True)
-class StoreOptions:
-    """Where the stores are. An endpoint that is None is moto's server, started here."""
-
-    dynamodb_endpoint: str | None = None
-    s3_endpoint: str | None = None
-    sqs_endpoint: str | None = None
-
-    @property
-    def endpoints(self) -> dict[str, str | None]:
-        """By service."""
-        return {"dynamodb": self.dynamodb_endpoint, "s3": self.s3_endpoint, "sqs": self.sqs_endpoint}
+from local.template.template import Template
 
 
 class Stores:
@@ -48,31 +31,27 @@ class Stores:
     """
 
     def __init__(self, template: Template, options: StoreOptions, log: Log) -> None:
-        self._tables: tuple[Table, ...] = template.tables
-        self._buckets: tuple[Bucket, ...] = template.buckets
-        self._queues: tuple[Queue, ...] = template.queues
-        self._endpoints = options.endpoints
+        self._places = Places(template, options)
+        self._queues = {queue.arn: queue.name for queue in template.queues}
         self._log = log
         self._process: Process | None = None
         self._life: asyncio.Task[None] | None = None
         self._closing = False
         self._ready = asyncio.Event()
         self._sending = asyncio.Lock()
-        self._listener = _listen() if self._moto_is_needed() else None
-        self._url = None if self._listener is None else f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._listener = _listen() if self._places.moto_is_needed() else None
+        if self._listener is not None:
+            self._places.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
 
     @property
     def environ(self) -> dict[str, str]:
         """What boto3 in a function needs to find them."""
-        if not any(self._wanted.values()):
-            return {}
-        endpoints = {f"AWS_ENDPOINT_URL_{name.upper()}": self._endpoint(name) for name in self._endpoints}
-        return self._credentials() | endpoints
+        return self._places.environ
 
     @property
     def url(self) -> str | None:
         """Where moto's server listens; None when there is none."""
-        return self._url
+        return self._places.url
 
     @property
     def pid(self) -> int | None:
@@ -89,40 +68,34 @@ class Stores:
         Raises NotSent. The server's process does it, which has boto3: importing that here would stop all
         requests meanwhile.
         """
-        queue = next((queue for queue in self._queues if queue.arn == arn), None)
+        queue, endpoint = self._queues.get(arn), self._places.endpoint("sqs")
         if queue is None:
             raise NotSent("it is no queue that was made here")
-        if _is_aws(self._endpoint("sqs")):
+        if is_aws(endpoint):
             raise NotSent("a queue of AWS itself is not written to from here")
         if self._closing:
             raise NotSent("the emulator is leaving")
         self.start()
         await self._ready.wait()
-        url = await self._ask((queue.name, message.decode()))
-        place = f"--region {REGION} --endpoint-url {self._endpoint('sqs')}"
-        return f"aws sqs receive-message {place} --queue-url {url}"
-
-    async def _ask(self, request: tuple[str, str]) -> str:
-        """One message to the server's process: the URL of its queue. Raises NotSent."""
-        reply = b""
         async with self._sending:
-            with contextlib.suppress(ConnectionError):
-                reply = await self._exchange(msgspec.json.encode(request) + b"\n")
+            reply = await self._exchange(msgspec.json.encode((queue, message.decode())) + b"\n")
         if not reply:
             raise NotSent("the local stores are gone")
         url, error = msgspec.json.decode(reply, type=tuple[str, str])
         if error:
             raise NotSent(error)
-        return url
+        return f"aws sqs receive-message --region {REGION} --endpoint-url {endpoint} --queue-url {url}"
 
     async def _exchange(self, line: bytes) -> bytes:
         """A line to the server's process, and its answer; empty when it is gone."""
         process = self._process
         if process is None or process.stdin is None or process.stdout is None or process.stdin.is_closing():
             return b""
-        process.stdin.write(line)
-        await process.stdin.drain()
-        return await process.stdout.readline()
+        with contextlib.suppress(ConnectionError):
+            process.stdin.write(line)
+            await process.stdin.drain()
+            return await process.stdout.readline()
+        return b""
 
     async def finished(self) -> None:
         """Returns when the process that was started has ended, be it well or not."""
@@ -130,7 +103,7 @@ class Stores:
             await asyncio.shield(self._life)
 
     async def __aenter__(self) -> Stores:
-        if not self._plan_is_needed():
+        if not self._places.something_is_to_be_made():
             self._ready.set()
         elif self._listener is None:
             self.start()  # nobody here would notice the first connection
@@ -139,7 +112,7 @@ class Stores:
         return self
 
     def start(self) -> None:
-        """Makes what is not there yet; once is enough, and none is made that would be left behind."""
+        """Starts the process that makes the stores, unless it was started before or the block has ended."""
         if self._life is None and not self._ready.is_set() and not self._closing:
             if self._listener is not None:
                 asyncio.get_running_loop().remove_reader(self._listener)
@@ -158,43 +131,6 @@ class Stores:
         if self._listener is not None:
             self._listener.close()
 
-    @property
-    def _wanted(self) -> dict[str, tuple[Table, ...] | tuple[Bucket, ...] | tuple[Queue, ...]]:
-        """What the template has of each service."""
-        return {"dynamodb": self._tables, "s3": self._buckets, "sqs": self._queues}
-
-    def _moto_is_needed(self) -> bool:
-        return any(wanted and self._endpoints[service] is None for service, wanted in self._wanted.items())
-
-    def _plan_is_needed(self) -> bool:
-        """Real AWS is left as it is: what a deploy makes there costs money."""
-        return self._moto_is_needed() or any(
-            endpoint is not None and not _is_aws(endpoint) for endpoint in self._endpoints.values()
-        )
-
-    def _credentials(self) -> dict[str, str]:
-        """The developer's own for endpoints that they gave; moto's server takes any."""
-        given = any(endpoint is not None for endpoint in self._endpoints.values())
-        own = {name: os.environ[name] for name in _CREDENTIALS if name in os.environ}
-        return own if given and own else _LOCAL_CREDENTIALS
-
-    def _endpoint(self, service: str) -> str:
-        return self._endpoints[service] or self.url or ""
-
-    def _plan(self) -> bytes:
-        made = {
-            service: () if _is_aws(self._endpoint(service)) else wanted
-            for service, wanted in self._wanted.items()
-        }
-        plan = {
-            "region": REGION,
-            "tables": [(table.parameters, table.ttl_attribute) for table in self._tables if made["dynamodb"]],
-            "buckets": [bucket.name for bucket in self._buckets if made["s3"]],
-            "queues": [(queue.name, queue.attributes) for queue in self._queues if made["sqs"]],
-            "endpoints": {name: given for name, given in self._endpoints.items() if given is not None},
-        }
-        return msgspec.json.encode(plan)
-
     async def _live(self) -> None:
         """The whole life of the process: spawned, watched, reaped."""
         descriptors = [self._listener.fileno()] if self._listener is not None else []
@@ -207,7 +143,7 @@ class Stores:
             stdout=PIPE,
             stderr=PIPE,
             cwd=ROOT,
-            env=_environ(os.environ) | self.environ,
+            env=_environ(os.environ) | self._places.environ,
             pass_fds=descriptors,
             start_new_session=True,  # a terminal's Ctrl-C is for the emulator
         )
@@ -219,7 +155,7 @@ class Stores:
         assert process.stdin is not None  # noqa: S101 - PIPE was asked for
         assert process.stdout is not None  # noqa: S101
         assert process.stderr is not None  # noqa: S101
-        process.stdin.write(self._plan() + b"\n")
+        process.stdin.write(msgspec.json.encode(self._places.plan()) + b"\n")
         made = bool(await process.stdout.readline())
         self._ready.set()
         errors = (await process.stderr.read()).decode(errors="replace").strip().splitlines()
@@ -262,10 +198,6 @@ def without_stores(template: Template) -> Template:
 
 def _emptied(environ: Mapping[str, str], names: set[str]) -> dict[str, str]:
     return {variable: "" if value in names else value for variable, value in environ.items()}
-
-
-def _is_aws(endpoint: str) -> bool:
-    return (urlsplit(endpoint).hostname or "").endswith((".amazonaws.com", ".amazonaws.com.cn", ".api.aws"))
 
 
 def _environ(inherited: Mapping[str, str]) -> dict[str, str]:

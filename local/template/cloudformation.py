@@ -12,8 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from local.paths import SAM_PYTHON
-from local.template.intrinsics import Intrinsics, TemplateError
-from local.template.parameters import parameter_values, pseudo_parameters, why_refused
+from local.template.applications import local_applications, read_with_applications
+from local.template.documents import read_document
+from local.template.errors import TemplateError
+from local.template.intrinsics import Intrinsics
+from local.template.parameters import (
+    declared_parameters,
+    parameter_values,
+    pseudo_parameters,
+    why_refused,
+)
 
 
 @dataclass(frozen=True)
@@ -57,10 +65,7 @@ def stack_of(
     path: Path, written: dict[str, Any], translated: dict[str, Any], given: Mapping[str, str]
 ) -> Stack:
     """The stack of a template that is translated already. Raises TemplateError."""
-    declared: dict[str, Any] = written.get("Parameters", {})
-    for name in given:
-        if name not in declared:
-            raise TemplateError(f"{name} is no parameter of {path}. Known: {', '.join(sorted(declared))}.")
+    declared = declared_parameters(written, given)
     parameters = parameter_values(declared, given)
     conditions, mappings = translated.get("Conditions", {}), translated.get("Mappings", {})
     intrinsics = Intrinsics(pseudo_parameters() | parameters, None, conditions, mappings)
@@ -79,13 +84,26 @@ def translated(path: Path, given: Mapping[str, str]) -> dict[str, Any]:
         raise TemplateError(
             f"{SAM_PYTHON} is missing: AWS's own translator reads the template. Run `make check`."
         )
+    whole = _with_applications(path)
     pairs = [f"{name}={value}" for name, value in given.items()]
     script = Path(__file__).with_name("translate.py")
-    done = subprocess.run([SAM_PYTHON, script, path, *pairs], capture_output=True, text=True)
+    command = [SAM_PYTHON, script, "-" if whole else path, *pairs]
+    done = subprocess.run(command, input=whole, capture_output=True, text=True)
     if done.returncode:
         raise TemplateError(f"{path} {done.stderr.strip().splitlines()[-1]}.")
     documents: dict[str, Any] = json.loads(done.stdout)
     return documents
+
+
+def _with_applications(path: Path) -> str | None:
+    """The template with its nested applications, as JSON; None: the translator reads the file as it is."""
+    try:
+        document = read_document(path)
+    except TemplateError:
+        return None  # the translator says what is wrong with it
+    if not dict(local_applications(document, path)):
+        return None
+    return json.dumps(read_with_applications(path), default=str)
 
 
 def _folders(path: Path, written: dict[str, Any]) -> dict[str, Path]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from dockerfile_parse import DockerfileParser
 
-from local.template.intrinsics import TemplateError
+from local.template.errors import TemplateError
 
 
 @dataclass(frozen=True, slots=True)

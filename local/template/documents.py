@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from local.template.intrinsics import TemplateError
+from local.template.errors import TemplateError
 
 
 class _Loader(yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader):  # type: ignore[misc]
@@ -29,6 +29,11 @@ def _intrinsic(loader: yaml.SafeLoader, suffix: str, node: yaml.Node) -> dict[st
 
 
 _Loader.add_multi_constructor("!", _intrinsic)
+# CloudFormation has no dates: what looks like one is text.
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in _Loader.yaml_implicit_resolvers.items()
+}
 
 
 def read_document(path: Path) -> dict[str, Any]:
@@ -46,6 +51,8 @@ def read_document(path: Path) -> dict[str, Any]:
         place = f", line {mark.line + 1}" if mark else ""
         problem = getattr(exc, "problem", None) or "not YAML"
         raise TemplateError(f"{path}{place}: {problem}. Expected a SAM template in YAML or JSON.") from exc
+    except RecursionError as exc:
+        raise TemplateError(f"{path} is nested too deeply. Write it flatter.") from exc
     if not isinstance(document, dict) or not isinstance(document.get("Resources"), dict):
         raise TemplateError(
             f"{path} has no Resources. Expected a SAM template; name another with --template."

@@ -6,15 +6,12 @@ of its own names its qualifier.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from coldframe.capacity.admission import LATEST
 from local.lambda_service.destinations import EventInvokeConfig
-from local.template.intrinsics import TemplateError
-from local.template.values import as_whole_number
-
-Resolve = Callable[[Any, str], Any]
+from local.template.errors import NotKnown
+from local.template.properties import Properties
 
 _DEFAULTS = EventInvokeConfig()
 # An ARN that only an account knows, as of `Fn::ImportValue`: no reason not to run the function.
@@ -22,47 +19,44 @@ _OF_ANOTHER_STACK = "a destination of another stack"
 
 
 def read_event_invoke_configs(
-    name: str,
-    alias: str | None,
-    own: Any,
-    resources: Sequence[Mapping[str, Any]],
-    resolve: Resolve,
+    name: str, alias: str | None, own: Properties, resources: Sequence[Properties]
 ) -> dict[str, EventInvokeConfig]:
-    """By qualifier. name: of the function. own: its property `EventInvokeConfig`, or None.
+    """By qualifier. name: of the function. own: its property `EventInvokeConfig`.
 
     resources: properties of every AWS::Lambda::EventInvokeConfig. Raises TemplateError.
     """
-    configs = {alias or LATEST: _config(name, own, resolve)} if own else {}
+    configs = {alias or LATEST: _config(own)} if [*own] else {}
     for properties in resources:
-        function = str(resolve(properties.get("FunctionName"), "EventInvokeConfig.FunctionName"))
+        function = properties.word("FunctionName") or ""
         if function.split(":")[-1] == name:
-            qualifier = resolve(properties.get("Qualifier"), f"{name}.Qualifier")
-            configs[str(qualifier)] = _config(name, properties, resolve)
+            configs[properties.word("Qualifier") or LATEST] = _config(properties)
     return configs
 
 
-def _config(name: str, properties: Mapping[str, Any], resolve: Resolve) -> EventInvokeConfig:
-    where = f"{name}.EventInvokeConfig"
-    destinations = _destinations(properties.get("DestinationConfig"), where, resolve)
-
-    def number(key: str, default: float) -> int:
-        value = resolve(properties.get(key), f"{where}.{key}")
-        return as_whole_number(default if value is None else value, f"{where}.{key}")
-
+def _config(properties: Properties) -> EventInvokeConfig:
+    attempts = properties.whole_number("MaximumRetryAttempts", 0)
+    age_s = properties.whole_number("MaximumEventAgeInSeconds", 0)
+    destinations = _destinations(properties)
     return EventInvokeConfig(
-        maximum_retry_attempts=number("MaximumRetryAttempts", _DEFAULTS.maximum_retry_attempts),
-        maximum_age_s=number("MaximumEventAgeInSeconds", _DEFAULTS.maximum_age_s),
+        maximum_retry_attempts=_DEFAULTS.maximum_retry_attempts if attempts is None else attempts,
+        maximum_age_s=_DEFAULTS.maximum_age_s if age_s is None else age_s,
         on_success=destinations.get("OnSuccess"),
         on_failure=destinations.get("OnFailure"),
     )
 
 
-def _destinations(value: Any, where: str, resolve: Resolve) -> dict[str, str]:
+def _destinations(properties: Properties) -> dict[str, str]:
     try:
-        found = resolve(value, f"{where}.DestinationConfig") or {}
-    except TemplateError:
-        return dict.fromkeys(("OnSuccess", "OnFailure") & value.keys(), _OF_ANOTHER_STACK)
-    # SAM makes a queue or a topic of its own where the destination is left out: there is none here.
-    return {
-        kind: str(each.get("Destination") or f"SAM's own {each.get('Type')}") for kind, each in found.items()
-    }
+        found = properties.map("DestinationConfig")
+    except NotKnown:
+        return {}
+    return {kind: _destination(each) for kind, each in found.maps()}
+
+
+def _destination(properties: Properties) -> str:
+    kind = properties.word("Type")
+    try:
+        # SAM makes a queue or a topic of its own where the destination is left out: there is none here.
+        return properties.word("Destination") or f"SAM's own {kind}"
+    except NotKnown:
+        return _OF_ANOTHER_STACK

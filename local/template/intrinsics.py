@@ -16,21 +16,20 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from coldframe.errors import ColdframeError
+from local.template.errors import NotKnown, TemplateError
 
 # What a resource is called: of (logical id, attribute), or of (logical id, None) for `Ref`.
-# None: there is no such resource, or it has no such attribute.
+# None: there is no such resource. Raises NotKnown for one whose name or attribute only AWS knows.
 Identity = Callable[[str, str | None], str | None]
 
+# https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/dynamic-references.html, read 2026-11-21.
+_DYNAMIC = "{{resolve:"
+_PUT_A_PARAMETER = "Put a parameter in its place, and give it with --parameter"
 _VARIABLE = re.compile(r"\$\{([^}]+)\}")
 _KNOWN = {
     "Ref", "Condition", "Fn::And", "Fn::Base64", "Fn::Equals", "Fn::FindInMap", "Fn::GetAtt", "Fn::If",
     "Fn::Join", "Fn::Not", "Fn::Or", "Fn::Select", "Fn::Split", "Fn::Sub",
 }  # fmt: skip
-
-
-class TemplateError(ColdframeError):
-    """A template that cannot be used; the text says what was found, expected and what to do."""
 
 
 class _NoValue:
@@ -78,6 +77,7 @@ class Intrinsics:
         self._is_partial = identity is None
         self._identity = identity or (lambda name, attribute: None)
         self._conditions = conditions
+        self._deciding: list[str] = []
         self._mappings = mappings
 
     def resolve(self, value: Any, where: str) -> Any:
@@ -104,10 +104,16 @@ class Intrinsics:
     def _named_condition(self, name: str, where: str) -> bool:
         if name not in self._conditions:
             raise TemplateError(
-                f"{where} uses the condition {name}, expected one of {sorted(self._conditions)}. "
+                f"{where} uses the condition {name}, expected one of {sorted(map(str, self._conditions))}. "
                 "Add it to the template's Conditions."
             )
-        return self.holds(self._conditions[name], f"Conditions.{name}")
+        if name in self._deciding:
+            raise TemplateError(f"Conditions.{name} depends on itself. Write it without.")
+        self._deciding.append(name)
+        try:
+            return self.holds(self._conditions[name], f"Conditions.{name}")
+        finally:
+            self._deciding.pop()
 
     def _resolve(self, value: Any, where: str) -> Any:
         if isinstance(value, list):
@@ -119,6 +125,8 @@ class Intrinsics:
         if isinstance(value, dict):
             resolved = {name: self._resolve(item, f"{where}.{name}") for name, item in value.items()}
             return {name: item for name, item in resolved.items() if item is not _NO_VALUE}
+        if isinstance(value, str) and _DYNAMIC in value and not self._is_partial:
+            raise NotKnown(f"{value!r} is read by AWS during a deployment. {_PUT_A_PARAMETER}", where)
         return value
 
     def _evaluate(self, function: str, argument: Any, where: str) -> Any:
@@ -147,10 +155,7 @@ class Intrinsics:
             case "Fn::Not", [condition]:
                 return not self.holds(condition, where)
         if function not in _KNOWN and not self._is_partial:
-            raise TemplateError(
-                f"{where} uses {function}, which cannot be evaluated on this machine. "
-                "Put a parameter in its place, and give it with --parameter."
-            )
+            raise NotKnown(f"{function} cannot be evaluated on this machine. {_PUT_A_PARAMETER}", where)
         return self._apply(function, self._resolve(argument, f"{where}.{function}"), where)
 
     def _apply(self, function: str, argument: Any, where: str) -> Any:
@@ -165,7 +170,7 @@ class Intrinsics:
             case "Fn::Split", [separator, joined]:
                 return as_text(joined).split(as_text(separator))
             case "Fn::Select", [index, [*items]] if as_text(index) in map(str, range(len(items))):
-                return items[int(index)]
+                return items[int(as_text(index))]
             case "Fn::FindInMap", [name, first, second]:
                 return self._find_in_map(as_text(name), as_text(first), as_text(second), where)
             case "Fn::Base64", _:
@@ -175,11 +180,17 @@ class Intrinsics:
     def _ref(self, name: str, where: str) -> Any:
         if name in self._names:
             return self._names[name]
-        found = self._identity(name, None)
+        found = self._identified(name, None, where)
         return found if found is not None else self._unknown({"Ref": name}, name, where)
 
+    def _identified(self, name: str, attribute: str | None, where: str) -> str | None:
+        try:
+            return self._identity(name, attribute)
+        except NotKnown as exc:
+            raise NotKnown(f"{exc.why}. {_PUT_A_PARAMETER}", where) from exc
+
     def _get_att(self, resource: str, attribute: Any, where: str) -> Any:
-        found = self._identity(resource, as_text(attribute))
+        found = self._identified(resource, as_text(attribute), where)
         if found is not None:
             return found
         return self._unknown({"Fn::GetAtt": [resource, attribute]}, f"{resource}.{as_text(attribute)}", where)
@@ -222,13 +233,13 @@ class Intrinsics:
         if name in self._names or "." not in name:
             return self._evaluate("Ref", name, where)
         # `Function.Alias` is SAM's: a reference with a dot.
-        found = self._identity(name, None)
+        found = self._identified(name, None, where)
         return found if found is not None else self._evaluate("Fn::GetAtt", name, where)
 
     def _find_in_map(self, name: str, first: str, second: str, where: str) -> Any:
         try:
             return self._mappings[name][first][second]
-        except KeyError as exc:
+        except (KeyError, TypeError) as exc:
             raise TemplateError(f"{where}: the template's Mappings have no {name}.{first}.{second}.") from exc
 
 

@@ -10,8 +10,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from local.lambda_service.process import ACCOUNT_ID
-from local.template.intrinsics import TemplateError, as_text
+from local.lambda_service.settings import ACCOUNT_ID
+from local.template.errors import TemplateError
+from local.template.intrinsics import as_text
+from local.template.values import as_list, as_map, as_number, as_word
 
 STACK_NAME = "coldframe"
 REGION = "us-east-1"
@@ -32,19 +34,43 @@ def pseudo_parameters(region: str = REGION) -> dict[str, Any]:
     }
 
 
+def declared_parameters(document: Mapping[str, Any], given: Mapping[str, str]) -> Mapping[str, Any]:
+    """What a template says of its parameters. Raises TemplateError if one was given that is not there."""
+    declared = as_map(document.get("Parameters"), "Parameters")
+    for name in given:
+        if name not in declared:
+            known = ", ".join(map(str, declared)) or "none"
+            raise TemplateError(f"The template has no parameter {name}; its parameters: {known}.")
+    return {name: as_map(declaration, f"Parameters.{name}") for name, declaration in declared.items()}
+
+
 def parameter_values(declared: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, Any]:
     """The value of each parameter: the one that was given, or the default as it is written. Lists are split.
 
     One that is read from SSM has its value in the account: it is missing here unless it was given.
     Raises TemplateError for one that has neither.
     """
-    values = {}
+    values: dict[str, Any] = {}
     for name, declaration in declared.items():
         value = given.get(name, declaration.get("Default"))
         if value is None:
             raise TemplateError(f"The parameter {name} has no default. Give it: --parameter {name}=VALUE.")
         if name in given or not _is_read_from_ssm(declaration):
+            as_word(value, f"Parameters.{name}.Default")
             values[name] = _items(value) if _is_list(declaration) else value
+    return values
+
+
+def accepted_values(declared: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, Any]:
+    """The value of every parameter. Raises TemplateError for one that CloudFormation would not take."""
+    values = parameter_values(declared, given)
+    for name, declaration in declared.items():
+        if name not in values:
+            raise TemplateError(
+                f"The parameter {name} is read from SSM on AWS. Give its value: --parameter {name}=VALUE."
+            )
+        if reason := why_refused(name, declaration, values[name]):
+            raise TemplateError(f"The parameter {reason}.")
     return values
 
 
@@ -56,7 +82,7 @@ def _is_read_from_ssm(declaration: Mapping[str, Any]) -> bool:
 def why_refused(name: str, declaration: Mapping[str, Any], value: Any) -> str | None:
     """What CloudFormation has against a parameter's value, as a clause; None: nothing."""
     for item in map(as_text, value if isinstance(value, list) else [value]):
-        expected = _expected(declaration, item)
+        expected = _expected(name, declaration, item)
         if expected is not None:
             found = f"{name} is {item if _NUMBER.fullmatch(item) else repr(item)}"
             description = declaration.get("ConstraintDescription")
@@ -64,25 +90,39 @@ def why_refused(name: str, declaration: Mapping[str, Any], value: Any) -> str | 
     return None
 
 
-def _expected(declaration: Mapping[str, Any], item: str) -> str | None:
+def _expected(name: str, declaration: Mapping[str, Any], item: str) -> str | None:
     """The constraint that a value, or an item of a list, breaks."""
-    allowed, pattern = declaration.get("AllowedValues"), declaration.get("AllowedPattern")
+    allowed = as_list(declaration.get("AllowedValues"), f"Parameters.{name}.AllowedValues")
+    pattern = declaration.get("AllowedPattern")
     if allowed and item not in map(as_text, allowed):
         return f"one of {allowed}"
-    if pattern and not re.fullmatch(pattern, item):
+    if pattern and not _matches(pattern, item, f"Parameters.{name}.AllowedPattern"):
         return f"the pattern {pattern}"
+    bounds = {
+        key: as_number(declaration[key], f"Parameters.{name}.{key}")
+        for key in ("MinLength", "MaxLength", "MinValue", "MaxValue")
+        if declaration.get(key) is not None
+    }
     if declaration.get("Type") not in ("Number", "List<Number>"):
-        return _bounds(len(item), declaration.get("MinLength"), declaration.get("MaxLength"), " characters")
+        return _bounds(len(item), bounds.get("MinLength"), bounds.get("MaxLength"), " characters")
     if not _NUMBER.fullmatch(item):
         return "a number"
-    return _bounds(float(item), declaration.get("MinValue"), declaration.get("MaxValue"))
+    return _bounds(float(item), bounds.get("MinValue"), bounds.get("MaxValue"))
 
 
-def _bounds(number: float, low: Any, high: Any, unit: str = "") -> str | None:
+def _matches(pattern: Any, item: str, where: str) -> bool:
+    try:
+        return re.fullmatch(as_word(pattern, where), item) is not None
+    except re.error as exc:
+        raise TemplateError(f"{where} is {pattern!r}, which is no regular expression: {exc}.") from exc
+
+
+def _bounds(number: float, low: float | None, high: float | None, unit: str = "") -> str | None:
     """Both bounds in words, if the number is outside."""
-    if (low is None or float(low) <= number) and (high is None or number <= float(high)):
+    if (low is None or low <= number) and (high is None or number <= high):
         return None
-    words = [f"at least {low}{unit}"] * (low is not None) + [f"at most {high}{unit}"] * (high is not None)
+    words = [f"at least {low:g}{unit}"] if low is not None else []
+    words += [f"at most {high:g}{unit}"] if high is not None else []
     return " and ".join(words)
 
 

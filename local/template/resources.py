@@ -5,159 +5,143 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from local.lambda_service.process import ACCOUNT_ID
-from local.template.intrinsics import Intrinsics, TemplateError, is_intrinsic
+from local.lambda_service.settings import ACCOUNT_ID
+from local.template.errors import NotKnown, TemplateError
+from local.template.identities import (
+    BUCKET,
+    FUNCTION,
+    HTTP_API,
+    IDENTITIES,
+    PLAIN_FUNCTION,
+    QUEUE,
+    REST_API,
+)
+from local.template.intrinsics import Intrinsics, is_intrinsic
 from local.template.parameters import STACK_NAME
+from local.template.properties import Properties
+from local.template.values import as_map, as_word
 
-FUNCTION = "AWS::Serverless::Function"
-TABLE = "AWS::DynamoDB::Table"
-SIMPLE_TABLE = "AWS::Serverless::SimpleTable"
-BUCKET = "AWS::S3::Bucket"
-QUEUE = "AWS::SQS::Queue"
-EVENT_INVOKE_CONFIG = "AWS::Lambda::EventInvokeConfig"
-
-_HTTP_API = "AWS::Serverless::HttpApi"
-_REST_API = "AWS::Serverless::Api"
-_LOG_GROUP = "AWS::Logs::LogGroup"
-_NAME_PROPERTIES = {
-    FUNCTION: "FunctionName",
-    TABLE: "TableName",
-    SIMPLE_TABLE: "TableName",
-    BUCKET: "BucketName",
-    QUEUE: "QueueName",
-    _LOG_GROUP: "LogGroupName",
-}
-# Service and prefix of the resource, where they differ from the type's.
-_ARNS = {
-    FUNCTION: ("lambda", "function:"),
-    TABLE: ("dynamodb", "table/"),
-    SIMPLE_TABLE: ("dynamodb", "table/"),
-    QUEUE: ("sqs", ""),
-    _LOG_GROUP: ("logs", "log-group:"),
-    "AWS::IAM::Role": ("iam", "role/"),
-}
+FOR_EACH = "Fn::ForEach::"
+_CALLED_BY_LOGICAL_ID = (FUNCTION, PLAIN_FUNCTION, HTTP_API, REST_API)
+_FIFO = {QUEUE: "FifoQueue", "AWS::SNS::Topic": "FifoTopic"}
 
 
 class Resources:
     """Of one template, by logical id.
 
     names: parameters and pseudo parameters. url: what refers to an API's address gets.
+    Every method raises TemplateError for a resource that is written wrongly.
     """
 
     def __init__(self, document: Mapping[str, Any], names: Mapping[str, Any], url: str) -> None:
-        self._declared: dict[str, Any] = document["Resources"]
-        self._globals: dict[str, Any] = document.get("Globals") or {}
-        self._region: str = names["AWS::Region"]
+        self._declared = as_map(document["Resources"], "Resources")
+        self._globals = as_map(document.get("Globals"), "Globals")
         self._url = url
-        conditions, mappings = document.get("Conditions") or {}, document.get("Mappings") or {}
+        self._region: str = names["AWS::Region"]
+        self._properties: dict[str, Properties] = {}
+        self._kinds: dict[str, str] | None = None
+        conditions = as_map(document.get("Conditions"), "Conditions")
+        mappings = as_map(document.get("Mappings"), "Mappings")
         self._intrinsics = Intrinsics(names, self._identity, conditions, mappings)
 
     def resolve(self, value: Any, where: str) -> Any:
-        """`value` without intrinsic functions; `where` is its place. Raises TemplateError."""
+        """`value` without intrinsic functions; `where` is its place."""
         return self._intrinsics.resolve(value, where)
 
     def __contains__(self, name: object) -> bool:
         return name in self._declared
 
-    def kinds(self) -> Iterator[tuple[str, str]]:
-        """(logical id, type) of all of them. Raises TemplateError for one without a type."""
-        for name, resource in self._declared.items():
-            if not isinstance(resource, dict) or not isinstance(resource.get("Type"), str):
-                raise TemplateError(f"Resources.{name} has no Type. Expected one like {FUNCTION}.")
-            yield name, resource["Type"]
+    def loops(self) -> Iterator[str]:
+        """Where `Fn::ForEach` would make resources: it is not expanded here."""
+        return (name for name in self._declared if str(name).startswith(FOR_EACH))
 
-    def of_types(self, *types: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        """(logical id, properties) of those of some types whose condition holds."""
+    def kinds(self) -> Iterator[tuple[str, str]]:
+        """(logical id, type) of all that exist: their condition holds, or they have none."""
+        if self._kinds is None:
+            named = [name for name in self._declared if not str(name).startswith(FOR_EACH)]
+            self._kinds = {name: kind for name in named if (kind := self.kind(name)) and self._exists(name)}
+        yield from self._kinds.items()
+
+    def of_types(self, *types: str) -> Iterator[tuple[str, Properties]]:
+        """(logical id, properties) of those of some types that exist."""
         for name, kind in self.kinds():
-            if kind in types and self._exists(name):
+            if kind in types:
                 yield name, self.properties(name)
 
     def kind(self, name: str) -> str:
         """Its type."""
-        return str(self._declared[name]["Type"])
+        resource = self._declared[name]
+        if not isinstance(resource, dict) or not isinstance(resource.get("Type"), str):
+            raise TemplateError(f"Resources.{name} has no Type. Expected one like {FUNCTION}.")
+        return str(resource["Type"])
 
-    def properties(self, name: str) -> dict[str, Any]:
-        """With Globals merged in, not yet resolved: much of it may be of no interest here."""
-        section = self.kind(name).removeprefix("AWS::Serverless::")
-        own = self._declared[name].get("Properties") or {}
-        merged: dict[str, Any] = _merged(self._globals.get(section) or {}, own)
-        return merged
+    def properties(self, name: str) -> Properties:
+        """With Globals merged in: always the same object, which remembers what was read."""
+        if name not in self._properties:
+            section = self.kind(name).removeprefix("AWS::Serverless::")
+            defaults = as_map(self._globals.get(section), f"Globals.{section}")
+            own = as_map(self._declared[name].get("Properties"), f"{name}.Properties")
+            self._properties[name] = Properties(with_defaults(defaults, own), name, self.resolve)
+        return self._properties[name]
 
-    def metadata(self, name: str) -> dict[str, Any]:
-        """What the template says to tools that build it, resolved."""
-        metadata: dict[str, Any] | None = self.resolve(
-            self._declared[name].get("Metadata"), f"{name}.Metadata"
-        )
-        return metadata or {}
+    def metadata(self, name: str) -> Properties:
+        """What the template says to tools that build it."""
+        metadata = as_map(self._declared[name].get("Metadata"), f"{name}.Metadata")
+        return Properties(metadata, f"{name}.Metadata", self.resolve)
 
     def name(self, name: str) -> str:
         """The physical name: the one that the template gives, or one that tells where it is from."""
         kind = self.kind(name)
-        given = self.properties(name).get(_NAME_PROPERTIES.get(kind, ""))
+        properties = self.properties(name)
+        given = properties.word(IDENTITIES[kind].name) if kind in IDENTITIES else None
         if given is not None:
-            return str(self.resolve(given, f"{name}.{_NAME_PROPERTIES[kind]}"))
-        if kind in (FUNCTION, _HTTP_API, _REST_API):
+            return given
+        if kind in _CALLED_BY_LOGICAL_ID:
             return name
-        fifo = ".fifo" if kind == QUEUE and self.properties(name).get("FifoQueue") else ""
+        fifo = ".fifo" if kind in _FIFO and properties.value(_FIFO[kind]) else ""
         return f"{STACK_NAME}-{name.lower() if kind == BUCKET else name}{fifo}"
 
     def reference(self, name: str) -> str:
-        """What `Ref` gives: the physical name, of a queue its URL."""
-        if self.kind(name) == QUEUE:
-            return f"https://sqs.{self._region}.amazonaws.com/{ACCOUNT_ID}/{self.name(name)}"
-        return self.name(name)
+        """What `Ref` gives. Raises NotKnown where only AWS knows."""
+        identity = IDENTITIES.get(self.kind(name))
+        return self._called(name, identity.reference if identity else None, "Ref")
 
-    def arn(self, name: str) -> str:
-        """Its ARN."""
-        kind = self.kind(name)
-        if kind == BUCKET:
-            return f"arn:aws:s3:::{self.name(name)}"
-        service, prefix = _ARNS.get(kind, (kind.split("::")[1].lower(), ""))
-        region = "" if service == "iam" else self._region
-        return f"arn:aws:{service}:{region}:{ACCOUNT_ID}:{prefix}{self.name(name)}"
+    def attribute(self, name: str, attribute: str) -> str:
+        """What `Fn::GetAtt` gives. Raises NotKnown where only AWS knows."""
+        identity = IDENTITIES.get(self.kind(name))
+        return self._called(name, identity.attributes.get(attribute) if identity else None, attribute)
 
     def alias(self, function: str) -> str | None:
         """What events of a function call; None: the function itself, `$LATEST`."""
-        given = self.properties(function).get("AutoPublishAlias")
-        alias = self.resolve(given, f"{function}.AutoPublishAlias")
-        return str(alias) if alias else None
+        return self.properties(function).word("AutoPublishAlias") or None
+
+    def _called(self, name: str, pattern: str | None, what: str) -> str:
+        if pattern is None:
+            raise NotKnown(f"{what} of {name} ({self.kind(name)}) has no value on this machine")
+        return pattern.format(name=self.name(name), region=self._region, account=ACCOUNT_ID, url=self._url)
 
     def _exists(self, name: str) -> bool:
         condition = self._declared[name].get("Condition")
-        return condition is None or self._intrinsics.holds(condition, f"{name}.Condition")
+        where = f"{name}.Condition"
+        return condition is None or self._intrinsics.holds(as_word(condition, where), where)
 
     def _identity(self, name: str, attribute: str | None) -> str | None:
-        """What CloudFormation would call a resource, or an attribute of it."""
+        """What CloudFormation would call a resource, or an attribute of it; None for what is not there."""
         function, dot, of_function = name.partition(".")
         if dot and function in self._declared and of_function in ("Alias", "Version"):
             return self._qualified_arn(function, of_function)
         if name not in self._declared:
             return None
-        if attribute is None:
-            return self.reference(name)
-        if attribute == "Arn":
-            return self.arn(name)
-        return self._attribute(name, self.kind(name), attribute)
-
-    def _attribute(self, name: str, kind: str, attribute: str) -> str | None:
-        if kind == _HTTP_API and attribute == "ApiEndpoint":
-            return self._url
-        if kind == BUCKET and attribute == "DomainName":
-            return f"{self.name(name)}.s3.amazonaws.com"
-        if kind == QUEUE and attribute == "QueueName":
-            return self.name(name)
-        if kind == QUEUE and attribute == "QueueUrl":
-            return self.reference(name)
-        return None
+        return self.reference(name) if attribute is None else self.attribute(name, attribute)
 
     def _qualified_arn(self, function: str, attribute: str) -> str | None:
         alias = self.alias(function)
         if alias is None:
             return None
-        return f"{self.arn(function)}:{alias if attribute == 'Alias' else '1'}"
+        return f"{self.attribute(function, 'Arn')}:{alias if attribute == 'Alias' else '1'}"
 
 
-def _merged(defaults: Any, own: Any) -> Any:
+def with_defaults(defaults: Any, own: Any) -> Any:
     """Globals under a resource's own properties: maps are merged, lists joined, anything else replaced.
 
     https://docs.aws.amazon.com/serverless-application-model/latest/developerguide/sam-specification-template-anatomy-globals.html
@@ -165,7 +149,7 @@ def _merged(defaults: Any, own: Any) -> Any:
     if isinstance(defaults, dict) and isinstance(own, dict):
         if is_intrinsic(defaults) or is_intrinsic(own):
             return own
-        return {**defaults, **{name: _merged(defaults.get(name), value) for name, value in own.items()}}
+        return {**defaults, **{name: with_defaults(defaults.get(name), value) for name, value in own.items()}}
     if isinstance(defaults, list) and isinstance(own, list):
         return defaults + own
     return own

@@ -42,13 +42,16 @@ def translate(template: dict[str, Any], parameters: dict[str, str]) -> dict[str,
 
 
 def main(path: str, *given: str) -> None:
-    """Prints {"written": …, "translated": …}; what is wrong with the template goes to stderr."""
+    """Prints {"written": …, "translated": …}; what is wrong with the template goes to stderr.
+
+    path: of the template; `-`: it comes by standard input.
+    """
     from samcli.yamlhelper import yaml_parse
     from samtranslator.model.exceptions import InvalidDocumentException
     from yaml import YAMLError
 
     try:
-        written = yaml_parse(Path(path).read_text())
+        written = yaml_parse(sys.stdin.read() if path == "-" else Path(path).read_text())
         translated = translate(written, dict(pair.split("=", 1) for pair in given))
     except OSError as exc:
         sys.exit(f"cannot be read: {exc.strerror}")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
-from local.template.intrinsics import TemplateError
+from local.template.errors import TemplateError
 
 
 def as_map(value: Any, where: str) -> Mapping[str, Any]:
@@ -22,17 +23,30 @@ def as_list(value: Any, where: str) -> list[Any]:
     return value or []
 
 
+def as_word(value: Any, where: str) -> str:
+    """The text; a number or a truth value as CloudFormation writes it."""
+    if not isinstance(value, (str, int, float)):
+        raise TemplateError(f"{where} is {value!r}, expected text.")
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def as_number(value: Any, where: str) -> float:
-    """The number, which may be written as text."""
+    """The finite number, which may be written as text."""
     try:
-        return float(value)
-    except (TypeError, ValueError) as exc:
-        raise TemplateError(f"{where} is {value!r}, expected a number.") from exc
+        number = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise TemplateError(f"{where} is {value!r}, expected a number.")
+    return number
 
 
 def as_whole_number(value: Any, where: str) -> int:
     """The whole number, which may be written as text."""
     try:
-        return int(value)
-    except (TypeError, ValueError) as exc:
-        raise TemplateError(f"{where} is {value!r}, expected a whole number.") from exc
+        number = as_number(value, where)
+    except TemplateError:
+        number = math.nan
+    if not number.is_integer():
+        raise TemplateError(f"{where} is {value!r}, expected a whole number.")
+    return int(number)

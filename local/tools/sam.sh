@@ -23,7 +23,7 @@ parameters=("Architecture=$machine" CachePolicy=off)
 
 case $command in
 validate)
-    exec "$sam" validate --lint ;;
+    for template in template.yaml functions/*.yaml; do "$sam" validate --lint --template "$template"; done ;;
 build)
     base=$(local/tools/base-image.sh)
     exec "$sam" build --parameter-overrides "${parameters[@]}" "LambdaBase=$base" "$@" ;;

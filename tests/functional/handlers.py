@@ -58,6 +58,11 @@ def big(event: Event, context: Any) -> Event:
     return {"statusCode": 200, "body": "x" * 7_000_000}
 
 
+def large(event: Event, context: Any) -> Event:
+    """Answers with nearly as much as Lambda's payload limit."""
+    return {"statusCode": 200, "body": "x" * 5_900_000}
+
+
 def shaped(event: Event, context: Any) -> Event:
     """A full payload 2.0 response."""
     return {
@@ -119,6 +124,11 @@ def say(event: Event, context: Any) -> Any:
     return json.loads(body)
 
 
+def said(event: Event, context: Any) -> Any:
+    """Fails as the request's body asks for."""
+    return _SAID[say(event, context)["do"]](event, context)
+
+
 def echo_as_body(event: Event, context: Any) -> Event:
     """`echo`, in a response that both payload formats know."""
     return {"statusCode": 200, "body": json.dumps(echo(event, context))}
@@ -160,6 +170,16 @@ def label_markup(event: Event, context: Any) -> Event:
     return {"start": "cold", "predictions": [{"index": 0, "heads": {"auto": answer, "mlp": answer}}]}
 
 
+def unsure(event: Event, context: Any) -> Event:
+    """A classifier with long labels that is not sure of any."""
+    label = "questions about a contract that has been cancelled and renewed"
+    top = [{"label": label, "probability": 0.4}, {"label": f"no {label}", "probability": 0.25}]
+    head = {"label": label, "probability": 0.4, "top": top}
+    version = "sha256:" + "0123456789abcdef" * 4
+    predictions = [{"index": 0, "heads": {"auto": head, "mlp": head}}]
+    return {"model": "contracts", "version": version, "start": "warm", "predictions": predictions}
+
+
 def refuse(event: Event, context: Any) -> Event:
     """Knows no route."""
     body = json.dumps({"detail": "no such route"})
@@ -175,12 +195,15 @@ _TOLD = {
     "overrun": overrun,
 }
 
+_SAID = {"raise": fail, "leave": leave, "overrun": overrun, "malformed": malformed}
+
 _ROUTES = {
     "/echo": echo,
     "/gate": gate,
     "/fail": fail,
     "/leave": leave,
     "/big": big,
+    "/large": large,
     "/shaped": shaped,
     "/malformed": malformed,
     "/speak": speak,

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from coldframe.capacity.admission import Throttle
-from local.lambda_service.process import FunctionSettings
 from local.lambda_service.report import InvocationStatus
 from local.lambda_service.service import LambdaService
+from local.lambda_service.settings import FunctionSettings
 from tests.conftest import ROOT
 
 VERSION = "7"
@@ -85,7 +85,7 @@ def lambda_door(
         service = LambdaService(lambda line: None)
         service.create_function(settings)
         if reserved_concurrency is not None:
-            service.put_function_concurrency(_FUNCTION, reserved_concurrency)
+            service.concurrency.put_reserved(_FUNCTION, reserved_concurrency)
         return service
 
     service = asyncio.run_coroutine_threadsafe(make_service(), loop).result()

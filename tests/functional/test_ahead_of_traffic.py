@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
+from bench.targets.faulty_server import Exchange, FaultyServer
 from coldframe.api.api import Api, Request
 from functions.predict.priming import prime
 from functions.predict.snapshot import after_restore
 from tests.conftest import ROOT
-from tests.functional.faulty_server import Exchange, FaultyServer
 from tests.functional.test_predict_function import HTTP, to
 from tests.functional.test_shared_cache import environ_of
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bench.benchmarks import cache_faults
-from tests.functional.faulty_server import content
+from bench.targets.faulty_server import content
 
 
 def test_a_fault_is_measured(

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from bench.benchmarks.cost import cost_table
 from bench.benchmarks.cost import run as run_cost
-from bench.reporting.records import Timing, read_results
-from bench.reporting.tables import cost_table
+from bench.cli import bench
+from bench.records.raw_files import Timing, read_results
 from local.cli import main
+from tests.conftest import ROOT
 
 HEAVY = ("numpy", "onnxruntime", "scipy", "plotly", "tqdm", "msgspec", "asyncio")
 
@@ -25,30 +27,48 @@ def test_command_line_is_light() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_serving_imports_no_benchmark() -> None:
+    """What `coldframe up` imports holds nothing of `bench`: that is found by its entry point when called."""
+    source = "import sys, local.cli, local.front.emulator; print([n for n in sys.modules if 'bench' in n])"
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_every_benchmark_has_a_command() -> None:
-    """The help lists what can be measured."""
+    """The help lists what can be measured, and `bench/README.md` has a line for each."""
     shown = CliRunner().invoke(main, ["bench", "--help"]).output
-    for name in ("cold", "load", "encoder", "compare", "cost", "loadgen", "report"):
+    page = (ROOT / "bench" / "README.md").read_text()
+    assert {"cold", "load", "compare", "report", "road", "cache-faults"} <= bench.commands.keys()
+    for name in bench.commands:
         assert f"  {name} " in shown
+        assert f"| `{name}` |" in page
+
+
+def test_every_folder_is_explained() -> None:
+    """`bench/README.md` says what is in each folder of `bench`."""
+    page = (ROOT / "bench" / "README.md").read_text()
+    folders = [folder.name for folder in (ROOT / "bench").iterdir() if folder.is_dir()]
+    for name in folders:
+        assert name == "__pycache__" or f"`{name}/`" in page
 
 
 def test_missing_libraries_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without what benchmarks need, the command says how to get it, before it measures."""
-    monkeypatch.setattr("bench.cli.find_spec", lambda name: None)
+    monkeypatch.setattr("bench.commands.options.find_spec", lambda name: None)
     done = CliRunner().invoke(main, ["bench", "cold"])
     assert done.exit_code == 1
     assert "make bench-setup" in done.output
 
 
 def test_wrong_trace(tmp_path: Path) -> None:
-    """A file of arrivals that is none is one line, not a stack trace."""
+    """A file of arrivals that is none is a usage error that names the option and the columns expected."""
     path = tmp_path / "trace.csv"
     path.write_text("a,b\n1,2\n")
     done = CliRunner().invoke(
         main, ["bench", "load", "--arrivals", str(path), "--out", str(tmp_path / "o.jsonl")]
     )
-    assert done.exit_code == 1
-    assert "Error:" in done.output
+    assert done.exit_code == 2
+    assert "Invalid value for --arrivals:" in done.output
     assert "invoke_time_ms" in done.output
 
 

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from bench.benchmarks.cold import ColdOptions, run
-from bench.benchmarks.compare import ours
-from bench.reporting.budgets import Spent, load_budgets, spent
-from bench.reporting.records import Cold, Fact, Results, read_results
-from bench.reporting.tables import cold_table
-from bench.targets.cold_targets import run_http
+from bench.benchmarks.cold.elsewhere import run_http
+from bench.benchmarks.cold.measure import ColdOptions, run
+from bench.benchmarks.cold.spent import Spent, spent
+from bench.benchmarks.cold.table import cold_table
+from bench.records.budgets import load_budgets
+from bench.records.raw_files import Cold, Fact, Results, read_results
+from bench.targets.peers import ours
 from bench.targets.serving import serve
 from tests.conftest import ROOT
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.benchmarks.compare import load_peers
 from bench.loader.open_loop import Load, send_closed
 from bench.targets.environments import PEERS
+from bench.targets.peers import load_peers
 from bench.targets.serving import Server, ServerFailed, descendants, free_port, memory_mb, serve
 
 SLOW_START = """
@@ -48,8 +48,8 @@ def test_children_are_ended() -> None:
     )
     with serve(server(forks + SLOW_START), "a text") as started:
         (child,) = descendants(started.pid)
-        assert Path(f"/proc/{child}").exists()
-    assert not Path(f"/proc/{child}/exe").exists()
+        assert child.is_running()
+    assert not Path(f"/proc/{child.pid}/exe").exists()
 
 
 def test_server_that_ends() -> None:

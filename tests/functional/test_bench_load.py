@@ -4,12 +4,11 @@ import socket
 import time
 from pathlib import Path
 
-from bench.benchmarks.load import CACHE_OFF, CACHE_ON, NULL, LoadOptions, run
+from bench.benchmarks.load import CACHE_OFF, CACHE_ON, NULL, LoadOptions, load_points, load_table, run
 from bench.loader.null_target import null_target
 from bench.loader.open_loop import TIMEOUT, Load, send
 from bench.loader.verdict import Slo
-from bench.reporting.records import Answer, Fact, read_results
-from bench.reporting.tables import load_points, load_table
+from bench.records.raw_files import Answer, Fact, read_results
 from coldframe.capacity.arrivals import constant
 
 DUE = constant(200, 60, 0)

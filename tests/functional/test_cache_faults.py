@@ -20,20 +20,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from coldframe.api.api import Api
-from coldframe.cache.aws_clients import AwsClients
-from coldframe.cache.cache import PredictionCache, cache_key
-from coldframe.cache.dynamodb_store import GET_KEYS, DynamoDbStore, Item, to_row
-from coldframe.cache.policy import BreakerState, Costs, Policy
-from coldframe.cache.s3_store import S3Store
-from coldframe.cache.shared import SecondLevel
-from coldframe.cache.values import Kind, encode
-from coldframe.config import Settings
-from coldframe.pipeline.predictor import Predictor
-from coldframe.timing import StartMark
-from tests.conftest import TinyEncoder, post, tiny_manifest, tiny_predictor
-from tests.functional.conftest import BUCKET, SECRET_KEY, TABLE
-from tests.functional.faulty_server import (
+from bench.targets.faulty_server import (
     Exchange,
     Fault,
     FaultyServer,
@@ -51,13 +38,26 @@ from tests.functional.faulty_server import (
     trickles_headers,
     works,
 )
+from coldframe.api.api import Api
+from coldframe.cache.aws_clients import AwsClients
+from coldframe.cache.cache import PredictionCache, cache_key
+from coldframe.cache.dynamodb_store import GET_KEYS, DynamoDbStore, Item, to_row
+from coldframe.cache.policy import BreakerState, Costs, Policy
+from coldframe.cache.s3_store import S3Store
+from coldframe.cache.shared import SharedCache
+from coldframe.cache.values import Kind, Shapes, encode
+from coldframe.config import Settings
+from coldframe.pipeline.predictor import Predictor
+from coldframe.timing import MovingAverage, StartMark
+from tests.conftest import TinyEncoder, post, tiny_manifest, tiny_predictor
+from tests.functional.conftest import BUCKET, SECRET_KEY, TABLE
 
 VERSION = tiny_manifest().version
 TEXTS = ["a first text", "another", "the third of them"]
 TTL_S = 1000
 PATIENT_S = 60.0  # more than any busy machine needs, where an answer comes
 SHORT_S = 0.25  # where none comes
-SIZES = {Kind.PREDICTION: {12}, Kind.EMBEDDING: {32}}  # three labels, eight dimensions
+SHAPES = Shapes(labels=3, dimension=8)
 
 
 class SteppedClock:
@@ -81,6 +81,7 @@ class Environments:
     now_s: float = 1_800_000_000.0
     pauses: list[float] = field(default_factory=list)
     opened: list[AwsClients] = field(default_factory=list)
+    ms_per_token: MovingAverage = field(default_factory=lambda: MovingAverage(0.1))
 
     def cache(
         self,
@@ -92,19 +93,19 @@ class Environments:
     ) -> PredictionCache:
         clients = AwsClients(deadline_s)
         self.opened.append(clients)
-        second = SecondLevel(
+        shared = SharedCache(
             DynamoDbStore(TABLE, clients, sleep=self._sleep, jitter=lambda: 1.0),
             S3Store(bucket, clients) if bucket else None,
-            Costs(max_text_tokens=64, keys_per_call=GET_KEYS, set_up_ms=0),
+            Costs(64, GET_KEYS, self.ms_per_token, set_up_ms=0),
             policy,
             deadline_s,
             TTL_S,
-            SIZES,
+            SHAPES,
             clock=self.clock,
             now=lambda: self.now_s,
             **options,
         )
-        return PredictionCache(l1_bytes, second)
+        return PredictionCache(l1_bytes, shared)
 
     def start(self, encoder: TinyEncoder | None = None, **options: object) -> Predictor:
         return tiny_predictor(encoder, cache=self.cache(**options))  # type: ignore[arg-type]
@@ -135,8 +136,8 @@ def expected(texts: list[str] = TEXTS, heads: tuple[str, ...] = ("first",)) -> d
 def fill(environments: Environments, texts: list[str] = TEXTS, heads: tuple[str, ...] = ("first",)) -> None:
     """Predicts and saves, in an environment of its own."""
     predictor = environments.start()
-    predictor.predict(texts, list(heads))
-    saved = predictor.cache.save()
+    prediction = predictor.predict(texts, list(heads))
+    saved = predictor.cache.save(prediction.unsaved)
     assert saved is not None
     assert saved.values == saved.of == len(texts) * (1 + len(heads))
 
@@ -165,7 +166,7 @@ def test_shared_between_environments(store: FaultyServer, environments: Environm
     assert (encoder.tokenized, encoder.batches) == ([], [])
     usage = prediction.usage.cache
     assert (usage.l1, usage.l2, usage.embedding, usage.miss) == (0, 3, 0, 0)
-    assert predictor.cache.save() is None
+    assert predictor.cache.save(prediction.unsaved) is None
 
 
 def test_new_head_on_known_texts(store: FaultyServer, environments: Environments) -> None:
@@ -179,12 +180,12 @@ def test_new_head_on_known_texts(store: FaultyServer, environments: Environments
     assert got == expected(heads=("second", "first"))
     usage = prediction.usage.cache
     assert (usage.l2, usage.embedding, usage.miss) == (3, 3, 0)
-    saved = predictor.cache.save()
+    saved = predictor.cache.save(prediction.unsaved)
     assert saved is not None
     assert (saved.values, saved.of) == (3, 3)  # the new predictions, and nothing that was there
 
 
-def test_level_1_comes_first(store: FaultyServer, environments: Environments) -> None:
+def test_memory_comes_first(store: FaultyServer, environments: Environments) -> None:
     """What was read from the table is in memory then: the second request makes no call."""
     fill(environments)
     predictor = environments.start(l1_bytes=1 << 20)
@@ -197,8 +198,8 @@ def test_level_1_comes_first(store: FaultyServer, environments: Environments) ->
 def test_bypass(store: FaultyServer, environments: Environments) -> None:
     """`cache: false` neither reads nor writes."""
     predictor = environments.start()
-    predictor.predict(TEXTS, ["first"], use_cache=False)
-    assert predictor.cache.save() is None
+    prediction = predictor.predict(TEXTS, ["first"], use_cache=False)
+    assert predictor.cache.save(prediction.unsaved) is None
     assert store.calls == []
 
 
@@ -214,8 +215,8 @@ def test_batches_and_one_connection(store: FaultyServer, environments: Environme
     """120 texts are read in batches of 100 keys and written in batches of 25 items, over one connection."""
     texts = [f"text {number}" for number in range(120)]
     predictor = environments.start()
-    predictor.predict(texts, ["first"])
-    predictor.cache.save()
+    prediction = predictor.predict(texts, ["first"])
+    predictor.cache.save(prediction.unsaved)
     assert store.count("BatchGetItem") == 3  # 240 keys: a prediction and an embedding each
     assert store.count("BatchWriteItem") == 10
     assert store.connections == 1
@@ -269,9 +270,10 @@ def test_restored_from_a_snapshot(store: FaultyServer, environments: Environment
 def test_policy_off_asks_nobody(store: FaultyServer, environments: Environments) -> None:
     """Turned off, the table does not exist."""
     predictor = environments.start(policy=Policy.OFF)
-    assert bits(predictor, TEXTS, ["first"]) == expected()
+    prediction = predictor.predict(TEXTS, ["first"])
+    assert b"".join(prediction.probabilities["first"]) == expected()["first"]
     predictor.cache.set_up()
-    assert predictor.cache.save() is None
+    assert predictor.cache.save(prediction.unsaved) is None
     assert store.calls == []
 
 
@@ -319,7 +321,9 @@ def test_fault(store: FaultyServer, environments: Environments, name: str) -> No
     for _ in range(3):
         prediction = predictor.predict(TEXTS, ["first"])
         assert b"".join(prediction.probabilities["first"]) == expected()["first"]
-        assert predictor.cache.save() is None  # a store that does not answer is not written to
+        assert (
+            predictor.cache.save(prediction.unsaved) is None
+        )  # a store that does not answer is not written to
     assert prediction.usage.cache.breaker == "open"
     assert prediction.usage.cache.l2 == 0
 
@@ -338,8 +342,8 @@ def test_fault(store: FaultyServer, environments: Environments, name: str) -> No
 
     store.fault = works
     environments.clock.step(1.5)
-    assert predictor.cache._second is not None
-    predictor.cache._second._deadline_s = PATIENT_S
+    assert predictor.cache._shared is not None
+    predictor.cache._shared._deadline_s = PATIENT_S
     healed = predictor.predict(TEXTS, ["first"])
     assert (healed.usage.cache.l2, healed.usage.cache.breaker) == (3, "closed")
     assert b"".join(healed.probabilities["first"]) == expected()["first"]
@@ -373,7 +377,7 @@ def test_no_connection(
             usages.append(prediction.usage.cache)
         assert [usage.errors for usage in usages] == [1, 1, 1, 0]
         assert usages[-1].breaker == "open"
-        assert predictor.cache.save() is None
+        assert predictor.cache.save(prediction.unsaved) is None
 
 
 @pytest.mark.parametrize(
@@ -461,7 +465,7 @@ def test_expired_items(store: FaultyServer, environments: Environments) -> None:
     usage = prediction.usage.cache
     assert (usage.l2, usage.miss, usage.expired, usage.errors) == (0, 3, 6, 0)
     assert b"".join(prediction.probabilities["first"]) == expected()["first"]
-    assert predictor.cache.save() is not None
+    assert predictor.cache.save(prediction.unsaved) is not None
     assert environments.start().predict(TEXTS, ["first"]).usage.cache.l2 == 3
 
 
@@ -478,6 +482,7 @@ FOREIGN: dict[str, Callable[[bytes], bytes]] = {
     "another key's": lambda key: encode(rows_of(["else"])[0], Kind.PREDICTION, prediction_of("else")),
     "another kind": lambda key: encode(key, Kind.EMBEDDING, bytes(32)),
     "another size": lambda key: encode(key, Kind.PREDICTION, bytes(16)),
+    "that of `auto`": lambda key: encode(key, Kind.AUTO, bytes(13)),
 }
 
 
@@ -493,7 +498,7 @@ def test_corrupt_and_foreign_values(
     usage = prediction.usage.cache
     assert (usage.l2, usage.miss, usage.corrupt, usage.errors) == (0, 3, 1, 0)
     assert b"".join(prediction.probabilities["first"]) == expected()["first"]
-    predictor.cache.save()
+    predictor.cache.save(prediction.unsaved)
     assert environments.start().predict(TEXTS, ["first"]).usage.cache.l2 == 3
 
 
@@ -571,8 +576,8 @@ def self_signed(path: Path) -> Path:
 def test_shared_over_tls(secure_store: FaultyServer, environments: Environments) -> None:
     """Over TLS the cache works the same, large values included, over one connection for each service."""
     predictor = environments.start(item_limit_bytes=100)
-    predictor.predict(TEXTS, ["first"])
-    predictor.cache.save()
+    prediction = predictor.predict(TEXTS, ["first"])
+    predictor.cache.save(prediction.unsaved)
     assert secure_store.connections == 2
     usage = environments.start().predict(TEXTS, ["first", "second"]).usage.cache
     assert (usage.l2, usage.embedding, usage.miss, usage.errors) == (3, 3, 0, 0)
@@ -604,15 +609,14 @@ def test_untrusted_certificate(
 def test_failing_writes(store: FaultyServer, environments: Environments, name: str) -> None:
     """A write that fails costs nothing but itself."""
     predictor = environments.start()
-    predictor.predict(TEXTS, ["first"])
+    prediction = predictor.predict(TEXTS, ["first"])
     store.fault = FAULTS[name]
-    assert predictor.cache._second is not None
-    predictor.cache._second._deadline_s = SHORT_S
-    saved = predictor.cache.save()
+    assert predictor.cache._shared is not None
+    predictor.cache._shared._deadline_s = SHORT_S
+    saved = predictor.cache.save(prediction.unsaved)
     assert saved is not None
     assert (saved.values, saved.of) == (0, 6)
     assert saved.failure
-    assert predictor.cache.save() is None
     store.fault = works
     assert bits(predictor, TEXTS, ["first"]) == expected()
 
@@ -627,8 +631,8 @@ def test_unprocessed_items_are_written_again(store: FaultyServer, environments: 
 def test_writes_fit_into_the_invocation(store: FaultyServer, environments: Environments) -> None:
     """Nothing is written when Lambda is about to stop the function."""
     predictor = environments.start()
-    predictor.predict(TEXTS, ["first"])
-    saved = predictor.cache.save(lambda: 0.1)
+    prediction = predictor.predict(TEXTS, ["first"])
+    saved = predictor.cache.save(prediction.unsaved, time_left_s=-0.1)
     assert saved is not None
     assert (saved.values, saved.of) == (0, 6)
     assert store.count("BatchWriteItem") == 0
@@ -640,8 +644,8 @@ def test_writes_fit_into_the_invocation(store: FaultyServer, environments: Envir
 def test_large_values_are_in_the_bucket(store: FaultyServer, environments: Environments) -> None:
     """What does not fit into an item is an object, and the item points to it."""
     predictor = environments.start(item_limit_bytes=100)  # embeddings are larger
-    predictor.predict(TEXTS, ["first"])
-    predictor.cache.save()
+    prediction = predictor.predict(TEXTS, ["first"])
+    predictor.cache.save(prediction.unsaved)
     assert store.count("PUT") == 3
     encoder = TinyEncoder()
     usage = environments.start(encoder).predict(TEXTS, ["second"]).usage.cache
@@ -672,8 +676,8 @@ S3_FAULTS: dict[str, Fault] = {
 def test_failing_bucket(store: FaultyServer, environments: Environments, name: str) -> None:
     """A bucket that fails makes its values misses; the table goes on."""
     predictor = environments.start(item_limit_bytes=100)
-    predictor.predict(TEXTS, ["first"])
-    predictor.cache.save()
+    prediction = predictor.predict(TEXTS, ["first"])
+    predictor.cache.save(prediction.unsaved)
     store.fault = s3_only(S3_FAULTS[name])
     predictor = environments.start(deadline_s=1.0)
     for _ in range(6):
@@ -693,9 +697,9 @@ def test_failing_bucket(store: FaultyServer, environments: Environments, name: s
 def test_failing_writes_to_the_bucket(store: FaultyServer, environments: Environments, name: str) -> None:
     """No item points to an object that was not written."""
     predictor = environments.start(deadline_s=1.0, item_limit_bytes=100)
-    predictor.predict(TEXTS, ["first"])
+    prediction = predictor.predict(TEXTS, ["first"])
     store.fault = s3_only(S3_FAULTS[name])
-    saved = predictor.cache.save()
+    saved = predictor.cache.save(prediction.unsaved)
     assert saved is not None
     assert saved.values <= 3
     store.fault = works
@@ -706,8 +710,8 @@ def test_failing_writes_to_the_bucket(store: FaultyServer, environments: Environ
 def test_no_bucket(store: FaultyServer, environments: Environments) -> None:
     """Without a bucket large values are not kept, small ones are."""
     predictor = environments.start(item_limit_bytes=100, bucket="")
-    predictor.predict(TEXTS, ["first"])
-    saved = predictor.cache.save()
+    prediction = predictor.predict(TEXTS, ["first"])
+    saved = predictor.cache.save(prediction.unsaved)
     assert saved is not None
     assert (saved.values, saved.of) == (3, 6)
     assert store.count("PUT") == 0
@@ -727,7 +731,7 @@ def test_slow_store_is_asked_less(store: FaultyServer, environments: Environment
 
     store.fault = slow
     predictor = environments.start(policy=Policy.ADAPTIVE)
-    predictor.cache._second.costs._ms_per_token.add(10)  # type: ignore[union-attr]  # a slow encoder: worth a try
+    environments.ms_per_token.add(10)  # a slow encoder: worth a try
     for text in texts:
         assert bits(predictor, text, ["first"]) == expected(text)
     assert 1 <= store.count("BatchGetItem") < len(texts) / 4
@@ -736,9 +740,10 @@ def test_slow_store_is_asked_less(store: FaultyServer, environments: Environment
 def test_short_texts_are_not_worth_a_call(store: FaultyServer, environments: Environments) -> None:
     """By default a short text is computed: boto3 stays unimported and the table unasked."""
     predictor = environments.start(policy=Policy.ADAPTIVE)
-    usage = predictor.predict(["short"], ["first"]).usage.cache
+    prediction = predictor.predict(["short"], ["first"])
+    usage = prediction.usage.cache
     assert (usage.skipped, usage.miss) == (1, 1)
-    assert predictor.cache.save() is None
+    assert predictor.cache.save(prediction.unsaved) is None
     assert store.calls == []
     assert not environments.opened[-1].has("dynamodb")
 

@@ -48,6 +48,15 @@ def test_unknown_head(bundle: Path) -> None:
     assert done.stderr == 'Error: "svm" is not a head of this model. Heads: auto, hgb, logreg, mlp, rf.\n'
 
 
+def test_predict_more_than_one_request_takes(bundle: Path) -> None:
+    """Of more lines than a request may hold, each has its answer, in order; a form feed ends no line."""
+    texts = ["NASA launched the shuttle into orbit", "The goalie\x0c saved every shot in the hockey game"]
+    done = coldframe("predict", text="".join(f"{texts[i % 3 == 2]}\n" for i in range(2401)))
+    assert done.returncode == 0, done.stderr
+    labels = [json.loads(line)["auto"]["label"] for line in done.stdout.splitlines()]
+    assert labels == [["sci.space", "rec.sport.hockey"][i % 3 == 2] for i in range(2401)]
+
+
 def test_nothing_to_predict(bundle: Path) -> None:
     """No text at all is an error, not an empty success."""
     done = coldframe("predict", text="")
@@ -115,7 +124,7 @@ def test_check(bundle: Path) -> None:
     assert coldframe("check", "--parameter", "Colour").returncode == 2
     unknown = coldframe("check", "--parameter", "Colour=red")
     assert unknown.returncode == 1
-    assert "Colour is no parameter" in unknown.stderr
+    assert "has no parameter Colour" in unknown.stderr
     assert "Traceback" not in unknown.stderr
 
 

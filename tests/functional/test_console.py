@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -18,12 +19,14 @@ import pytest
 from axe_playwright_python.base import AXE_FILE_PATH
 from playwright.async_api import Browser, Page, async_playwright, expect
 
-from local.front.emulator import Emulator, EmulatorOptions
+from local.front.emulator import Emulator
+from local.front.options import EmulatorOptions
 from local.gateway.definitions import ANY, DEFAULT_ROUTE, Api, ApiKind, PayloadFormat, Route
-from local.template.template import Function, Template
+from local.template.functions import Function
+from local.template.template import Template
 from tests.conftest import ROOT
-from tests.functional import emulation
-from tests.functional.emulation import HERE, PATIENCE_S, running_pids, until
+from tests.functional import emulation, running
+from tests.functional.emulation import PATIENCE_S, running_pids, until
 
 pytestmark = pytest.mark.anyio
 
@@ -77,8 +80,7 @@ async def page(browser: Browser) -> AsyncIterator[Page]:
 
 
 def options(**changes: Any) -> EmulatorOptions:
-    settings: dict[str, Any] = {"handler": "handlers.told_or_gate", "task_root": HERE, "port": 0}
-    return EmulatorOptions(**(settings | {"log": lambda line: None} | changes))
+    return running.options([], **{"handler": "handlers.told_or_gate", "max_environments": 10, **changes})
 
 
 @asynccontextmanager
@@ -283,7 +285,7 @@ async def test_other_pages_cannot_drive_the_emulator() -> None:
         own = {"origin": emulator.url}
         accepted = await client.put(concurrency, json={"ReservedConcurrentExecutions": 1}, headers=own)
         program = await client.post(invoke, json={})
-    assert (untouched.arrivals, untouched.reserved_concurrency) == (0, 10)
+    assert (untouched.arrivals, untouched.reserved_concurrency) == (0, None)
     assert (accepted.status_code, program.status_code) == (200, 200)
 
 
@@ -378,7 +380,7 @@ async def test_reserved_concurrency_is_set_from_the_page(page: Page) -> None:
         await field.fill("3")
         await field.press("Enter")
         await expect(page.locator(".concurrency .note")).to_have_text("of 3, peak 0")
-        assert emulator.service.get_function_concurrency("coldframe-predict") == 3
+        assert emulator.service.concurrency.get_reserved("coldframe-predict") == 3
 
 
 async def test_functions_are_shown_one_at_a_time(page: Page) -> None:
@@ -432,6 +434,75 @@ async def test_answers_are_text_and_never_markup(page: Page) -> None:
         await expect(page.locator(".answer .label").first).to_have_text("<img src=x onerror=alert(1)>")
         await expect(page.locator(".answers img")).to_have_count(0)
         await expect(page.locator("#answer-status")).to_contain_text("All agree")
+
+
+async def test_doubt_is_seen(page: Page) -> None:
+    """An answer of 40 % says so beside its label and in words, and its bar has 40 % of the width."""
+    async with serving(handler="handlers.unsure") as (emulator, _):
+        await opened(page, emulator)
+        await page.get_by_role("button", name="Classify").click()
+        card = page.locator(".answer[data-head=mlp]")
+        await expect(card.locator(".given .value")).to_have_text("40.0%")
+        await expect(card.locator(".by")).to_contain_text("unsure")
+        share = await card.locator(".probability").first.evaluate(
+            "bar => bar.firstChild.getBoundingClientRect().width / bar.getBoundingClientRect().width"
+        )
+        assert share == pytest.approx(0.4, abs=0.01)
+
+
+async def test_long_label_can_be_read(page: Page) -> None:
+    """A label that is cut is there whole as a tooltip."""
+    async with serving(handler="handlers.unsure") as (emulator, _):
+        await opened(page, emulator)
+        await page.get_by_role("button", name="Classify").click()
+        name = page.locator(".answer[data-head=mlp] li .name")
+        await expect(name).to_have_attribute("title", re.compile("no questions about .* renewed"))
+
+
+async def test_version_of_the_model_is_shown(page: Page) -> None:
+    """Who answers has a name and a version: twelve digits of it, and all of them as a tooltip."""
+    async with serving(handler="handlers.unsure") as (emulator, _):
+        await opened(page, emulator)
+        await page.get_by_role("button", name="Classify").click()
+        status = page.locator("#answer-status")
+        await expect(status).to_contain_text("contracts, version sha256:0123456789ab.")
+        await expect(status).to_have_attribute("title", "sha256:" + "0123456789abcdef" * 4)
+
+
+async def test_request_is_copied_as_curl(page: Page) -> None:
+    """What is copied is the request of the playground, quoted for a shell."""
+    text = 'It\'s "quoted" $HOME `id` \\n'
+    async with serving(handler="handlers.unsure") as (emulator, _):
+        await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        await opened(page, emulator)
+        await page.get_by_label("Text to classify").fill(text)
+        await page.get_by_role("button", name="Copy as curl").click()
+        await expect(page.locator("#answer-status")).to_have_text("Copied.")
+        command = shlex.split(await page.evaluate("() => navigator.clipboard.readText()"))
+    assert command[:2] == ["curl", f"{emulator.url}/v1/predict"]
+    assert json.loads(command[command.index("--data") + 1])["text"] == text
+    assert command[command.index("--header") + 1] == "content-type: application/json"
+
+
+async def test_request_that_cannot_be_copied_is_shown(page: Page) -> None:
+    """Where a browser gives no clipboard, the command is there to be selected."""
+    async with serving() as (emulator, _):
+        await page.add_init_script("delete Navigator.prototype.clipboard")
+        await opened(page, emulator)
+        await page.get_by_role("button", name="Copy as curl").click()
+        await expect(page.locator("#answer-status")).to_contain_text(f"curl '{emulator.url}/v1/predict'")
+
+
+async def test_playground_is_first_on_a_phone(page: Page) -> None:
+    """On a narrow page the text to classify comes before all figures."""
+    await page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    async with serving() as (emulator, _):
+        await opened(page, emulator)
+        tops = [
+            await page.locator(selector).evaluate("node => node.getBoundingClientRect().top")
+            for selector in ("#playground", "#figures", "#environments")
+        ]
+    assert tops == sorted(tops)
 
 
 async def test_function_that_classifies_nothing(page: Page) -> None:

@@ -9,58 +9,18 @@ import re
 import shutil
 import signal
 import socket
-import sys
-from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from local.front.emulator import CannotListen, Emulator, EmulatorOptions
-from tests.functional.emulation import (
-    HERE,
-    PATIENCE_S,
-    FakeClock,
-    is_alive,
-    reports,
-    running_pids,
-    until,
-)
+from local.front.emulator import Emulator
+from local.front.server import CannotListen
+from tests.functional.emulation import HERE, FakeClock, is_alive, reports, running_pids, until
+from tests.functional.running import LogLines, client_of, emulator_process, options, serving
 
 pytestmark = pytest.mark.anyio
-
-ROOT = HERE.parent.parent
-
-LogLines = list[str]
-
-
-def options(lines: LogLines, **changes: Any) -> EmulatorOptions:
-    settings: dict[str, Any] = {
-        "handler": "handlers.route",
-        "task_root": HERE,
-        "port": 0,
-        "log": lines.append,
-    }
-    return EmulatorOptions(**(settings | changes))
-
-
-def client_of(url: str) -> httpx.AsyncClient:
-    return httpx.AsyncClient(base_url=url, timeout=PATIENCE_S, trust_env=False)
-
-
-@asynccontextmanager
-async def serving(lines: LogLines, clock: Any = None, **changes: Any) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of an emulator that serves the handlers of this folder."""
-    clock_argument = {} if clock is None else {"clock": clock}
-    async with (
-        Emulator(options(lines, **changes), **clock_argument) as emulator,
-        client_of(emulator.url) as client,
-    ):
-        yield client
 
 
 async def test_two_requests_in_a_row_share_one_environment(lines: LogLines) -> None:
@@ -98,13 +58,13 @@ async def test_request_beyond_the_limit_is_throttled(lines: LogLines, tmp_path: 
     assert (
         refused.json().items()
         >= {
-            "Reason": "ReservedFunctionConcurrentInvocationLimitExceeded",
+            "Reason": "ConcurrentInvocationLimitExceeded",
             "Type": "User",
             "message": "Rate Exceeded.",
             "status": 429,
         }.items()
     )
-    assert "--reserved-concurrency" in refused.json()["detail"]
+    assert "--concurrency" in refused.json()["detail"]
     assert [request.result().status_code for request in requests] == [200, 200]
     assert served.json()["start"] == "warm"
 
@@ -323,7 +283,8 @@ async def test_log_has_start_end_and_report_lines(lines: LogLines) -> None:
     async with serving(lines, memory_mb=512) as client:
         await client.get("/speak")
         await client.get("/speak")
-    assert [line.split(" ")[0] for line in lines] == ["START", "first", "second", "END", "REPORT"] * 2
+    invocation = ["START", "first", "second", "END", "REPORT"]
+    assert [line.split(" ")[0] for line in lines] == ["INIT_START", *invocation, *invocation]
     cold, warm = reports(lines)
     request_id = r"[0-9a-f-]{36}"
     common = (
@@ -332,7 +293,7 @@ async def test_log_has_start_end_and_report_lines(lines: LogLines) -> None:
     )
     assert re.fullmatch(common + r"\tInit Duration: [\d.]+ ms", cold)
     assert re.fullmatch(common, warm)
-    assert re.fullmatch(rf"START RequestId: {request_id} Version: 1", lines[0])
+    assert re.fullmatch(rf"START RequestId: {request_id} Version: 1", lines[1])
 
 
 async def test_init_is_billed_with_the_cold_invocation(lines: LogLines) -> None:
@@ -443,38 +404,6 @@ async def test_leaving_in_the_middle_of_an_init_stops_its_process(lines: LogLine
 
 # The emulator as a process of its own.
 
-SERVE = """
-import sys
-from pathlib import Path
-from local.front.emulator import EmulatorOptions, run
-task_root, gate = sys.argv[1:]
-run(EmulatorOptions(port=0, handler="handlers.route", task_root=Path(task_root), environ={"GATE": gate}))
-"""
-
-
-@asynccontextmanager
-async def emulator_process(gate: Path, **environ: str) -> AsyncIterator[tuple[Process, httpx.AsyncClient]]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-c",
-        SERVE,
-        str(HERE),
-        str(gate),
-        stdout=PIPE,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)} | environ,
-        cwd=ROOT,
-    )
-    try:
-        assert process.stdout is not None
-        line = (await process.stdout.readline()).decode()
-        assert line.startswith("Coldframe is listening on http://127.0.0.1:"), line
-        async with client_of(line.split()[-1]) as client:
-            yield process, client
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.communicate()
-
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_signal_ends_the_emulator_and_every_environment(tmp_path: Path, number: signal.Signals) -> None:
@@ -522,9 +451,9 @@ async def test_emulator_says_that_it_listens_and_at_the_end_what_happened(tmp_pa
         output, _ = await process.communicate()
     assert json.loads(response.content)["start"] == "cold"
     console, *following = output.decode().splitlines()
-    logged, summary = following[:3], "\n".join(following[3:])
+    logged, summary = following[:4], "\n".join(following[4:])
     assert re.fullmatch(r"Console: http://127\.0\.0\.1:\d+/_console", console)
-    assert [line.split()[0] for line in logged] == ["START", "END", "REPORT"]
+    assert [line.split()[0] for line in logged] == ["INIT_START", "START", "END", "REPORT"]
     assert re.match(r"coldframe-predict, 1769 MB, in \d+ s:", summary)
     assert "1 invocations: 1 cold, 0 warm, 0 errors; 0 throttled; at most 1 at once" in summary
     assert re.search(r"cost on AWS: 0\.0000\d{4} USD", summary)

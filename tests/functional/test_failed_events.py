@@ -18,7 +18,8 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from local.front.emulator import Emulator, EmulatorOptions
+from local.front.emulator import Emulator
+from local.front.options import EmulatorOptions
 from local.stores.stores import without_stores
 from local.template.template import Template, load_template
 from tests.conftest import ROOT
@@ -196,8 +197,8 @@ async def test_settings_are_there_for_boto3(lines: list[str], slept_s: list[floa
 async def test_function_that_is_switched_off(lines: list[str], slept_s: list[float]) -> None:
     """A reserved concurrency of 0 sends events to the queue without an attempt."""
     async with running(load_template(ROOT / "template.yaml"), lines, slept_s) as emulator:
-        emulator.service.put_function_concurrency("PostTrafficFunction", 0)
-        await sent(emulator, "PostTrafficFunction", {"DeploymentId": "d-1"})
+        emulator.service.concurrency.put_reserved("DeploymentPostTrafficFunction", 0)
+        await sent(emulator, "DeploymentPostTrafficFunction", {"DeploymentId": "d-1"})
         [record] = await received(emulator)
     assert record["requestContext"]["condition"] == "ZeroReservedConcurrency"
     assert record["requestPayload"] == {"DeploymentId": "d-1"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,8 +12,11 @@ from typing import Any
 
 import httpx
 import pytest
+from click.testing import CliRunner
 
-from local.front.emulator import Emulator, EmulatorOptions
+from local.cli import main
+from local.front.emulator import Emulator
+from local.front.options import EmulatorOptions
 from local.lambda_service.lambda_types import InvalidParameterValueException
 from local.template.template import load_template
 from tests.functional.emulation import FakeClock
@@ -316,6 +320,129 @@ async def test_body_over_the_gateway_s_limit(web: httpx.AsyncClient, rest: httpx
     assert (rest_answer.status_code, rest_answer.json()) == (413, {"message": "Request Too Long"})
 
 
+async def test_headers_over_the_quota_of_an_http_api(web: httpx.AsyncClient) -> None:
+    """Request line and header values together may have 10,240 bytes."""
+    large = [await web.get("/items/1", headers={"x-a": "x" * size}) for size in (9_900, 10_240)]
+    many = await web.get("/items/1", headers=[(f"x-{number}", "xxxx") for number in range(2_600)])
+    long = await web.get("/items/1?" + "x" * 10_200)
+    assert [response.status_code for response in [*large, many, long]] == [200, 431, 431, 431]
+    assert many.json() == {"message": "Request Header Fields Too Large"}
+
+
+async def test_headers_over_the_quota_of_a_rest_api(rest: httpx.AsyncClient) -> None:
+    """Header values together may have 10,240 bytes; the request line does not count."""
+    large = await rest.post("/v1/things/1", headers={"x-a": "x" * 10_241})
+    long = await rest.post("/v1/things/1?" + "x" * 10_200)
+    assert (large.status_code, long.status_code) == (431, 200)
+
+
+@pytest.mark.parametrize("value", [["a", "b"], {"a": 1}, None])
+async def test_header_that_is_no_string(web: httpx.AsyncClient, rest: httpx.AsyncClient, value: Any) -> None:
+    """A list, an object or null in place of a header's value is malformed; REST has lists of their own."""
+    said = {"statusCode": 200, "headers": {"x-a": value}}
+    nested = {"statusCode": 200, "multiValueHeaders": {"x-a": [value]}}
+    answers = [
+        await web.post("/say", json=said),
+        await rest.post("/v1/say", json=said),
+        await rest.post("/v1/say", json=nested),
+    ]
+    assert [answer.status_code for answer in answers] == [502, 502, 502]
+
+
+async def test_callers_address_and_trace_in_a_payload_1_0_event(rest: httpx.AsyncClient) -> None:
+    """The address is added to what proxies said; every event has a trace."""
+    response = await rest.post("/v1/things/1", headers={"x-forwarded-for": "192.0.2.7"})
+    headers = response.json()["event"]["headers"]
+    assert headers["x-forwarded-for"] == "192.0.2.7, 127.0.0.1"
+    assert re.fullmatch(r"Root=1-[0-9a-f]{8}-[0-9a-f]{24}", headers["x-amzn-trace-id"])
+
+
+FAILURES = f"""
+Transform: AWS::Serverless-2016-10-31
+Globals:
+  Function: {{Runtime: python3.13, CodeUri: {HERE}, MemorySize: 256, Timeout: 1}}
+Resources:
+  Told:
+    Type: AWS::Serverless::Function
+    Properties:
+      Handler: handlers.said
+      Events:
+        Web: {{Type: HttpApi, Properties: {{Path: /, Method: POST}}}}
+        Rest: {{Type: Api, Properties: {{Path: /, Method: POST}}}}
+  Refused:
+    Type: AWS::Serverless::Function
+    Properties:
+      Handler: handlers.said
+      ReservedConcurrentExecutions: 0
+      Events:
+        Web: {{Type: HttpApi, Properties: {{Path: /refused, Method: POST}}}}
+        Rest: {{Type: Api, Properties: {{Path: /refused, Method: POST}}}}
+"""
+CAUSES = ["raise", "leave", "overrun", "malformed", "throttle", "event over 6 MB"]
+
+
+async def failures(emulator: Emulator, api: str, stage: str = "") -> list[httpx.Response]:
+    """An answer for each of the causes."""
+    async with client_of(emulator, api) as client:
+        told = [await client.post(f"{stage}/", json={"do": do}) for do in CAUSES[:4]]
+        throttled = await client.post(f"{stage}/refused")
+        large = await client.post(f"{stage}/", content=b"x" * 6_500_000)
+        return [*told, throttled, large]
+
+
+@asynccontextmanager
+async def failing_emulator(tmp_path: Path, *, as_aws: bool) -> AsyncIterator[Emulator]:
+    path = tmp_path / "template.yaml"
+    path.write_text(FAILURES)
+    template = load_template(path)
+    async with Emulator(EmulatorOptions(template, port=0, as_aws=as_aws, log=lambda line: None)) as emulator:
+        yield emulator
+
+
+async def test_failures_as_aws_tells_them(tmp_path: Path) -> None:
+    """With `--as-aws` each kind of API has AWS's statuses and bodies for a function that failed."""
+    async with failing_emulator(tmp_path, as_aws=True) as emulator:
+        web = await failures(emulator, "ServerlessHttpApi")
+        rest = await failures(emulator, "ServerlessRestApi", "/Prod")
+    failed, unavailable = (500, "Internal Server Error"), (503, "Service Unavailable")
+    assert [(answer.status_code, answer.json()["message"]) for answer in web] == [
+        *[failed] * 4,
+        unavailable,
+        (413, "Request Entity Too Large"),
+    ]
+    assert [(answer.status_code, answer.json()["message"]) for answer in rest] == [
+        *[(502, "Internal server error")] * 4,
+        (500, "Internal server error"),
+        (413, "Request Too Long"),
+    ]
+    assert {tuple(answer.json()) for answer in [*web, *rest]} == {("message",)}
+    assert {answer.headers["content-type"] for answer in [*web, *rest]} == {"application/json"}
+    assert rest[0].headers["x-amzn-errortype"] == "InternalServerErrorException"
+
+
+def test_flag_as_aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`coldframe up` explains failures unless it is told to answer as AWS does."""
+    path = tmp_path / "template.yaml"
+    path.write_text(FAILURES)
+    told: list[EmulatorOptions] = []
+    monkeypatch.setattr("local.front.emulator.run", told.append)
+    for flags in ([], ["--as-aws"]):
+        assert CliRunner().invoke(main, ["up", "--template", str(path), *flags]).exit_code == 0
+    assert [options.as_aws for options in told] == [False, True]
+
+
+async def test_failures_explained(tmp_path: Path) -> None:
+    """By default each cause has a status of its own, and says which one AWS would have."""
+    async with failing_emulator(tmp_path, as_aws=False) as emulator:
+        web = await failures(emulator, "ServerlessHttpApi")
+        rest = await failures(emulator, "ServerlessRestApi", "/Prod")
+    statuses = [502, 502, 503, 502, 429, 413]
+    assert [answer.status_code for answer in web] == [answer.status_code for answer in rest] == statuses
+    assert "On AWS an HTTP API says 500 here." in web[0].json()["detail"]
+    assert "On AWS an HTTP API says 503 here." in web[4].json()["detail"]
+    assert "On AWS a REST API says 500 here." in rest[4].json()["detail"]
+
+
 async def test_unknown_host_is_the_first_api(emulator: Emulator) -> None:
     """Whoever does not name an API gets the first one of the template."""
     async with httpx.AsyncClient(base_url=emulator.url, timeout=PATIENCE_S, trust_env=False) as client:
@@ -324,7 +451,7 @@ async def test_unknown_host_is_the_first_api(emulator: Emulator) -> None:
 
 
 async def test_provisioned_concurrency_of_the_template(tmp_path: Path) -> None:
-    """It is there from the start, and the default limit of a developer's machine makes room for it."""
+    """It is there from the start, and a machine that is to bear less makes room for it."""
     path = tmp_path / "template.yaml"
     path.write_text(
         TEMPLATE.replace(
@@ -335,11 +462,11 @@ async def test_provisioned_concurrency_of_the_template(tmp_path: Path) -> None:
     )
     options = EmulatorOptions(port=0, template=load_template(path), log=lambda line: None, max_environments=1)
     async with Emulator(options) as emulator:
-        config = emulator.service.get_provisioned_concurrency("Say", "blue")
-        assert (config.requested, emulator.service.get_function_concurrency("Say")) == (2, 2)
+        config = emulator.service.concurrency.get_provisioned("Say", "blue")
+        assert (config.requested, emulator.service.concurrency.get_reserved("Say")) == (2, None)
         async with asyncio.timeout(PATIENCE_S):
             revision = 0
-            while emulator.service.get_provisioned_concurrency("Say", "blue").status != "READY":
+            while emulator.service.concurrency.get_provisioned("Say", "blue").status != "READY":
                 revision = await emulator.service.changed(revision)
         async with client_of(emulator, "Web") as web:
             assert (await web.post("/say", json={"statusCode": 200, "body": "ok"})).text == "ok"
@@ -364,9 +491,9 @@ async def test_template_that_lambda_refuses(tmp_path: Path) -> None:
 
 
 async def test_notes_say_where_apis_are(emulator: Emulator) -> None:
-    """The console, and APIs with an address of their own, are named at the start."""
+    """The console, and APIs with an address of their own, are named at the start, before all else."""
     port = emulator.url.rpartition(":")[2]
-    assert list(emulator.notes()) == [
+    assert list(emulator.notes())[:3] == [
         f"Console: {emulator.url}/_console",
         f"Staged: http://staged.localhost:{port}/blue",
         f"Rest: http://rest.localhost:{port}/v1",

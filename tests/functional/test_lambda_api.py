@@ -18,7 +18,8 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from local.front.emulator import Emulator, EmulatorOptions
+from local.front.emulator import Emulator
+from local.front.options import EmulatorOptions, one_function
 
 pytestmark = pytest.mark.anyio
 
@@ -36,13 +37,10 @@ NO_JSON = [
 @pytest.fixture
 async def emulator(lines: list[str], tmp_path: Path) -> AsyncIterator[Emulator]:
     options = EmulatorOptions(
+        one_function("handlers.told", HERE, memory_mb=512, timeout_s=20.0),
         port=0,
-        handler="handlers.told",
-        task_root=HERE,
         log=lines.append,
         max_environments=3,
-        memory_mb=512,
-        timeout_s=20.0,
         environ={"GATE": str(tmp_path)},
     )
     async with Emulator(options) as running:
@@ -222,7 +220,7 @@ async def test_switched_off(client: Any) -> None:
     assert said["Error"]["Message"] == "Rate Exceeded."
 
 
-async def test_function_and_its_versions(client: Any) -> None:
+async def test_function_and_its_versions(client: Any, emulator: Emulator) -> None:
     """Functions, configurations, versions and aliases have the shapes that boto3 knows."""
     function = (await called(client.get_function, FunctionName=NAME))["Configuration"]
     assert (function["MemorySize"], function["Timeout"], function["State"]) == (512, 20, "Active")
@@ -237,6 +235,7 @@ async def test_function_and_its_versions(client: Any) -> None:
     assert not any(name.startswith("AWS_") for name in configuration["Environment"]["Variables"])
     listed = await called(client.list_functions)
     assert [each["FunctionName"] for each in listed["Functions"]] == [NAME]
+    emulator.service.recycle(NAME)  # its code has changed
     published = await called(client.publish_version, FunctionName=NAME)
     assert published["Version"] == "2"
     versions = await called(client.list_versions_by_function, FunctionName=NAME)
@@ -268,8 +267,9 @@ async def test_page_that_there_cannot_be(emulator: Emulator, query: str) -> None
     assert response.headers["x-amzn-errortype"] == "InvalidParameterValueException"
 
 
-async def test_pages(client: Any) -> None:
+async def test_pages(client: Any, emulator: Emulator) -> None:
     """Lists come in pages, as boto3's paginators expect."""
+    emulator.service.recycle(NAME)  # its code has changed
     await called(client.publish_version, FunctionName=NAME)
 
     def all_versions() -> list[str]:
@@ -361,6 +361,7 @@ async def test_answers_have_the_shapes_of_the_model(
     client: Any, emulator: Emulator, operation: str, path: str
 ) -> None:
     """No answer has a member, at any depth, that botocore's model does not know."""
+    emulator.service.concurrency.put_reserved(NAME, 3)
     model = client.meta.service_model.operation_model(operation)
     async with httpx.AsyncClient(base_url=emulator.url, trust_env=False) as web:
         answer = (await web.get(path)).json()

@@ -1,4 +1,4 @@
-"""The policies of template.yaml, against the calls to AWS that the code makes: none missing, none too many.
+"""The policies of the template, against the calls to AWS that the code makes: none missing, none too many.
 
 Every call of boto3 is taken down by an event hook of botocore while the real code runs, with its parameters.
 What IAM asks for it follows from those: https://docs.aws.amazon.com/service-authorization/latest/reference/,
@@ -14,19 +14,20 @@ from typing import Any
 import boto3
 import pytest
 
+from bench.targets.faulty_server import FaultyServer
 from coldframe.cache.aws_clients import AwsClients
 from coldframe.cache.dynamodb_store import GET_KEYS, ITEM_LIMIT_BYTES, DynamoDbStore
 from coldframe.cache.policy import Costs, Policy
 from coldframe.cache.s3_store import S3Store
-from coldframe.cache.shared import SecondLevel
+from coldframe.cache.shared import SharedCache
 from coldframe.cache.values import Kind
+from coldframe.timing import MovingAverage
 from functions.post_traffic import app as post_traffic
 from functions.pre_traffic import app as pre_traffic
 from functions.warmer import app as warmer
 from tests import stacks
 from tests.conftest import ROOT
 from tests.functional.conftest import BUCKET, TABLE
-from tests.functional.faulty_server import FaultyServer
 from tests.functional.lambda_door import VERSION, lambda_door
 from tests.functional.test_warm_environments import DEPLOYMENT, versions  # noqa: F401 - a fixture
 from tests.stacks import WARMED, stack
@@ -148,14 +149,14 @@ def assert_exact(role: str, calls: list[Call]) -> None:
 def test_predict_function(store: FaultyServer, calls: list[Call]) -> None:
     """Reads and writes of small values and of large ones: the table's two actions, the bucket's two."""
     clients = AwsClients(timeout_s=60.0)
-    costs = Costs(max_text_tokens=64, keys_per_call=GET_KEYS)
+    costs = Costs(64, GET_KEYS, MovingAverage(0.1))
     table, bucket = DynamoDbStore(TABLE, clients), S3Store(BUCKET, clients)
-    second = SecondLevel(table, bucket, costs, Policy.ALWAYS, deadline_s=60.0, ttl_s=1000)
+    shared = SharedCache(table, bucket, costs, Policy.ALWAYS, deadline_s=60.0, ttl_s=1000)
     values = {b"small" * 6: (Kind.EMBEDDING, b"x"), b"large" * 6: (Kind.EMBEDDING, b"x" * ITEM_LIMIT_BYTES)}
     wanted = {key: kind for key, (kind, _) in values.items()}
-    assert second.get_many(wanted, [1, 1]).payloads == {}  # what was not asked for is not written either
-    assert second.put_many(values, time_left_s=60.0).values == 2
-    assert second.get_many(wanted, [1, 1]).payloads == {key: payload for key, (_, payload) in values.items()}
+    assert shared.get_many(wanted, [1, 1]).payloads == {}  # what was not asked for is not written either
+    assert shared.put_many(values, time_left_s=60.0).values == 2
+    assert shared.get_many(wanted, [1, 1]).payloads == {key: payload for key, (_, payload) in values.items()}
     clients.close()
     assert_exact("PredictRole", calls)
 
@@ -183,7 +184,7 @@ def test_pre_traffic_hook(
         monkeypatch.setattr(pre_traffic, "GOLDEN", ROOT / "layers" / "golden" / "golden.json")
         report = run_hook(pre_traffic)
     assert report["status"] == "Succeeded"
-    assert_exact("PreTrafficRole", calls)
+    assert_exact("DeploymentPreTrafficRole", calls)
 
 
 def test_post_traffic_hook(
@@ -203,7 +204,7 @@ def test_post_traffic_hook(
         monkeypatch.setenv("KEPT_VERSIONS", "3")
         report = run_hook(post_traffic)
     assert report["deleted"] == ["2", "3"]
-    assert_exact("PostTrafficRole", calls)
+    assert_exact("DeploymentPostTrafficRole", calls)
 
 
 def run_hook(hook: Any) -> dict[str, Any]:
@@ -222,7 +223,7 @@ def test_codedeploy_may_do_what_its_managed_policy_says() -> None:
     https://docs.aws.amazon.com/aws-managed-policy/latest/reference/AWSCodeDeployRoleForLambdaLimited.html,
     read 2026-11-21. Its S3 part is about revisions in buckets, its SNS part about triggers: there are none.
     """
-    [policy] = stacks.properties(stack(), "DeploymentRole")["Policies"]
+    [policy] = stacks.properties(stack(), "DeploymentCodeDeployRole")["Policies"]
     granted = {
         action: statement["Resource"]
         for statement in policy["PolicyDocument"]["Statement"]
@@ -235,7 +236,7 @@ def test_codedeploy_may_do_what_its_managed_policy_says() -> None:
         "lambda:InvokeFunction",
         "lambda:UpdateAlias",
     }
-    hooks = ("PreTrafficFunction", "PostTrafficFunction")
+    hooks = ("DeploymentPreTrafficFunction", "DeploymentPostTrafficFunction")
     assert granted["lambda:InvokeFunction"] == [{"Fn::GetAtt": [hook, "Arn"]} for hook in hooks]
     group = stacks.properties(stack(), "PredictFunctionDeploymentGroup")
     alarms = [alarm["Name"]["Ref"] for alarm in group["AlarmConfiguration"]["Alarms"]]

@@ -128,6 +128,28 @@ def test_binary_tensors(app: ModuleType, event: dict[str, Any], door: str, encod
 
 
 @pytest.mark.parametrize("event", [HTTP, REST], ids=["HTTP API", "REST API"])
+@pytest.mark.parametrize("host", ["[::1]:3000", "a:b", "a:", "::", ""])
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/docs", 200),
+        ("GET", "/openapi.json", 200),
+        ("GET", "/nowhere", 404),
+        ("DELETE", "/v1/predict", 405),
+    ],
+)
+def test_any_host(
+    app: ModuleType, event: dict[str, Any], host: str, method: str, path: str, status: int
+) -> None:
+    """Whatever Host a client sends, and whatever port a proxy names, routes beside the hot ones answer."""
+    asked = to(event, method, path)
+    asked["headers"] = asked["headers"] | {"Host": host, "X-Forwarded-Port": "a"}
+    if "multiValueHeaders" in asked:
+        asked["multiValueHeaders"] |= {"Host": [host], "X-Forwarded-Port": ["a"]}
+    assert app.handler(asked, CONTEXT)["statusCode"] == status
+
+
+@pytest.mark.parametrize("event", [HTTP, REST], ids=["HTTP API", "REST API"])
 def test_bomb(app: ModuleType, event: dict[str, Any]) -> None:
     """A gzip body that would fill the memory is refused as too large."""
     answer = app.handler(

@@ -13,7 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
-from local.front.emulator import Emulator, EmulatorOptions
+from local.front.emulator import Emulator
+from local.front.options import EmulatorOptions, one_function
 from tests.recorded.cases import CASES, TIMEOUT_S, comparable
 from tests.recorded.record import RECORDED
 
@@ -27,7 +28,7 @@ INVOCATIONS = "/2015-03-31/functions/coldframe-predict/invocations"
 @pytest.fixture
 async def client() -> AsyncIterator[httpx.AsyncClient]:
     options = EmulatorOptions(
-        port=0, handler="handlers.told", task_root=HERE, timeout_s=TIMEOUT_S, log=lambda line: None
+        one_function("handlers.told", HERE, timeout_s=TIMEOUT_S), port=0, log=lambda line: None
     )
     async with (
         Emulator(options) as emulator,

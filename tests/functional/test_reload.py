@@ -9,7 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from local.front.emulator import Emulator, EmulatorOptions
+from local.front.emulator import Emulator
+from local.front.options import EmulatorOptions
 from local.template.template import load_template
 
 pytestmark = pytest.mark.anyio

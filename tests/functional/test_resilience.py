@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from bench.loader.http_client import HttpClient
-from local.front.emulator import Emulator, EmulatorOptions
-from local.lambda_service.process import MemoryMeter
+from local.front.emulator import Emulator
+from local.front.options import EmulatorOptions, one_function
+from local.lambda_service.memory import MemoryMeter
 from tests.functional.emulation import HERE, PATIENCE_S, is_alive, until
 
 pytestmark = pytest.mark.anyio
@@ -36,12 +37,9 @@ async def test_every_request_is_answered_while_environments_are_killed() -> None
     """kill -9 on 40 environments in 1,000 requests: 502 for at most as many, 200 for all others."""
     lines: list[str] = []
     settings = EmulatorOptions(
+        one_function("handlers.nothing", HERE, memory_mb=512, provisioned_concurrency=2),
         port=0,
-        handler="handlers.nothing",
-        task_root=HERE,
         max_environments=CLIENTS + 2,  # two are set aside for provisioned ones, up or not
-        provisioned_concurrency=2,
-        memory_mb=512,
         log=lines.append,
     )
     statuses: Counter[int] = Counter()
@@ -67,7 +65,7 @@ async def test_every_request_is_answered_while_environments_are_killed() -> None
             for _ in range(CLIENTS):
                 group.create_task(ask(port, REQUESTS // CLIENTS, statuses))
         counted = service.snapshot().functions[0]
-        while service.get_provisioned_concurrency("coldframe-predict", "live").status != "READY":
+        while service.concurrency.get_provisioned("coldframe-predict", "live").status != "READY":
             await ask(port, 1, Counter())
         survivors = [view.pid for view in service.snapshot().environments]
     assert statuses.total() == REQUESTS
@@ -83,8 +81,9 @@ async def test_every_request_is_answered_while_environments_are_killed() -> None
 
 SERVE = """
 from pathlib import Path
-from local.front.emulator import EmulatorOptions, run
-run(EmulatorOptions(port=0, handler="handlers.nothing", task_root=Path({root!r}), max_environments=4))
+from local.front.emulator import run
+from local.front.options import EmulatorOptions, one_function
+run(EmulatorOptions(one_function("handlers.nothing", Path({root!r})), port=0, max_environments=4))
 """
 
 

@@ -157,7 +157,10 @@ async def test_result_over_the_limit_is_refused() -> None:
     async with connected(listener) as (_, client):
         status, _ = await client.ask("POST", f"{PREFIX}/invocation/id-1/response", b"x" * 6_291_557)
     assert status == 413
-    assert listener.told == [("failed", "id-1", "Function.ResponseSizeTooLarge", b"")]
+    [(kind, request_id, error_type, payload)] = listener.told
+    assert (kind, request_id, error_type) == ("failed", "id-1", "Function.ResponseSizeTooLarge")
+    assert isinstance(payload, bytes)
+    assert json.loads(payload)["errorType"] == error_type
 
 
 async def test_result_at_the_limit_is_accepted() -> None:

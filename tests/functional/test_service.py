@@ -24,8 +24,8 @@ from local.lambda_service.lambda_types import (
     ResourceConflictException,
     ResourceNotFoundException,
 )
-from local.lambda_service.process import die_with_parent
 from local.lambda_service.service import LambdaService
+from local.lambda_service.spawn import die_with_parent
 from tests.functional.emulation import (
     PATIENCE_S,
     FakeClock,
@@ -43,12 +43,14 @@ pytestmark = pytest.mark.anyio
 
 @asynccontextmanager
 async def serving(lines: list[str], clock: Any = None, **changes: Any) -> AsyncIterator[LambdaService]:
-    """A service with the function `f`."""
-    settings = {name: changes.pop(name) for name in ("account_concurrency",) if name in changes}
+    """A service with the function `f`, whose version 1 is published as `live`."""
+    of_the_service = ("account_concurrency", "machine_environments", "init_cores")
+    settings = {name: changes.pop(name) for name in of_the_service if name in changes}
     if clock is not None:
         settings["clock"] = clock
     async with LambdaService(lines.append, **settings) as service:
         service.create_function(function(**changes))
+        service.functions.put_alias("f", "live", service.functions.publish("f"))
         yield service
 
 
@@ -58,8 +60,8 @@ def environments(service: LambdaService) -> list[EnvironmentView]:
 
 async def provision(service: LambdaService, count: int, qualifier: str = "live") -> None:
     """Provisioned concurrency that is up."""
-    service.put_provisioned_concurrency("f", qualifier, count)
-    await until(lambda: service.get_provisioned_concurrency("f", qualifier).status == "READY")
+    service.concurrency.put_provisioned("f", qualifier, count)
+    await until(lambda: service.concurrency.get_provisioned("f", qualifier).status == "READY")
 
 
 # Provisioned concurrency.
@@ -68,10 +70,10 @@ async def provision(service: LambdaService, count: int, qualifier: str = "live")
 async def test_provisioned_environments_are_initialised_before_any_invocation(lines: list[str]) -> None:
     """IN_PROGRESS, then READY with as many environments as asked for; the first answer is not cold."""
     async with serving(lines) as service:
-        config = service.put_provisioned_concurrency("f", "live", 2)
+        config = service.concurrency.put_provisioned("f", "live", 2)
         assert (config.status, config.requested, config.allocated) == ("IN_PROGRESS", 2, 0)
-        await until(lambda: service.get_provisioned_concurrency("f", "live").status == "READY")
-        config = service.get_provisioned_concurrency("f", "live")
+        await until(lambda: service.concurrency.get_provisioned("f", "live").status == "READY")
+        config = service.concurrency.get_provisioned("f", "live")
         before = {view.pid for view in environments(service)}
         invoked = await invoke(service)
     assert (config.allocated, config.available, config.version) == (2, 2, "1")
@@ -126,7 +128,7 @@ async def test_killed_provisioned_environment_is_replaced(lines: list[str]) -> N
         assert killed.pid is not None
         os.kill(killed.pid, signal.SIGKILL)
         await until(lambda: [view.id for view in environments(service)] == [1])
-        await until(lambda: service.get_provisioned_concurrency("f", "live").status == "READY")
+        await until(lambda: service.concurrency.get_provisioned("f", "live").status == "READY")
         invoked = await invoke(service)
     assert invoked.provisioned
     assert answer(invoked)["pid"] != killed.pid
@@ -136,9 +138,9 @@ async def test_provisioned_init_that_fails_is_reported_and_given_up(lines: list[
     """FAILED with AWS's reason, after three attempts; invocations go on demand meanwhile."""
     (tmp_path / "broken.py").write_text("raise LookupError('at import')")
     async with serving(lines, handler="broken.handler", task_root=tmp_path) as service:
-        service.put_provisioned_concurrency("f", "live", 1)
-        await until(lambda: service.get_provisioned_concurrency("f", "live").status == "FAILED")
-        config = service.get_provisioned_concurrency("f", "live")
+        service.concurrency.put_provisioned("f", "live", 1)
+        await until(lambda: service.concurrency.get_provisioned("f", "live").status == "FAILED")
+        config = service.concurrency.get_provisioned("f", "live")
         await until(lambda: not environments(service))
         invoked = await invoke(service)
     assert config.status_reason == "FUNCTION_ERROR_INIT_FAILURE"
@@ -156,7 +158,7 @@ async def test_less_provisioned_concurrency_stops_idle_environments_first(
         async with asyncio.TaskGroup() as group:
             invocation = group.create_task(invoke(service))
             await until(lambda: len(running_pids(tmp_path)) == 1)
-            service.delete_provisioned_concurrency("f", "live")
+            service.concurrency.delete_provisioned("f", "live")
             await until(lambda: len(environments(service)) == 1)
             (tmp_path / "open").touch()
         await until(lambda: not environments(service))
@@ -168,8 +170,9 @@ async def test_provisioned_concurrency_moves_with_its_alias(lines: list[str]) ->
     """When `live` points to a new version, its environments are those of the new one."""
     async with serving(lines) as service:
         await provision(service, 1)
-        service.put_alias("f", "live", service.publish_version("f"))
-        await until(lambda: service.get_provisioned_concurrency("f", "live").status == "READY")
+        service.recycle("f")
+        service.functions.put_alias("f", "live", service.functions.publish("f"))
+        await until(lambda: service.concurrency.get_provisioned("f", "live").status == "READY")
         invoked = await invoke(service)
         versions = {view.version for view in environments(service)}
     assert (invoked.executed_version, invoked.provisioned) == ("2", True)
@@ -375,9 +378,9 @@ async def test_unknown_names_are_not_found(lines: list[str]) -> None:
             with pytest.raises(ResourceNotFoundException, match=f"Function not found.*{qualifier or name}"):
                 await service.invoke(name, qualifier, b"{}")
         with pytest.raises(ResourceNotFoundException):
-            service.put_alias("f", "live", "7")
+            service.functions.put_alias("f", "live", "7")
         with pytest.raises(ProvisionedConcurrencyConfigNotFoundException):
-            service.get_provisioned_concurrency("f", "live")
+            service.concurrency.get_provisioned("f", "live")
         with pytest.raises(ResourceConflictException):
             service.create_function(function())
 
@@ -385,7 +388,7 @@ async def test_unknown_names_are_not_found(lines: list[str]) -> None:
 async def test_settings_that_lambda_refuses(lines: list[str]) -> None:
     """Each with what was found, what was expected and what to do."""
     async with serving(lines, account_concurrency=1000) as service:
-        put = service.put_provisioned_concurrency
+        put = service.concurrency.put_provisioned
         with pytest.raises(InvalidParameterValueException, match="unpublished function versions"):
             put("f", "$LATEST", 1)
         with pytest.raises(InvalidParameterValueException, match="is 0, expected at least 1"):
@@ -393,18 +396,18 @@ async def test_settings_that_lambda_refuses(lines: list[str]) -> None:
         with pytest.raises(InvalidParameterValueException, match="only 900 of the unreserved"):
             put("f", "live", 901)
         with pytest.raises(InvalidParameterValueException, match=r"minimum value of \[100\].*Reserve 900"):
-            service.put_function_concurrency("f", 901)
-        service.put_function_concurrency("f", 2)
+            service.concurrency.put_reserved("f", 901)
+        service.concurrency.put_reserved("f", 2)
         with pytest.raises(InvalidParameterValueException, match="only 2 of the reserved"):
             put("f", "live", 3)
         put("f", "live", 2)
         with pytest.raises(InvalidParameterValueException, match="through live already"):
             put("f", "1", 1)
         with pytest.raises(InvalidParameterValueException, match="less than the 2 provisioned"):
-            service.put_function_concurrency("f", 1)
+            service.concurrency.put_reserved("f", 1)
         with pytest.raises(InvalidParameterValueException, match="MemorySize of g is 64 MB, expected 128"):
             service.create_function(function(name="g", memory_mb=64))
-        settings = service.account_settings()
+        settings = service.concurrency.account_settings()
     assert (settings.concurrent_executions, settings.unreserved_concurrent_executions) == (1000, 998)
 
 
@@ -413,7 +416,7 @@ async def test_all_reserved_concurrency_provisioned_throttles_the_unpublished_ve
 ) -> None:
     """With as much provisioned as is reserved, `$LATEST` has nothing left."""
     async with serving(lines) as service:
-        service.put_function_concurrency("f", 1)
+        service.concurrency.put_reserved("f", 1)
         await provision(service, 1)
         refused = await service.invoke("f", "$LATEST", b"{}")
         served = await invoke(service)
@@ -431,7 +434,7 @@ async def test_functions_share_the_concurrency_of_the_account(lines: list[str], 
                 group.create_task(invoke(service))
             await until(lambda: len(running_pids(tmp_path)) == 9)
             tenth = await service.invoke("g", None, b"{}")
-            service.put_function_concurrency("g", 1)
+            service.concurrency.put_reserved("g", 1)
             refused = await service.invoke("f", "live", b"{}")
             own = await service.invoke("g", None, b"{}")
             (tmp_path / "open").touch()
@@ -446,7 +449,7 @@ async def test_burst_on_a_cold_pool_gives_one_environment_each_or_429_exactly(
 ) -> None:
     """50 at once start as many environments as the limit allows, and the rest is throttled."""
     async with serving(lines, handler="handlers.nothing") as service:
-        service.put_function_concurrency("f", limit)
+        service.concurrency.put_reserved("f", limit)
         async with asyncio.timeout(PATIENCE_S):
             results = await asyncio.gather(*(service.invoke("f", "live", b"{}") for _ in range(50)))
         view = service.snapshot()
@@ -469,7 +472,7 @@ async def test_recycled_environments_load_changed_code(lines: list[str], tmp_pat
         before = [answer(await invoke(service)), answer(await invoke(service, qualifier=None))]
         app.write_text("def handler(event, context): return 'brand new'")
         service.recycle("f")
-        await until(lambda: service.get_provisioned_concurrency("f", "live").status == "READY")
+        await until(lambda: service.concurrency.get_provisioned("f", "live").status == "READY")
         after = [answer(await invoke(service)), answer(await invoke(service, qualifier=None))]
     assert (before, after) == (["old", "old"], ["brand new", "brand new"])
 

@@ -9,11 +9,11 @@ from typing import Any
 import boto3
 import pytest
 
+from bench.targets.faulty_server import FaultyServer, error
 from coldframe.config import load_settings
 from coldframe.pipeline.predictor import Predictor, load_predictor
 from tests.conftest import ROOT
 from tests.functional.conftest import BUCKET, SECRET_KEY, TABLE
-from tests.functional.faulty_server import FaultyServer, error
 from tests.functional.test_cli import coldframe
 from tests.functional.test_predict_function import FORBIDDEN, HTTP
 
@@ -50,8 +50,9 @@ def test_same_bits_on_off_cold_warm(
     """Answers are the same to the bit: no cache, empty, filled here, filled elsewhere, by embedding only."""
     expected = bits(predictor, HEADS, use_cache=False)
     one = environment(bundle, aws_environ)
-    assert bits(one, ["logreg"]) == {"logreg": expected["logreg"]}
-    saved = one.cache.save()
+    computed = one.predict(TEXTS, ["logreg"])
+    assert b"".join(computed.probabilities["logreg"]) == expected["logreg"]
+    saved = one.cache.save(computed.unsaved)
     assert saved is not None
     assert (saved.values, saved.failure) == (2 * len(TEXTS), None)
     other = environment(bundle, aws_environ)
@@ -61,7 +62,7 @@ def test_same_bits_on_off_cold_warm(
     assert prediction.usage.cache.embedding == 4 * len(TEXTS)
     assert {head: b"".join(rows) for head, rows in prediction.probabilities.items()} == expected
     assert bits(other, HEADS) == expected  # from memory
-    other.cache.save()
+    other.cache.save(prediction.unsaved)
     third = environment(bundle, aws_environ)
     assert bits(third, HEADS) == expected  # all from the table
     assert bits(third, HEADS, use_cache=False) == expected
@@ -100,7 +101,7 @@ def test_hot_path_with_a_table(bundle: Path, aws_environ: dict[str, str], store:
     process = handle(environ, 2)
     assert not FORBIDDEN & set(process["modules"])
     assert store.calls == []
-    assert [answer["usage"]["cache"].get("skipped", 0) for answer in process["answers"]] == [1, 0]
+    assert [answer["usage"]["cache"].get("skipped", 0) for answer in process["answers"]] == [1, 1]
 
 
 def test_no_thread_is_left(bundle: Path, aws_environ: dict[str, str], store: FaultyServer) -> None:
@@ -108,7 +109,7 @@ def test_no_thread_is_left(bundle: Path, aws_environ: dict[str, str], store: Fau
     process = handle(environ_of(bundle, aws_environ), 1)
     assert store.calls == ["BatchGetItem", "BatchWriteItem"]
     assert process["threads"] == ["MainThread"]
-    written = json.loads(process["log"][0])["cache_write"]
+    written = json.loads(process["log"][-1])["cache_write"]
     assert written["values"] == written["of"] > 0
     second = handle(environ_of(bundle, aws_environ), 1)
     assert second["answers"][0]["usage"]["cache"] == {"l1": 0, "l2": 1, "embedding": 0, "miss": 0}
@@ -128,8 +129,8 @@ def test_provisioned_environments_are_ready(
     assert (len(store.calls) > 2 * calls, store.connections) == (True, 2)
 
 
-def test_warm_cache(bundle: Path, aws_environ: dict[str, str], store: FaultyServer, tmp_path: Path) -> None:
-    """`warm-cache` fills the table; a second run finds everything there and writes nothing."""
+def test_fill_cache(bundle: Path, aws_environ: dict[str, str], store: FaultyServer, tmp_path: Path) -> None:
+    """`fill-cache` fills the table; a second run finds everything there and writes nothing."""
     file = tmp_path / "texts.jsonl"
     lines = [json.dumps({"text": text, "id": 1}) for text in TEXTS] + [
         "",
@@ -137,15 +138,15 @@ def test_warm_cache(bundle: Path, aws_environ: dict[str, str], store: FaultyServ
     ]
     file.write_text("\n".join(lines) + "\n")
     environ = environ_of(bundle, aws_environ)
-    first = coldframe("warm-cache", str(file), "--head", "logreg", **environ)
+    first = coldframe("fill-cache", str(file), "--head", "logreg", **environ)
     assert first.stdout == "6 texts, 1 of them repeated: 5 predictions written, 0 known already\n", (
         first.stderr
     )
     assert "6/6" in first.stderr  # the progress bar
-    again = coldframe("warm-cache", str(file), **environ)
+    again = coldframe("fill-cache", str(file), **environ)
     assert again.stdout == "6 texts, 1 of them repeated: 20 predictions written, 5 known already\n"
     writes = store.count("BatchWriteItem")
-    third = coldframe("warm-cache", str(file), **environ)
+    third = coldframe("fill-cache", str(file), **environ)
     assert third.stdout == "6 texts, 1 of them repeated: 0 predictions written, 25 known already\n"
     assert store.count("BatchWriteItem") == writes
     assert environment(bundle, aws_environ).predict(TEXTS, HEADS).usage.cache.l2 == 25
@@ -171,25 +172,25 @@ def test_bad_lists(
     """A line that cannot be read is named by its number before anything is written."""
     file = tmp_path / "texts.jsonl"
     file.write_text(content)
-    done = coldframe("warm-cache", str(file), **environ_of(bundle, aws_environ))
+    done = coldframe("fill-cache", str(file), **environ_of(bundle, aws_environ))
     assert done.returncode == 1
     assert expected in done.stderr
     assert "secret" not in done.stderr
     assert store.calls == []
 
 
-def test_warm_cache_says_why_it_stops(
+def test_fill_cache_says_why_it_stops(
     bundle: Path, aws_environ: dict[str, str], store: FaultyServer, tmp_path: Path
 ) -> None:
     """A table that refuses ends the run with its reason; without a table there is nothing to fill."""
     file = tmp_path / "texts.jsonl"
     file.write_text('"a"\n')
     store.fault = error("AccessDeniedException")
-    done = coldframe("warm-cache", str(file), **environ_of(bundle, aws_environ))
+    done = coldframe("fill-cache", str(file), **environ_of(bundle, aws_environ))
     assert (done.returncode, done.stdout) == (1, "")
     assert "AccessDeniedException" in done.stderr
     assert "Traceback" not in done.stderr
-    done = coldframe("warm-cache", str(file), COLDFRAME_MODEL_DIR=str(bundle))
+    done = coldframe("fill-cache", str(file), COLDFRAME_MODEL_DIR=str(bundle))
     assert done.returncode == 1
     assert "COLDFRAME_CACHE_TABLE is not set" in done.stderr
 

@@ -19,9 +19,11 @@ import httpx
 import pytest
 from botocore.config import Config
 
-from local.front.emulator import Emulator, EmulatorOptions
+from local.front.emulator import Emulator
+from local.front.options import EmulatorOptions
 from local.lambda_service.destinations import NotSent
-from local.stores.stores import StoreOptions, Stores, without_stores
+from local.stores.places import StoreOptions
+from local.stores.stores import Stores, without_stores
 from local.template.template import Template, load_template
 
 pytestmark = pytest.mark.anyio
@@ -230,7 +232,8 @@ async def test_predictions_survive_the_store(bundle: Path, lines: list[str]) -> 
 SERVE = """
 import asyncio, sys
 from pathlib import Path
-from local.stores.stores import StoreOptions, Stores
+from local.stores.places import StoreOptions
+from local.stores.stores import Stores
 from local.template.template import load_template
 
 async def main():

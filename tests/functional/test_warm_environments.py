@@ -11,7 +11,7 @@ from typing import Any
 import boto3
 import pytest
 
-from coldframe.coldstart.warm_up import FunctionFailed, Warmed, invoker, ping, warm
+from coldframe.coldstart.pings import FunctionFailed, PingReport, invoker, ping, ping_environments
 from functions.post_traffic import app as post_traffic
 from functions.pre_traffic import app as pre_traffic
 from functions.warmer import app as warmer
@@ -38,9 +38,9 @@ def client_of(door: LambdaDoor, service: str = "lambda") -> Any:
 def test_pings_at_once_get_an_environment_each(door: LambdaDoor) -> None:
     """N pings at once start N environments; N more find the same ones, warm."""
     client = client_of(door)
-    assert warm(invoker(client, "predict"), 4) == Warmed(environments=4, cold=4, throttled=0)
+    assert ping_environments(invoker(client, "predict"), 4) == PingReport(environments=4, cold=4, throttled=0)
     assert door.environments() == 4
-    assert warm(invoker(client, "predict"), 4) == Warmed(environments=4, cold=0, throttled=0)
+    assert ping_environments(invoker(client, "predict"), 4) == PingReport(environments=4, cold=0, throttled=0)
     assert door.environments() == 4
     client.close()
 
@@ -69,7 +69,9 @@ def test_throttled_pings_are_counted(bundle: Path, aws_environ: dict[str, str]) 
         client = boto3.client(
             "lambda", endpoint_url=door.url, config=boto3.session.Config(retries={"total_max_attempts": 1})
         )
-        assert warm(invoker(client, "predict"), 3) == Warmed(environments=2, cold=2, throttled=1)
+        assert ping_environments(invoker(client, "predict"), 3) == PingReport(
+            environments=2, cold=2, throttled=1
+        )
         client.close()
 
 

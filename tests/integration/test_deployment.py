@@ -1,7 +1,7 @@
-"""The stack, deployed with boto3 to another project's emulator of CloudFormation, and read back.
+"""The stack with its nested ones, deployed with boto3 to another project's CloudFormation, and read back.
 
-ministack lacks CodeDeploy, Application Auto Scaling and Budgets, and refuses a template that names them:
-those are taken out here. It drops some properties without a word: the body and the throttling of an API;
+ministack lacks CodeDeploy and Application Auto Scaling, and refuses a template that names them: those are
+taken out here. It drops some properties without a word: the body and the throttling of an API;
 expiry, encryption and recovery of a table; the lifecycle of a bucket. `test_services.py` gives those of the
 data to moto.
 """
@@ -14,20 +14,24 @@ import subprocess
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
 
+from local.paths import SAM_PYTHON
 from tests import stacks
 from tests.conftest import ROOT
-from tests.stacks import WARMED, WATCHED
+from tests.stacks import TEMPLATE, WARMED, WATCHED
 
 MINISTACK = ROOT / ".venv-ministack" / "bin" / "ministack"
-NAME, REGION = "coldframe", "us-east-1"
+NAME, AS_ONE, REGION = "coldframe", "coldframe-as-one", "us-east-1"
 CREDENTIALS = {"aws_access_key_id": "an-id", "aws_secret_access_key": "not-for-any-log"}
-MISSING = ("AWS::CodeDeploy::", "AWS::ApplicationAutoScaling::", "AWS::Budgets::")
+MISSING = ("AWS::CodeDeploy::", "AWS::ApplicationAutoScaling::")
+NESTED = "AWS::CloudFormation::Stack"
+UPLOADED = "uploaded-by"
 
 pytestmark = [
     *stacks.needs_translator,
@@ -37,7 +41,7 @@ pytestmark = [
 
 @dataclass
 class Deployed:
-    """The stack in the emulator. ids: physical ids by logical id."""
+    """The stack in the emulator. ids: physical ids by logical id, with the application's name first."""
 
     url: str
     ids: dict[str, str]
@@ -70,23 +74,47 @@ def ministack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         process.kill()
 
 
-def template() -> dict[str, Any]:
-    """What `sam deploy` sends, less what the emulator does not have; code and layers are uploaded below."""
-    translated: dict[str, Any] = json.loads(
-        json.dumps(stacks.documents()["translated"]).replace(
-            "${ServerlessDeploymentApplication}", "coldframe"
-        )
-    )
-    resources = translated["Resources"]
+@cache
+def translated(path: Path) -> dict[str, Any]:
+    """One of the templates by itself, as `sam deploy` sends it."""
+    script = ROOT / "local" / "template" / "translate.py"
+    done = subprocess.run([SAM_PYTHON, script, path], capture_output=True, check=True, text=True)
+    application = "" if path == TEMPLATE else path.stem.title()
+    return sendable(json.loads(done.stdout)["translated"], application)
+
+
+def sendable(template: dict[str, Any], application: str = "") -> dict[str, Any]:
+    """A translated template less what the emulator does not have; what it names is uploaded below."""
+    text = json.dumps(template).replace('{"Ref": "ServerlessDeploymentApplication"}', '"coldframe"')
+    changed: dict[str, Any] = json.loads(text.replace("${ServerlessDeploymentApplication}", "coldframe"))
+    resources = changed["Resources"]
     for name in [name for name, resource in resources.items() if resource["Type"].startswith(MISSING)]:
         del resources[name]
-    del resources["PredictFunctionAliaslive"]["UpdatePolicy"]
     for name, resource in resources.items():
-        if "S3Key" in resource.get("Properties", {}).get("Code", {}):
-            resource["Properties"]["Code"]["S3Key"] = name
+        resource.pop("UpdatePolicy", None)
+        properties = resource.get("Properties", {})
+        if "S3Key" in properties.get("Code", {}):
+            properties["Code"]["S3Key"] = application + name
         elif resource["Type"] == "AWS::Lambda::LayerVersion":
-            resource["Properties"]["Content"]["S3Key"] = name[:-10]
-    return translated
+            properties["Content"]["S3Key"] = application + without_hash(name)
+        elif resource["Type"] == NESTED:
+            properties["TemplateURL"] = f"https://s3.amazonaws.com/{UPLOADED}/{properties['TemplateURL']}"
+    return changed
+
+
+def without_hash(layer: str) -> str:
+    """The name of a layer as it is written: SAM adds ten digits of a hash."""
+    return layer[:-10]
+
+
+def upload(s3: Any) -> None:
+    """What `sam deploy` puts into a bucket: the applications, and the folders that they name."""
+    s3.create_bucket(Bucket=UPLOADED)
+    for name in stacks.APPLICATIONS:
+        path = ROOT / "functions" / f"{name}.yaml"
+        s3.put_object(Bucket=UPLOADED, Key=f"functions/{path.name}", Body=json.dumps(translated(path)))
+    for name, folder in stacks.stack(**WARMED).folders.items():
+        s3.put_object(Bucket=UPLOADED, Key=name, Body=zipped(folder))
 
 
 def zipped(folder: Path) -> bytes:
@@ -99,38 +127,65 @@ def zipped(folder: Path) -> bytes:
     return memory.getvalue()
 
 
-def deploy(client: Any, action: str, **parameters: str) -> dict[str, Any]:
+def deploy(
+    client: Any, action: str, stack: str, template: dict[str, Any], **parameters: str
+) -> dict[str, Any]:
     """Creates or updates the stack; returns its description."""
     getattr(client, f"{action}_stack")(
-        StackName=NAME,
-        TemplateBody=json.dumps(template()),
-        Capabilities=["CAPABILITY_IAM"],
+        StackName=stack,
+        TemplateBody=json.dumps(template),
+        Capabilities=["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"],
         Parameters=[{"ParameterKey": k, "ParameterValue": v} for k, v in parameters.items()],
     )
-    client.get_waiter(f"stack_{action}_complete").wait(StackName=NAME, WaiterConfig={"Delay": 1})
-    described: dict[str, Any] = client.describe_stacks(StackName=NAME)["Stacks"][0]
+    client.get_waiter(f"stack_{action}_complete").wait(StackName=stack, WaiterConfig={"Delay": 1})
+    described: dict[str, Any] = client.describe_stacks(StackName=stack)["Stacks"][0]
     return described
+
+
+def physical_ids(client: Any, stack: str, before: str = "") -> Iterator[tuple[str, str]]:
+    """(logical id, physical id) of what is in a stack and in those that are nested in it."""
+    for resource in client.list_stack_resources(StackName=stack)["StackResourceSummaries"]:
+        name, physical = resource["LogicalResourceId"], resource["PhysicalResourceId"]
+        if resource["ResourceType"] == NESTED:
+            yield from physical_ids(client, physical, before + name)
+        else:
+            is_layer = resource["ResourceType"] == "AWS::Lambda::LayerVersion"
+            yield before + (without_hash(name) if is_layer else name), physical
 
 
 @pytest.fixture(scope="module")
 def deployed(ministack: str) -> Deployed:
     """The stack with a warmer and an address for alarms."""
     found = Deployed(ministack, {}, {})
-    s3, cloudformation = found.client("s3"), found.client("cloudformation")
-    s3.create_bucket(Bucket="uploaded-by")
-    for name, folder in stacks.stack(**WARMED).folders.items():
-        s3.put_object(Bucket="uploaded-by", Key=name, Body=zipped(folder))
-    described = deploy(cloudformation, "create", **WARMED, **WATCHED)
+    upload(found.client("s3"))
+    return created(found, NAME, translated(TEMPLATE))
+
+
+@pytest.fixture(scope="module")
+def deployed_as_one(deployed: Deployed) -> Deployed:
+    """The same without nesting: ministack forgets what a nested stack has when it updates it."""
+    whole = sendable(stacks.documents()["translated"])
+    return created(Deployed(deployed.url, {}, {}), AS_ONE, whole)
+
+
+def created(found: Deployed, stack: str, template: dict[str, Any]) -> Deployed:
+    """Creates a stack; returns what is in it."""
+    client = found.client("cloudformation")
+    described = deploy(client, "create", stack, template, **WARMED, **WATCHED)
     found.outputs = {output["OutputKey"]: output["OutputValue"] for output in described["Outputs"]}
-    resources = cloudformation.list_stack_resources(StackName=NAME)["StackResourceSummaries"]
-    found.ids = {resource["LogicalResourceId"]: resource["PhysicalResourceId"] for resource in resources}
+    found.ids = dict(physical_ids(client, stack))
     return found
 
 
 def test_everything_is_created(deployed: Deployed) -> None:
-    """Every resource of the template is there, but for the kinds that the emulator lacks."""
-    wanted = stacks.stack(**WARMED, **WATCHED).resources
-    assert set(deployed.ids) == {n for n, r in wanted.items() if not r["Type"].startswith(MISSING)}
+    """Every resource is there that emulator and check see, but for the kinds that ministack lacks."""
+    made = stacks.stack(**WARMED, **WATCHED)
+    layers = set(made.of_type("AWS::Lambda::LayerVersion"))
+    assert set(deployed.ids) == {
+        without_hash(name) if name in layers else name
+        for name, resource in made.resources.items()
+        if not resource["Type"].startswith(MISSING)
+    }
 
 
 def test_predict_function(deployed: Deployed) -> None:
@@ -199,7 +254,8 @@ def test_failed_events_go_to_the_queue(deployed: Deployed) -> None:
     attributes = deployed.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
     arn = attributes["Attributes"]["QueueArn"]
     client, iam = deployed.client("lambda"), deployed.client("iam")
-    for name, alias in (("Predict", "live"), ("Warmer", None), ("PreTraffic", None), ("PostTraffic", None)):
+    names = {"Predict": "live", "Warmer": None, "DeploymentPreTraffic": None, "DeploymentPostTraffic": None}
+    for name, alias in names.items():
         config = client.get_function_event_invoke_config(
             FunctionName=deployed.ids[f"{name}Function"], Qualifier=alias or "$LATEST"
         )
@@ -222,8 +278,8 @@ def test_logs_are_kept_for_thirty_days(deployed: Deployed) -> None:
 def test_alarms_write_to_the_topic(deployed: Deployed) -> None:
     """Every alarm but those of deployments writes to the topic, which has the address."""
     alarms = deployed.client("cloudwatch").describe_alarms()["MetricAlarms"]
-    quiet = {deployed.ids["NewVersionErrorsAlarm"], deployed.ids["NewVersionLatencyAlarm"]}
-    topic = deployed.ids["AlarmTopic"]
+    quiet = {deployed.ids[f"DeploymentNewVersion{of}Alarm"] for of in ("Errors", "Latency")}
+    topic = deployed.ids["WatchingAlarmTopic"]
     for alarm in alarms:
         assert alarm["AlarmActions"] == ([] if alarm["AlarmName"] in quiet else [topic])
     assert {alarm["AlarmName"] for alarm in alarms} == {
@@ -235,7 +291,9 @@ def test_alarms_write_to_the_topic(deployed: Deployed) -> None:
 
 def test_dashboard(deployed: Deployed) -> None:
     """The dashboard names the function, the API and the table as they are called now."""
-    body = deployed.client("cloudwatch").get_dashboard(DashboardName=NAME)["DashboardBody"]
+    name = deployed.ids["WatchingDashboard"]
+    assert deployed.outputs["DashboardUrl"].endswith(f"dashboard/{name}")
+    body = deployed.client("cloudwatch").get_dashboard(DashboardName=name)["DashboardBody"]
     widgets = json.dumps(json.loads(body)["widgets"])
     for logical in ("PredictFunction", "HttpApi", "CacheTable"):
         assert deployed.ids[logical] in widgets
@@ -266,24 +324,28 @@ def test_roles_may_do_what_the_template_says(deployed: Deployed) -> None:
                 assert statement["Resource"] != "*" or statement["Action"] == "cloudwatch:GetMetricStatistics"
 
 
-def test_a_changed_parameter_is_a_new_version(deployed: Deployed) -> None:
+def test_a_changed_parameter_is_a_new_version(deployed_as_one: Deployed) -> None:
     """Another memory size publishes a version, and `live` points to it."""
-    deploy(deployed.client("cloudformation"), "update", **WARMED, **WATCHED, MemorySize="3008")
-    client, name = deployed.client("lambda"), deployed.ids["PredictFunction"]
+    whole = sendable(stacks.documents()["translated"])
+    cloudformation = deployed_as_one.client("cloudformation")
+    deploy(cloudformation, "update", AS_ONE, whole, **WARMED, **WATCHED, MemorySize="3008")
+    client, name = deployed_as_one.client("lambda"), deployed_as_one.ids["PredictFunction"]
     assert client.get_function(FunctionName=name)["Configuration"]["MemorySize"] == 3008
     alias = client.get_alias(FunctionName=name, Name="live")
     assert alias["FunctionVersion"] == "2"
-    hook = client.get_function(FunctionName=deployed.ids["PreTrafficFunction"])["Configuration"]
+    hook = client.get_function(FunctionName=deployed_as_one.outputs["PreTrafficFunctionName"])[
+        "Configuration"
+    ]
     assert hook["Environment"]["Variables"]["NEW_VERSION"].endswith(":2")
 
 
-def test_pruning_runs_as_it_was_deployed(deployed: Deployed) -> None:
+def test_pruning_runs_as_it_was_deployed(deployed_as_one: Deployed) -> None:
     """The function that prunes, from the zip and the layer that were uploaded, deletes what it should."""
-    client, name = deployed.client("lambda"), deployed.ids["PredictFunction"]
+    client, name = deployed_as_one.client("lambda"), deployed_as_one.ids["PredictFunction"]
     for memory_mb in (1000, 1001, 1002):
         client.update_function_configuration(FunctionName=name, MemorySize=memory_mb)
         client.publish_version(FunctionName=name)
-    response = client.invoke(FunctionName=deployed.ids["PostTrafficFunction"], Payload=b"{}")
+    response = client.invoke(FunctionName=deployed_as_one.ids["DeploymentPostTrafficFunction"], Payload=b"{}")
     report = json.loads(response["Payload"].read())
     assert report == {"deleted": ["1"], "kept": ["2", "3", "4", "5"]}
     found = client.list_versions_by_function(FunctionName=name)["Versions"]
@@ -292,7 +354,7 @@ def test_pruning_runs_as_it_was_deployed(deployed: Deployed) -> None:
 
 def test_event_that_fails_is_in_the_queue(deployed: Deployed) -> None:
     """What a deployed function cannot handle, here no JSON object, is read from the queue with boto3."""
-    name, url = deployed.ids["PostTrafficFunction"], deployed.outputs["FailedEventsUrl"]
+    name, url = deployed.ids["DeploymentPostTrafficFunction"], deployed.outputs["FailedEventsUrl"]
     answer = deployed.client("lambda").invoke(FunctionName=name, InvocationType="Event", Payload=b"7")
     assert (answer["StatusCode"], answer["Payload"].read()) == (202, b"")
     [message] = deployed.client("sqs").receive_message(QueueUrl=url, WaitTimeSeconds=20)["Messages"]
@@ -303,13 +365,15 @@ def test_event_that_fails_is_in_the_queue(deployed: Deployed) -> None:
     assert record["responseContext"]["functionError"] == "Unhandled"
 
 
+@pytest.mark.usefixtures("deployed_as_one")
 def test_removing_leaves_nothing(deployed: Deployed) -> None:
-    """After the stack is deleted, its table, bucket, queue, logs and functions are gone."""
+    """After a stack is deleted, its table, bucket, queue, logs and functions are gone."""
     client = deployed.client("cloudformation")
-    client.delete_stack(StackName=NAME)
-    client.get_waiter("stack_delete_complete").wait(StackName=NAME, WaiterConfig={"Delay": 1})
+    for stack in (NAME, AS_ONE):
+        client.delete_stack(StackName=stack)
+        client.get_waiter("stack_delete_complete").wait(StackName=stack, WaiterConfig={"Delay": 1})
     assert deployed.client("dynamodb").list_tables()["TableNames"] == []
-    assert [b["Name"] for b in deployed.client("s3").list_buckets()["Buckets"]] == ["uploaded-by"]
+    assert [b["Name"] for b in deployed.client("s3").list_buckets()["Buckets"]] == [UPLOADED]
     assert deployed.client("sqs").list_queues().get("QueueUrls", []) == []
     assert deployed.client("logs").describe_log_groups()["logGroups"] == []
     assert deployed.client("lambda").list_functions()["Functions"] == []

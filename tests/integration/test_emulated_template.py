@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from local.gateway.cors import rest_preflight
 from local.gateway.definitions import Throttling
 from local.paths import SAM_PYTHON
 from local.template.cloudformation import translated as translated_by_sam
+from local.template.identities import IDENTITIES
 from local.template.template import load_template
 from tests.conftest import ROOT
 
@@ -146,3 +148,28 @@ def test_emulator_s_preflight_is_the_mock_that_sam_makes() -> None:
     for name, value in mock["responseParameters"].items():
         assert said[name.removeprefix("method.response.header.").lower()] == value
     assert str(answer.status) == mock["statusCode"]
+
+
+# AWS publishes a schema for each type; cfn-lint, which the SAM CLI brings, has them.
+SCHEMAS = """
+import json, sys
+from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER as manager
+schemas = {kind: manager.get_resource_schema("us-east-1", kind).schema for kind in sys.argv[1:]}
+keys = ("primaryIdentifier", "readOnlyProperties")
+json.dump({kind: {key: schema.get(key, []) for key in keys} for kind, schema in schemas.items()}, sys.stdout)
+"""
+
+
+def test_references_are_of_the_form_that_aws_says() -> None:
+    """`Ref` gives an ARN, an address or a name as the schema's identifier is one; attributes exist."""
+    kinds = [kind for kind in IDENTITIES if not kind.startswith("AWS::Serverless::")]
+    done = subprocess.run([SAM_PYTHON, "-c", SCHEMAS, *kinds], capture_output=True, text=True, check=True)
+    for kind, schema in json.loads(done.stdout).items():
+        identity = IDENTITIES[kind]
+        [identifier] = [path.removeprefix("/properties/") for path in schema["primaryIdentifier"]]
+        attributes = {path.removeprefix("/properties/") for path in schema["readOnlyProperties"]}
+        form = identity.reference.partition(":")[0] if ":" in identity.reference else "name"
+        expected = {"Arn": "arn", "Url": "https"}
+        assert form == next((of for end, of in expected.items() if identifier.endswith(end)), "name"), kind
+        assert set(identity.attributes) <= attributes | {identity.name}, kind
+        assert form != "name" or identity.name == identifier, kind

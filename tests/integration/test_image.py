@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from bench.benchmarks.cold import ColdOptions
+from bench.benchmarks.cold.elsewhere import run_container
+from bench.benchmarks.cold.measure import ColdOptions
 from bench.benchmarks.image import (
     EVENTS,
     IMAGE_BUDGET_BYTES,
@@ -21,12 +22,11 @@ from bench.benchmarks.image import (
     reads,
     sizes,
 )
-from bench.reporting.records import Cold, read_results
-from bench.targets.cold_targets import run_container
+from bench.records.raw_files import Cold, read_results
 from bench.targets.container import AS_ON_LAMBDA, Container, docker, running
+from bench.targets.faulty_server import FaultyServer
 from tests.conftest import ROOT
 from tests.functional.conftest import BUCKET, TABLE
-from tests.functional.faulty_server import FaultyServer
 from tests.integration.conftest import BuiltImage
 from tests.integration.requests_of_all_routes import REQUESTS, TEXTS, Asked, ask_container
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.stacks import APPLICATIONS
+
 ROOT = Path(__file__).parents[2]
 OWN_SAM = ROOT / ".venv-sam" / "bin" / "sam"
 SAM = str(OWN_SAM) if OWN_SAM.exists() else shutil.which("sam")
@@ -17,6 +19,8 @@ pytestmark = [
     pytest.mark.skipif(SAM is None, reason="no SAM CLI: neither .venv-sam/bin/sam nor `sam` on the PATH"),
 ]
 
+TEMPLATES = ["template.yaml", *(f"functions/{name}.yaml" for name in APPLICATIONS)]
+
 ROUTES = """
 from samcli.lib.providers.api_provider import ApiProvider
 from samcli.lib.providers.sam_stack_provider import SamLocalStackProvider
@@ -25,6 +29,13 @@ for route in ApiProvider(stacks).api.routes:
     print(route.path, route.function_name, route.payload_format_version)
 """
 
+FUNCTIONS = """
+from samcli.lib.providers.sam_function_provider import SamFunctionProvider
+from samcli.lib.providers.sam_stack_provider import SamLocalStackProvider
+stacks, _ = SamLocalStackProvider.get_stacks("template.yaml")
+for function in SamFunctionProvider(stacks).get_all():
+    print(function.full_path, function.codeuri, *(layer.codeuri for layer in function.layers))
+"""
 
 UPLOAD = """
 import hashlib, zipfile
@@ -54,10 +65,11 @@ def run(command: list[str], home: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_template_is_valid(tmp_path: Path) -> None:
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_template_is_valid(template: str, tmp_path: Path) -> None:
     """`sam validate --lint` finds neither an error nor a warning."""
     assert SAM is not None
-    done = run([SAM, "validate", "--lint", "--template", str(ROOT / "template.yaml")], tmp_path)
+    done = run([SAM, "validate", "--lint", "--template", str(ROOT / template)], tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "is a valid SAM Template" in done.stdout
 
@@ -68,7 +80,7 @@ def test_cloudformation_lint(tmp_path: Path) -> None:
     if not lint.exists():
         pytest.skip("cfn-lint is installed with .venv-sam only")
     regions = ["us-east-1", "eu-central-1", "ap-northeast-1"]
-    done = run([str(lint), "--include-checks", "I", "--regions", *regions, "--", "template.yaml"], tmp_path)
+    done = run([str(lint), "--include-checks", "I", "--regions", *regions, "--", *TEMPLATES], tmp_path)
     assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
 
 
@@ -80,6 +92,21 @@ def test_sam_local_finds_the_route(tmp_path: Path) -> None:
     done = run([str(python), "-c", ROUTES], tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["$default PredictFunction 2.0"]
+
+
+def test_sam_finds_the_functions_of_applications(tmp_path: Path) -> None:
+    """`sam build` and `sam local` see each function of a nested stack, its folder and its layers' folders."""
+    python = OWN_SAM.with_name("python")
+    if not python.exists():
+        pytest.skip("SAM's own modules are read from .venv-sam only")
+    done = run([str(python), "-c", FUNCTIONS], tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "PredictFunction .",
+        "Warmer/Function functions/warmer layers/shared",
+        "Deployment/PreTrafficFunction functions/pre_traffic layers/shared layers/golden",
+        "Deployment/PostTrafficFunction functions/post_traffic layers/shared",
+    ]
 
 
 def test_sam_uploads_the_golden_file(tmp_path: Path) -> None:

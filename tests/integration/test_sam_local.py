@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from bench.benchmarks.cold import ColdOptions
+from bench.benchmarks.cold.elsewhere import run_http
+from bench.benchmarks.cold.measure import ColdOptions
 from bench.benchmarks.image import sizes
-from bench.reporting.records import Cold, Fact, read_results
-from bench.targets.cold_targets import run_http
+from bench.records.raw_files import Cold, Fact, read_results
 from bench.targets.container import Container, docker
 from bench.targets.serving import free_port
 from tests.conftest import ROOT

@@ -11,7 +11,7 @@ import pytest
 from moto import mock_aws
 
 from tests import stacks
-from tests.stacks import BUSY, properties, stack
+from tests.stacks import PROVISIONED, properties, stack
 
 pytestmark = stacks.needs_translator
 ALIAS = "function:predict:live"
@@ -102,8 +102,8 @@ def test_queue() -> None:
 
 @pytest.mark.usefixtures("aws")
 def test_provisioned_concurrency_scales() -> None:
-    """Application Auto Scaling takes target, policy and both scheduled actions, and gives them back."""
-    made = stack(**BUSY)
+    """Application Auto Scaling takes target and policy, and gives them back."""
+    made = stack(**PROVISIONED)
     target = properties(made, "ProvisionedConcurrencyTarget")
     policy = properties(made, "ProvisionedConcurrencyPolicy")
     client = boto3.client("application-autoscaling")
@@ -122,15 +122,7 @@ def test_provisioned_concurrency_scales() -> None:
         PolicyType=policy["PolicyType"],
         TargetTrackingScalingPolicyConfiguration=configuration,
     )
-    for action in target["ScheduledActions"]:
-        capacity = {name: int(value) for name, value in action["ScalableTargetAction"].items()}
-        client.put_scheduled_action(**place, **{**action, "ScalableTargetAction": capacity})
     [found] = client.describe_scalable_targets(ServiceNamespace="lambda")["ScalableTargets"]
     assert (found["ResourceId"], found["MinCapacity"], found["MaxCapacity"]) == (ALIAS, 1, 4)
     [scaling] = client.describe_scaling_policies(ServiceNamespace="lambda")["ScalingPolicies"]
     assert scaling["TargetTrackingScalingPolicyConfiguration"] == configuration
-    actions = client.describe_scheduled_actions(ServiceNamespace="lambda")["ScheduledActions"]
-    assert {a["ScheduledActionName"]: a["ScalableTargetAction"]["MinCapacity"] for a in actions} == {
-        "busy-hours-start": 3,
-        "busy-hours-end": 1,
-    }

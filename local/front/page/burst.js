@@ -71,7 +71,7 @@ function* told({ answers, total_ms: totalMs }, before, after) {
     sentences.push(`${count(served.length)} answered, ${cold} of them cold; half within ${half}.`);
   }
   if (throttled.length) {
-    const limit = after.reserved_concurrency;
+    const limit = after.reserved_concurrency ?? after.machine_environments;
     const why = limit === null ? "the account has no more" : `the limit is ${count(limit)} at once`;
     sentences.push(`${count(throttled.length)} throttled: ${why}.`);
   }

@@ -4,7 +4,7 @@ import { call } from "./api.js";
 import { byId, setText } from "./dom.js";
 import { count } from "./format.js";
 
-const ALIAS = "live"; // which every function has here
+const NO_ALIAS = "Provisioned concurrency belongs to an alias, and this function has none: add AutoPublishAlias.";
 
 /** Both forms. current: () => the view of the function that is shown. */
 export class Concurrency {
@@ -25,13 +25,15 @@ export class Concurrency {
   draw(view) {
     const [config] = view.provisioned;
     this.#provisioned.show(config?.requested ?? 0, provisionedNote(config));
-    this.#reserved.show(view.reserved_concurrency ?? "", reservedNote(view.reserved_concurrency));
+    this.#reserved.show(view.reserved_concurrency ?? "", reservedNote(view));
   }
 
   async #provision(wanted) {
-    const { name, provisioned } = this.#current();
+    const { name, aliases, provisioned } = this.#current();
     const [config] = provisioned;
-    const qualifier = encodeURIComponent(config?.qualifier ?? ALIAS);
+    const alias = config?.qualifier ?? aliases[0];
+    if (!alias) throw new Error(NO_ALIAS);
+    const qualifier = encodeURIComponent(alias);
     const path = `/2019-09-30/functions/${encodeURIComponent(name)}/provisioned-concurrency?Qualifier=${qualifier}`;
     if (wanted > 0) await call("PUT", path, { ProvisionedConcurrentExecutions: wanted });
     else if (config) await call("DELETE", path);
@@ -87,7 +89,8 @@ function provisionedNote(config) {
   return `${status}: ${count(allocated)} of ${count(requested)} initialised, on ${qualifier}.`;
 }
 
-function reservedNote(limit) {
-  if (limit === null) return "Nothing is reserved: the account's limit holds.";
+function reservedNote({ reserved_concurrency: limit, machine_environments: machine }) {
+  if (limit === null && machine === null) return "Nothing is reserved: the account's limit holds.";
+  if (limit === null) return `Nothing is reserved; this machine bears ${count(machine)} at once (--concurrency).`;
   return "The most at once. Whatever comes on top is throttled: 429.";
 }

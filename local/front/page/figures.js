@@ -55,7 +55,8 @@ export class Figures {
     this.#drawSpark();
     const { p50, p95, p99 } = view.latency_ms;
     const done = view.invocations;
-    const limit = view.reserved_concurrency ?? account.unreserved_concurrent_executions;
+    const limit =
+      view.reserved_concurrency ?? view.machine_environments ?? account.unreserved_concurrent_executions;
     const spread = `p95 ${milliseconds(p95)}\np99 ${milliseconds(p99)}`;
     const perMillion = `${usd((view.cost_usd / done) * 1e6)} per million`;
     this.#set("arrivals", `${view.arrivals_per_s.toFixed(1)}/s`, `${count(view.arrivals)} in all`);

@@ -1,7 +1,7 @@
 // One text, all heads: what they say, and where the time of that request went.
 
 import { decoded, send } from "./api.js";
-import { byId, element, setText } from "./dom.js";
+import { byId, element, setAttribute, setText } from "./dom.js";
 import { drawWaterfall } from "./waterfall.js";
 
 const ROUTE = "/v1/predict";
@@ -12,6 +12,8 @@ const NAMES = {
   hgb: "gradient boosting",
   mlp: "perceptron",
 };
+const UNSURE = 0.5; // below, another label is as likely as not
+const VERSION_SHOWN = "sha256:".length + 12;
 const EVENTS_MS = 250; // until the events tell of this request
 
 /** The playground. seen: () => the invocations of the function that is shown, oldest first. */
@@ -24,6 +26,7 @@ export class Playground {
     byId("text").addEventListener("keydown", (event) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) byId("playground").requestSubmit();
     });
+    byId("copy").addEventListener("click", copy);
     for (const button of document.querySelectorAll(".examples button")) {
       button.addEventListener("click", () => {
         byId("text").value = button.textContent;
@@ -34,12 +37,11 @@ export class Playground {
 
   async #classify(event) {
     event.preventDefault();
-    setText(byId("answer-status"), "Asking…");
+    say("Asking…");
     const last = this.#seen().at(-1)?.number ?? 0;
     performance.clearResourceTimings();
     try {
-      const asked = { text: byId("text").value, heads: HEADS, top_k: 3, cache: false };
-      const response = await send("POST", ROUTE, asked);
+      const response = await send("POST", ROUTE, asked());
       const answer = await decoded(response);
       if (!answer?.predictions) throw new Error(`What answers ${ROUTE} here is no classifier.`);
       this.#show(answer);
@@ -54,7 +56,7 @@ export class Playground {
     } catch (error) {
       byId("answers").replaceChildren();
       byId("waterfall").hidden = true;
-      setText(byId("answer-status"), error.message);
+      say(error.message);
     }
   }
 
@@ -70,25 +72,76 @@ export class Playground {
     byId("answers").replaceChildren(...given.map((head) => card(head, heads[head])));
     const labels = new Set(given.map((head) => heads[head].label));
     const agreed = labels.size === 1 ? "All agree" : `${labels.size} different answers`;
-    setText(byId("answer-status"), `${agreed}. The environment was ${answer.start}.`);
+    say(`${agreed}. The environment was ${answer.start}. ${by(answer)}`, answer.version);
   }
 }
 
+function asked() {
+  return { text: byId("text").value, heads: HEADS, top_k: 3, cache: false };
+}
+
+/** What the line under the form says. title: more of it, as a tooltip. */
+function say(text, title) {
+  setText(byId("answer-status"), text);
+  setAttribute(byId("answer-status"), "title", title);
+}
+
+/** Which model answered, where the answer says so. */
+function by({ model, version }) {
+  return model && version ? `By ${model}, version ${version.slice(0, VERSION_SHOWN)}.` : "";
+}
+
+async function copy() {
+  const body = JSON.stringify(asked());
+  const url = new URL(ROUTE, location).href;
+  const command = `curl ${quoted(url)} --header 'content-type: application/json' --data ${quoted(body)}`;
+  try {
+    await navigator.clipboard.writeText(command);
+    say("Copied.");
+  } catch {
+    say(command); // no clipboard under a name that is not this machine's, without TLS
+  }
+}
+
+/** One word of a POSIX shell. */
+const quoted = (text) => `'${text.replaceAll("'", String.raw`'\''`)}'`;
+
 function card(head, said) {
-  const by = said.by ? `by the ${said.by}` : NAMES[head];
+  const [given, ...others] = said.top;
+  const who = said.by ? `by the ${said.by}` : NAMES[head];
+  const doubt = given.probability < UNSURE ? " · unsure" : "";
   return element(
     "article",
     { class: "answer", "data-head": head },
     element("h3", {}, element("code", {}, head)),
-    element("p", { class: "by muted" }, by),
-    element("p", { class: "label" }, said.label),
-    element("ol", {}, ...said.top.map(({ label, probability }) => row(label, probability))),
+    element("p", { class: "by muted" }, who + doubt),
+    element(
+      "p",
+      { class: "given" },
+      element("span", { class: "label" }, said.label),
+      element("span", { class: "value" }, share(given.probability)),
+    ),
+    bar(given.probability),
+    element("ol", {}, ...others.map(({ label, probability }) => row(label, probability))),
   );
 }
 
 function row(label, probability) {
-  const bar = element("span", { class: "probability", "aria-hidden": "true" }, element("span"));
-  bar.firstChild.style.inlineSize = `${(100 * probability).toFixed(1)}%`;
-  const value = element("span", { class: "value" }, `${(100 * probability).toFixed(1)}%`);
-  return element("li", {}, element("span", { class: "name" }, label), value, bar);
+  const name = element("span", { class: "name", title: label }, label);
+  return element(
+    "li",
+    {},
+    name,
+    element("span", { class: "value" }, share(probability)),
+    bar(probability),
+  );
 }
+
+function bar(probability) {
+  const outer = element("span", { class: "probability", "aria-hidden": "true" }, element("span"));
+  outer.firstChild.style.inlineSize = share(probability);
+  outer.classList.toggle("unsure", probability < UNSURE);
+  return outer;
+}
+
+const share = (probability) => `${(100 * probability).toFixed(1)}%`;

@@ -8,8 +8,9 @@ from coldframe import text as text_module
 from coldframe.errors import Invalid
 from coldframe.text import normalise
 
-SPACES = st.text(alphabet=" \t\n\r\x0b\x0c\x1c\x85\xa0\u2028\u3000", max_size=4)
+SPACES = st.text(alphabet=" \t\n\r\xa0\u2028\u3000", max_size=4)
 WORDS = st.text(alphabet="aé日🚀.-", max_size=8)
+NOTHING = "\x0b\x0c\x1c\x1d\x1e\x1f\x85"
 
 
 @given(st.lists(st.tuples(SPACES, WORDS)), st.integers(1, 20))
@@ -19,6 +20,15 @@ def test_long_texts_as_short_ones(pieces: list[tuple[str, str]], part: int) -> N
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text_module, "_PART", part)
         assert normalise(text) == " ".join(text.split())
+
+
+@given(st.lists(st.tuples(SPACES, st.text(NOTHING, max_size=2), WORDS)), st.integers(1, 20))
+def test_control_characters_are_no_space(pieces: list[tuple[str, str, str]], part: int) -> None:
+    """What Python calls white space and BERT's tokenizer a control character is as if it were not there."""
+    sent = "".join(space + nothing + word for space, nothing, word in pieces)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text_module, "_PART", part)
+        assert normalise(sent) == normalise("".join(space + word for space, _, word in pieces))
 
 
 @pytest.mark.parametrize("text", ["a \ud800", "a " * 100_000 + "\udfff"])

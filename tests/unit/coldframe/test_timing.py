@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from coldframe.timing import StageTimes, StartMark, log_line
+from coldframe.errors import OutOfTime
+from coldframe.timing import Deadline, StageTimes, StartMark, log_line
 
 
 def test_stages_add_up() -> None:
@@ -43,3 +44,17 @@ def test_log_line_is_one_line_of_json() -> None:
     line = log_line(route="a\nb", total_ms=1.5)
     assert "\n" not in line
     assert json.loads(line) == {"route": "a\nb", "total_ms": 1.5}
+
+
+@pytest.mark.parametrize("late_s", [-1.0, 0.0, 0.09])
+def test_a_moment_late_is_in_time(late_s: float) -> None:
+    """Before the end of a deadline, and for a tenth of a second after it, work goes on."""
+    ticks = iter([0.0, 1.0 + late_s])
+    Deadline(1.0, lambda: next(ticks)).check()
+
+
+def test_late() -> None:
+    """Later than that, the work ends with an error that says what to do."""
+    ticks = iter([0.0, 1.2])
+    with pytest.raises(OutOfTime, match="Send fewer or shorter texts"):
+        Deadline(1.0, lambda: next(ticks)).check()

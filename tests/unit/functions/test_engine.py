@@ -27,5 +27,5 @@ def test_budget_is_measured_ahead_of_traffic(
     engine = Engine({"COLDFRAME_MODEL_DIR": str(bundle), **environ}, has_answered=False)
     texts = [f"The shuttle reached {place}" for place in ("orbit", "space", "earth", "home")]
     event = {**EVENT, "body": json.dumps({"texts": texts, "heads": ["logreg"]}), "isBase64Encoded": False}
-    answer = json.loads(engine.answer(event, CONTEXT)["body"])
+    answer = json.loads(engine.handle_event(event, CONTEXT)["body"])
     assert answer["usage"]["batches"] == passes

@@ -1,6 +1,5 @@
-"""What template.yaml and functions/Dockerfile promise each other, the settings and AWS."""
+"""What the template and its applications promise each other, the settings, the code and AWS."""
 
-import ast
 import json
 import os
 import re
@@ -14,12 +13,13 @@ import pytest
 
 from coldframe.cache import dynamodb_store, s3_store
 from coldframe.config import ENVIRONMENT_NAMES, Settings
+from local.template.applications import read_with_applications
 from local.template.documents import read_document
 
 ROOT = Path(__file__).parents[3]
-DOCKERFILE = (ROOT / "functions" / "Dockerfile").read_text()
 
-TEMPLATE: dict[str, Any] = read_document(ROOT / "template.yaml")
+TEMPLATE: dict[str, Any] = read_with_applications(ROOT / "template.yaml")
+FILES = [ROOT / "template.yaml", *sorted((ROOT / "functions").glob("*.yaml"))]
 RESOURCES: dict[str, Any] = TEMPLATE["Resources"]
 FUNCTION: dict[str, Any] = RESOURCES["PredictFunction"]["Properties"]
 VARIABLES: dict[str, Any] = FUNCTION["Environment"]["Variables"]
@@ -62,111 +62,36 @@ def as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def copies() -> list[tuple[str, str]]:
-    """(source, target) of each COPY that reads the build context."""
-    lines = [line.split()[1:] for line in DOCKERFILE.splitlines() if line.startswith("COPY ")]
-    of_context = [words for words in lines if not words[0].startswith("--from")]
-    return [(source, target) for *sources, target in of_context for source in sources]
-
-
-def ignored(path: str) -> bool:
-    """Whether .dockerignore keeps `path` out of the build context; the last rule that matches decides."""
-    verdict = False
-    for rule in (ROOT / ".dockerignore").read_text().splitlines():
-        pattern = rule.removeprefix("!").removeprefix("**/")
-        if not rule or rule.startswith("#"):
-            continue
-        if pattern == "*" or path == pattern or path.startswith(f"{pattern}/"):
-            verdict = not rule.startswith("!")
-    return verdict
-
-
-def test_every_reference_is_defined() -> None:
-    """Whatever the template refers to is one of its parameters or resources, or made by SAM."""
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_every_reference_is_defined(path: Path) -> None:
+    """Whatever a template refers to is one of its parameters or resources, or made by SAM."""
+    template = read_document(path)
     made_by_sam = {"ServerlessDeploymentApplication"}
     of_one_sub = {"Live", "SnapStart"}
-    known = {*TEMPLATE["Parameters"], *RESOURCES, *made_by_sam, *of_one_sub}
-    assert {name for name in references(TEMPLATE) if not name.startswith("AWS::")} <= known
+    known = {*template["Parameters"], *template["Resources"], *made_by_sam, *of_one_sub}
+    assert {name for name in references(template) if not name.startswith("AWS::")} <= known
 
 
-def test_every_parameter_is_used() -> None:
-    """No parameter of the template is without effect."""
-    assert set(TEMPLATE["Parameters"]) <= set(references(TEMPLATE))
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_every_parameter_is_used(path: Path) -> None:
+    """No parameter of a template is without effect."""
+    template = read_document(path)
+    assert set(template["Parameters"]) <= set(references(template))
 
 
-def test_handler_exists() -> None:
-    """The CMD of the image names a function of functions/ that takes an event and a context."""
-    [command] = re.findall(r"^CMD (.+)$", DOCKERFILE, re.MULTILINE)
-    module, _, name = json.loads(command)[0].rpartition(".")
-    source = ROOT.joinpath(*module.split(".")).with_suffix(".py").read_text()
-    [handler] = [n for n in ast.parse(source).body if isinstance(n, ast.FunctionDef) and n.name == name]
-    assert [a.arg for a in handler.args.args] == ["event", "context"]
+def test_every_application_is_part_of_the_template() -> None:
+    """No template lies in functions/ that template.yaml does not name."""
+    applications = [
+        resource["Properties"]["Location"]
+        for resource in read_document(ROOT / "template.yaml")["Resources"].values()
+        if resource["Type"] == "AWS::Serverless::Application"
+    ]
+    assert sorted(applications) == [str(path.relative_to(ROOT)) for path in FILES[1:]]
 
 
 def test_variables_are_settings() -> None:
     """Every variable of the function is one that coldframe.config reads; it refuses others."""
     assert set(VARIABLES) <= ENVIRONMENT_NAMES
-
-
-def test_model_dir_is_where_the_bundle_is() -> None:
-    """Template, image and COPY agree on the folder of the model bundle."""
-    [target] = [target for source, target in copies() if source == "layers/model/bundle/"]
-    assert target.rstrip("/") == VARIABLES["COLDFRAME_MODEL_DIR"]
-    assert f"ENV COLDFRAME_MODEL_DIR={VARIABLES['COLDFRAME_MODEL_DIR']}\n" in DOCKERFILE
-
-
-def test_image_is_built_from_the_root() -> None:
-    """SAM builds the stage `lambda` of functions/Dockerfile with the repository as its context."""
-    assert FUNCTION["PackageType"] == "Image"
-    assert RESOURCES["PredictFunction"]["Metadata"] == {
-        "Dockerfile": "functions/Dockerfile",
-        "DockerContext": ".",
-        "DockerTag": "serve",
-        "DockerBuildTarget": "lambda",
-        "DockerBuildArgs": {"LAMBDA_BASE": {"Ref": "LambdaBase"}},
-    }
-
-
-def test_base_image_has_one_default() -> None:
-    """`docker build` and `sam build` start from the same base image."""
-    assert f"ARG LAMBDA_BASE={TEMPLATE['Parameters']['LambdaBase']['Default']}\n" in DOCKERFILE
-
-
-@pytest.mark.parametrize("source", [source for source, _ in copies()])
-def test_copied_paths_exist(source: str) -> None:
-    """Whatever the Dockerfile copies is in the repository, or is the bundle that is built."""
-    assert (ROOT / source).exists() or source == "layers/model/bundle/"
-
-
-@pytest.mark.parametrize("source", [source for source, _ in copies()])
-def test_copied_paths_are_in_the_context(source: str) -> None:
-    """.dockerignore lets through whatever the Dockerfile copies."""
-    assert not ignored(source.rstrip("/"))
-
-
-@pytest.mark.parametrize(
-    "path", [".git", ".venv", ".aws-sam", "tests", "bench", "local", "layers/model/heads"]
-)
-def test_the_rest_is_not_in_the_context(path: str) -> None:
-    """.dockerignore keeps out what the image does not need."""
-    assert ignored(path)
-
-
-def test_dockerfile_suits_the_classic_builder() -> None:
-    """The Dockerfile uses no BuildKit syntax: SAM builds without BuildKit."""
-    code = "\n".join(line for line in DOCKERFILE.splitlines() if not line.startswith("#"))
-    assert not re.search(r"--mount|--chmod|--chown|--link|<<", code)
-
-
-def test_dependencies_are_hash_checked_wheels() -> None:
-    """The image installs what the lock names, by hash, and never runs a build."""
-    for flag in ("--no-deps", "--require-hashes", "--only-binary=:all:"):
-        assert flag in DOCKERFILE
-
-
-def test_nothing_is_reported_to_third_parties() -> None:
-    """The image turns off the telemetry that onnxruntime has on by default."""
-    assert "ENV ORT_DISABLE_TELEMETRY=1\n" in DOCKERFILE
 
 
 def test_api_calls_the_alias() -> None:
@@ -192,22 +117,6 @@ def test_api_sends_every_route_to_the_function() -> None:
     assert not {"Path", "Method"} & set(event["Properties"])
 
 
-def test_function_gives_up_before_the_api() -> None:
-    """The function's timeout ends before API Gateway stops waiting, which is 30 s at most."""
-    [event] = FUNCTION["Events"].values()
-    assert FUNCTION["Timeout"] * 1000 < event["Properties"]["TimeoutInMillis"] <= 30_000
-
-
-def test_table_is_on_demand_and_forgets() -> None:
-    """The cache table is billed per request and its items expire."""
-    [table] = of_type("AWS::DynamoDB::Table")
-    assert table["Properties"]["BillingMode"] == "PAY_PER_REQUEST"
-    assert table["Properties"]["TimeToLiveSpecification"] == {
-        "AttributeName": "expires_at_s",
-        "Enabled": True,
-    }
-
-
 def test_function_uses_the_cache() -> None:
     """The function knows the table and the bucket, and may do there what its code does, and nothing else."""
     assert VARIABLES["COLDFRAME_CACHE_TABLE"] == {"Ref": "CacheTable"}
@@ -227,7 +136,14 @@ def test_table_has_the_shape_of_the_items() -> None:
     assert table["Properties"]["AttributeDefinitions"] == [
         {"AttributeName": dynamodb_store.KEY, "AttributeType": "S"}
     ]
-    assert table["Properties"]["TimeToLiveSpecification"]["AttributeName"] == dynamodb_store.EXPIRES
+    expiry = table["Properties"]["TimeToLiveSpecification"]
+    assert expiry == {"AttributeName": dynamodb_store.EXPIRES, "Enabled": True}
+
+
+def test_idle_table_costs_nothing() -> None:
+    """The cache table is billed per request: nothing is provisioned for nobody."""
+    [table] = of_type("AWS::DynamoDB::Table")
+    assert table["Properties"]["BillingMode"] == "PAY_PER_REQUEST"
 
 
 def test_objects_outlive_their_items() -> None:
@@ -314,7 +230,7 @@ def test_small_functions_run_from_their_folder_and_layer(name: str, tmp_path: Pa
 
 def test_golden_layer_is_the_golden_file() -> None:
     """The layer holds the golden vectors that the bundle is made with."""
-    golden = ROOT / RESOURCES["GoldenLayer"]["Properties"]["ContentUri"] / "golden.json"
+    golden = ROOT / RESOURCES["DeploymentGoldenLayer"]["Properties"]["ContentUri"] / "golden.json"
     assert golden.read_bytes() == (ROOT / "layers" / "model" / "encoder" / "golden.json").read_bytes()
 
 

@@ -10,54 +10,55 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from coldframe import setting_facts as facts
 from coldframe.errors import BadSetting
+from coldframe.setting_facts import OF_TRAINING, RANGES
 
-PREFIX = "COLDFRAME_"
+PREFIX = facts.PREFIX
 DEFAULT_BATCH_TOKENS = 256
 """What `coldframe bench batching` found on the machines tried; close to the best on each of them."""
 
-# Whoever trains may have it exported: `layers/model/data.py` reads it, serving does not.
-_OF_TRAINING = frozenset({"COLDFRAME_DATA"})
 
-
-def _about(why: str, low: int | None = None, high: int | None = None) -> Meta:
-    """What the README says of a setting, and its allowed range."""
+def _about(why: str, name: str | None = None) -> Meta:
+    """What docs/settings.md says of a setting. name: of one that has a range."""
+    low, high = RANGES[name] if name else (None, None)
     return Meta(description=why, ge=low, le=high)
 
 
 class Settings(Struct, frozen=True, kw_only=True):
     """What a deployment may change. Each field is the variable `COLDFRAME_<NAME>`."""
 
-    model_dir: Annotated[Path, _about("folder of the model bundle")] = Path("/opt/model")
+    model_dir: Annotated[Path, _about("folder of the model bundle")] = Path(facts.MODEL_DIR)
     threads: Annotated[
-        int, _about("threads of one forward pass; 1769 MB of Lambda memory are one vCPU", 1, 64)
+        int, _about("threads of one forward pass; 1769 MB of Lambda memory are one vCPU", "threads")
     ] = 1
-    max_texts: Annotated[int, _about("texts of one request", 1, 100_000)] = 1024
-    max_body_bytes: Annotated[int, _about("request body; 6 MB is Lambda's own limit", 1, 104_857_600)] = (
-        6_291_456
+    max_texts: Annotated[int, _about("texts of one request", "max_texts")] = facts.MAX_TEXTS
+    max_body_bytes: Annotated[int, _about("request body; 6 MB is Lambda's own limit", "max_body_bytes")] = (
+        facts.MAX_BODY_BYTES
     )
     max_decompressed_bytes: Annotated[
-        int, _about("request body sent with gzip, once decompressed", 1, 1_073_741_824)
+        int, _about("request body sent with gzip, once decompressed", "max_decompressed_bytes")
     ] = 16_777_216
     max_answer_bytes: Annotated[
         int,
-        _about("answer, as Lambda's result carries it; 6 MB is Lambda's own limit", 4096, 104_857_600),
-    ] = 6_291_456
+        _about("answer, as Lambda's result carries it; 6 MB is Lambda's own limit", "max_answer_bytes"),
+    ] = facts.MAX_ANSWER_BYTES
     max_batch_tokens: Annotated[
         int,
         _about(
             "tokens of one forward pass of several rows; 0: measured where an environment is initialised"
             f" ahead of traffic, {DEFAULT_BATCH_TOKENS} elsewhere",
-            0,
-            65_536,
+            "max_batch_tokens",
         ),
     ] = 0
     max_windows: Annotated[
         int,
-        _about("windows of 256 tokens embedded per text; 0: as many as the heads were trained on", 0, 64),
+        _about(
+            "windows of 256 tokens embedded per text; 0: as many as the heads were trained on", "max_windows"
+        ),
     ] = 0
     l1_cache_bytes: Annotated[
-        int, _about("prediction cache in the environment; 0 turns it off", 0, 1 << 34)
+        int, _about("prediction cache in the environment; 0 turns it off", "l1_cache_bytes")
     ] = 16_777_216
     cache_table: Annotated[str, _about("DynamoDB table of the shared prediction cache; empty: none")] = ""
     cache_bucket: Annotated[
@@ -71,9 +72,12 @@ class Settings(Struct, frozen=True, kw_only=True):
         ),
     ] = "adaptive"
     cache_deadline_ms: Annotated[
-        int, _about("one lookup or one write in the table, all its calls and retries included", 1, 60_000)
+        int,
+        _about(
+            "one lookup or one write in the table, all its calls and retries included", "cache_deadline_ms"
+        ),
     ] = 100
-    cache_ttl_s: Annotated[int, _about("life of a value in the table", 1, 315_360_000)] = 604_800
+    cache_ttl_s: Annotated[int, _about("life of a value in the table", "cache_ttl_s")] = 604_800
     verify_at_init: Annotated[
         bool, _about("compare a golden vector before the model answers; `true` or `false`")
     ] = True
@@ -92,7 +96,7 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
     silently ignored otherwise.
     """
     given = {name: value for name, value in environ.items() if name.startswith(PREFIX)}
-    unknown = sorted(given.keys() - ENVIRONMENT_NAMES - _OF_TRAINING)
+    unknown = sorted(given.keys() - ENVIRONMENT_NAMES - OF_TRAINING)
     if unknown:
         raise BadSetting(f"{unknown[0]} is not a setting. Known: {', '.join(sorted(ENVIRONMENT_NAMES))}.")
     values = {_FIELDS[name]: value for name, value in given.items() if value and name in ENVIRONMENT_NAMES}

@@ -1,34 +1,45 @@
 """The form of a text that everything else works on."""
 
-import re
 from collections.abc import Iterator
 
 from coldframe.errors import Invalid
 
-_SPACE = re.compile(r"\s")
 _PART = 65_536  # characters
+_NOTHING = dict.fromkeys([0x0B, 0x0C, *range(0x1C, 0x20), 0x85])
+"""White space to Python, control characters to BERT's tokenizer, which drops them as it drops all others."""
+_NOTHING_CHARACTERS = "".join(map(chr, _NOTHING))
 
 
 def normalise(text: str) -> str:
     """The form in which a text is compared and tokenized: white space runs are one space.
 
-    Raises Invalid for lone surrogates: they are no Unicode text, and no tokenizer takes them.
+    White space is what BERT's tokenizer takes for it. Raises Invalid for lone surrogates: they are no
+    Unicode text, and no tokenizer takes them.
     """
-    try:
-        if not text.isascii():
-            text.encode()
-    except UnicodeEncodeError as exc:
-        raise Invalid("A text holds a lone surrogate, no Unicode character. Send valid Unicode.") from exc
     if len(text) <= _PART:
-        return " ".join(text.split())
-    return " ".join(filter(None, _parts(text)))
+        return " ".join(_clean(text).split())
+    return "".join(_parts(text))
 
 
 def _parts(text: str) -> Iterator[str]:
     """A long text, normalised in parts: its words as objects of their own take ten times its size."""
-    start = 0
-    while start < len(text):
-        space = _SPACE.search(text, start + _PART)
-        end = space.start() if space else len(text)
-        yield " ".join(text[start:end].split())
-        start = end
+    has_begun = is_apart = False  # is_apart: there is white space between this part and the last word
+    for start in range(0, len(text), _PART):
+        part = _clean(text[start : start + _PART])
+        words = " ".join(part.split())
+        is_apart = is_apart or part[:1].isspace()
+        if words:
+            yield " " + words if has_begun and is_apart else words
+            has_begun, is_apart = True, part[-1].isspace()
+
+
+def _clean(part: str) -> str:
+    """The part without what is nothing to the tokenizer but white space to Python."""
+    try:
+        if not part.isascii():
+            part.encode()
+    except UnicodeEncodeError as exc:
+        raise Invalid("A text holds a lone surrogate, no Unicode character. Send valid Unicode.") from exc
+    if any(character in part for character in _NOTHING_CHARACTERS):
+        return part.translate(_NOTHING)
+    return part

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coldframe.api.messages import BINARY, JSON, Reply, Request, read_body
+from coldframe.api.contract import JSON
+from coldframe.api.messages import BINARY, Reply, Request, read_body
 from coldframe.config import Settings
 from coldframe.errors import TooLarge, UnsupportedMediaType
 

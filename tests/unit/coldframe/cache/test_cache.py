@@ -1,15 +1,20 @@
 """The prediction cache."""
 
+import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coldframe.api.api import Api
 from coldframe.cache.cache import PredictionCache, cache_key, load_cache
-from coldframe.cache.dynamodb_store import DynamoDbStore
+from coldframe.cache.dynamodb_store import DynamoDbStore, Item, to_row
 from coldframe.cache.policy import Costs, Policy
-from coldframe.cache.shared import SecondLevel
+from coldframe.cache.shared import SharedCache
+from coldframe.cache.values import Kind, Shapes, encode
 from coldframe.config import Settings
 from coldframe.model.files import AUTO
-from tests.conftest import tiny_manifest, tiny_predictor
+from coldframe.timing import MovingAverage, StartMark
+from tests.conftest import post, tiny_manifest, tiny_predictor
 from tests.unit.coldframe.cache.test_dynamodb_store import FakeClients, FakeTable, FakeTime
 
 parts = st.text(max_size=20)
@@ -27,6 +32,7 @@ def test_key_has_no_seams() -> None:
 
 
 HEADS = ["first", "second", AUTO]
+SHAPES = Shapes(labels=3, dimension=8)
 requests = st.lists(
     st.tuples(
         st.integers(0, 1),  # which of two environments
@@ -59,41 +65,76 @@ def test_caches_change_no_answer(
         assert (counted.errors, counted.corrupt, counted.expired) == (0, 0, 0)
         if not use_cache:
             assert counted.miss == total
-        environments[which].cache.save()
+        environments[which].cache.save(prediction.unsaved)
 
 
 def two_levels(table: FakeTable, time: FakeTime, policy: Policy, l1_bytes: int) -> PredictionCache:
     """A cache over a table in memory."""
     store = DynamoDbStore("table", FakeClients(table), time.sleep, jitter=lambda: 0.5)
-    costs = Costs(max_text_tokens=100, keys_per_call=100)
-    second = SecondLevel(store, None, costs, policy, 60.0, 1000, clock=time.clock, now=time.clock)
-    return PredictionCache(l1_bytes, second)
+    costs = Costs(100, 100, MovingAverage(0.1))
+    shared = SharedCache(store, None, costs, policy, 60.0, 1000, SHAPES, clock=time.clock, now=time.clock)
+    return PredictionCache(l1_bytes, shared)
 
 
 def test_embeddings_alone() -> None:
     """Without heads it is the embedding that is looked up."""
     cache = PredictionCache(1 << 20)
     known = cache.lookup("v", [], ["text"])
-    assert (known.embeddings, known.lacks([], "text")) == ({}, True)
-    cache.keep(known, {}, {"text": b"four"}, tokens=3, spent_ms=1.0)
+    assert (known.embeddings, known.lacking([], ["text"])) == ({}, ["text"])
+    cache.keep(known, {}, {"text": b"four"}, tokens=3)
     assert cache.lookup("v", [], ["text"]).embeddings == {"text": b"four"}
     assert cache.lookup("w", [], ["text"]).embeddings == {}
 
 
-def test_no_table_no_second_level() -> None:
-    """Without a table, or turned off, there is level 1 alone; with one, nothing is imported or called yet."""
+def test_no_table_no_shared_cache() -> None:
+    """Without a table, or turned off, there is the memory alone; with one, nothing is called yet."""
     for settings in (Settings(), Settings(cache_table="t", cache_policy="off")):
-        assert load_cache(settings, tiny_manifest())._second is None
-    assert load_cache(Settings(cache_table="t"), tiny_manifest())._second is not None
+        assert load_cache(settings, tiny_manifest(), MovingAverage(0.1))._shared is None
+    assert load_cache(Settings(cache_table="t"), tiny_manifest(), MovingAverage(0.1))._shared is not None
 
 
-def test_unsaved_values_do_not_pile_up() -> None:
-    """Who never saves keeps the values of the last request, not of all."""
+def test_unsaved_values_travel_with_their_answer() -> None:
+    """What one prediction has to write is written at its own save, whatever was predicted meanwhile."""
     table, time = FakeTable([]), FakeTime()
     cache = two_levels(table, time, Policy.ALWAYS, 0)
     predictor = tiny_predictor(cache=cache)
-    for text in ("a", "b", "c"):
-        predictor.predict([text], ["first"])
-    saved = cache.save()
+    one, other = (predictor.predict([text], ["first"]) for text in ("a", "b"))
+    for prediction in (one, other):
+        saved = cache.save(prediction.unsaved)
+        assert saved is not None
+        assert (saved.values, saved.of) == (2, 2)
+    embedded = predictor.embed(["c"])
+    saved = cache.save(embedded.unsaved)
     assert saved is not None
-    assert (saved.values, saved.of) == (2, 2)
+    assert (saved.values, saved.of) == (1, 1)
+    assert cache.save(predictor.predict(["a", "b"], ["first"]).unsaved) is None
+    assert len(table.rows) == 5
+
+
+WRONG_SHAPES = {
+    "auto": [(Kind.PREDICTION, 12), (Kind.PREDICTION, 16), (Kind.AUTO, 12), (Kind.AUTO, 16), (Kind.AUTO, 13)],
+    "first": [(Kind.PREDICTION, 16), (Kind.AUTO, 13), (Kind.EMBEDDING, 32), (Kind.PREDICTION, 0)],
+    "embedding": [(Kind.EMBEDDING, 12), (Kind.PREDICTION, 32), (Kind.EMBEDDING, 0)],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "size"), [(name, *shape) for name, shapes in WRONG_SHAPES.items() for shape in shapes]
+)
+def test_wrong_shapes_are_corrupt(name: str, kind: Kind, size: int) -> None:
+    """A value with a right checksum that is not of its key's kind and size is a counted miss, and no 500.
+
+    One that is, but names an unknown source of `auto`, is as wrong.
+    """
+    table, time = FakeTable([]), FakeTime()
+    key = cache_key(tiny_manifest().version, name, "a text")
+    value = encode(key, kind, b"\x07" * size)
+    table.rows[key.hex()] = to_row(key, Item(value, 2_000_000_000))
+    head = "first" if name == "embedding" else name
+    predictor = tiny_predictor(cache=two_levels(table, time, Policy.ALWAYS, 0))
+    reply = post(Api(predictor, Settings(log_level="off"), StartMark()), {"text": "a text", "heads": [head]})
+    usage = msgspec.json.decode(reply.body)["usage"]["cache"]
+    assert (reply.status, usage["corrupt"], usage["miss"]) == (200, 1, 1)
+    plain = tiny_predictor(cache_bytes=0).predict(["a text"], [head])
+    again = predictor.predict(["a text"], [head])  # the wrong value was replaced
+    assert (again.usage.cache.l2, again.probabilities) == (1, plain.probabilities)

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coldframe.cache.policy import Breaker, BreakerState, Costs, MovingAverage
+from coldframe.cache.policy import Breaker, BreakerState, Costs
+from coldframe.timing import MovingAverage
 
 CLOSED, OPEN, HALF_OPEN = BreakerState.CLOSED, BreakerState.OPEN, BreakerState.HALF_OPEN
 
@@ -121,8 +122,8 @@ def test_moving_average(prior: float, samples: list[float], skipped: int) -> Non
     assert abs(average.value - prior) <= far * 0.98**skipped + 1e-6
 
 
-def costs(**options: float) -> Costs:
-    return Costs(max_text_tokens=1024, keys_per_call=100, **options)
+def costs(ms_per_token: float = 0.1, set_up_ms: float = 400.0) -> Costs:
+    return Costs(1024, 100, MovingAverage(ms_per_token), set_up_ms)
 
 
 lengths = st.lists(st.integers(0, 10_000), max_size=20)
@@ -165,13 +166,12 @@ def test_cold_environment_asks_for_large_requests_only() -> None:
 
 def test_learns_what_computing_costs() -> None:
     """A quick encoder makes lookups pointless, a slow one makes them worth it."""
-    quick, slow = costs(), costs()
-    for _ in range(50):
-        quick.computed([400], 100, 1.0)
-        slow.computed([400], 100, 50.0)
+    quick, slow = costs(ms_per_token=0.01), costs(ms_per_token=0.5)
+    for known in (quick, slow):
+        known.computed([400], 100)
     assert not quick.worth_asking([400], 2, ready=True)
     assert slow.worth_asking([400], 2, ready=True)
-    slow.computed([], 0, 0.0)  # a request that was all cached teaches nothing
+    slow.computed([], 0)  # a request that was all cached teaches nothing
     assert slow.compute_ms([400]) == pytest.approx(51, rel=0.05)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -32,6 +34,7 @@ from coldframe.capacity.admission import (
     claimed,
     decide,
     next_expiry,
+    requested,
 )
 
 
@@ -311,6 +314,103 @@ def test_warm_starts_do_not_count_against_the_scaling_rate() -> None:
     assert decisions == [Lease(0)]
 
 
+# The request rate.
+
+
+def quick(state: State, count: int, now: float, **arrival: Any) -> tuple[State, list[Decision]]:
+    """So many invocations one after the other, each over before the next one comes."""
+    decisions: list[Decision] = []
+    for _ in range(count):
+        state, decision = decide(state, Arrival(**arrival), now)
+        decisions.append(decision)
+        if isinstance(decision, Start):
+            state, _ = decide(state, Initialized(decision.environment_id), now)
+        if isinstance(decision, Start | Lease):
+            state, _ = decide(state, Finished(decision.environment_id), now)
+    return state, decisions
+
+
+def throttled(decisions: list[Decision]) -> list[ThrottleReason]:
+    return [decision.reason for decision in decisions if isinstance(decision, Throttle)]
+
+
+def test_reservation_admits_ten_requests_a_second_for_each_environment() -> None:
+    """A reservation of 2 admits 20 quick requests in a second, and the next second as many again."""
+    state, decisions = quick(State(Limits(reserved_concurrency=2)), 22, now=7.0)
+    assert throttled(decisions) == ["ReservedFunctionInvocationRateLimitExceeded"] * 2
+    _, decisions = quick(state, 20, now=8.0)
+    assert throttled(decisions) == []
+
+
+def test_account_admits_ten_requests_a_second_for_each_environment() -> None:
+    """Without a reservation the account's rate holds, and what other functions requested counts."""
+    state, decisions = quick(State(Limits(account_concurrency=1)), 8, now=7.0)
+    assert (throttled(decisions), requested(state, 7.9), requested(state, 8.0)) == ([], 8, 0)
+    _, decisions = quick(state, 3, now=7.5, requested_by_others=1)
+    assert throttled(decisions) == ["FunctionInvocationRateLimitExceeded"] * 2
+
+
+def test_request_rate_of_a_reservation_is_its_own() -> None:
+    """A function with a reservation neither counts for the account, nor do others count for it."""
+    limits = Limits(reserved_concurrency=1, account_concurrency=1)
+    state, decisions = quick(State(limits), 10, now=0.0, requested_by_others=10)
+    assert (throttled(decisions), requested(state, 0.0)) == ([], 0)
+
+
+def test_events_from_a_queue_have_no_request_rate() -> None:
+    """Asynchronous invocations are bounded by concurrency alone, and take nothing from the rate."""
+    state, decisions = quick(State(Limits(reserved_concurrency=1)), 100, now=0.0, synchronous=False)
+    assert throttled(decisions) == []
+    assert throttled(quick(state, 10, now=0.0)[1]) == []
+
+
+def test_request_rate_can_be_switched_off() -> None:
+    """Without the rule, concurrency alone limits."""
+    limits = Limits(reserved_concurrency=1, requests_per_environment_s=None)
+    assert throttled(quick(State(limits), 100, now=0.0)[1]) == []
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.0, 0.7), st.booleans()), max_size=150),
+    st.none() | st.integers(1, 2),
+    st.integers(1, 3),
+)
+def test_no_second_has_more_requests_than_the_rate(
+    arrivals: list[tuple[float, bool]], reserved: int | None, account: int
+) -> None:
+    """In any second the admitted synchronous requests are at most ten per environment, and none is refused
+    below that."""
+    state, now = State(Limits(reserved_concurrency=reserved, account_concurrency=account)), 0.0
+    admitted: Counter[int] = Counter()
+    allowed = 10 * (reserved or account)
+    for wait_s, synchronous in arrivals:
+        now += wait_s
+        state, [decision] = quick(state, 1, now, synchronous=synchronous)
+        if isinstance(decision, Throttle):
+            assert (synchronous, admitted[int(now)]) == (True, allowed)
+        admitted[int(now)] += synchronous and not isinstance(decision, Throttle)
+    assert all(count <= allowed for count in admitted.values())
+
+
+# What a developer's machine bears.
+
+
+def test_machine_s_limit_throttles_as_a_small_account_does() -> None:
+    """It is nobody's reservation: the reason is the account's, and nothing is claimed from the account."""
+    state, decisions = play(State(Limits(machine_environments=1)), Arrival(), Arrival())
+    assert decisions == [Start(0), Throttle(ThrottleReason("ConcurrentInvocationLimitExceeded"))]
+    assert claimed(state) == 1
+
+
+def test_machine_s_limit_gives_way_to_what_was_asked_for_by_name() -> None:
+    """More provisioned concurrency is borne, and a reservation stands in its place."""
+    state = provisioned_environments(2, Limits(machine_environments=1))
+    _, decisions = play(state, *[Arrival("1")] * 3)
+    assert [type(decision) for decision in decisions] == [Lease, Lease, Throttle]
+    _, decisions = play(State(Limits(machine_environments=1, reserved_concurrency=2)), *[Arrival()] * 2)
+    assert decisions == [Start(0), Start(1)]
+
+
 def test_recycle_replaces_environments_once_they_are_free() -> None:
     """Idle ones stop at once and provisioned ones are replaced; busy ones stop when they finish."""
     state, _ = play(provisioned_environments(2), Arrival("1"), Arrival("2"), Arrival("2"))
@@ -341,6 +441,8 @@ limits_strategy = st.builds(
     account_concurrency=st.integers(0, 8),
     scaling_burst=st.integers(0, 12),
     scaling_per_s=st.floats(0.0, 2.0),
+    machine_environments=st.none() | st.integers(0, 6),
+    requests_per_environment_s=st.none() | st.floats(0.0, 3.0),
 )
 
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from coldframe.api.api import Api
 from coldframe.coldstart.express import ExpressLane, open_lane
-from coldframe.config import Settings
+from coldframe.config import ENVIRONMENT_NAMES, Settings, load_settings
 from coldframe.errors import BundleCorrupt, BundleMissing
 from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import StartMark
-from functions.predict.events import read_event
+from functions.predict.engine import read_event
 from tests.conftest import ROOT
 
 EVENT: dict[str, Any] = json.loads((ROOT / "tests" / "events" / "http_api_predict.json").read_text())
@@ -32,9 +32,17 @@ class Context:
         return 29_000
 
 
+def lane_of(bundle: Path, **environ: str) -> ExpressLane:
+    """The lane of an environment with these settings beside the bundle's folder."""
+    named = {f"COLDFRAME_{name}": value for name, value in environ.items()}
+    lane = open_lane({"COLDFRAME_MODEL_DIR": str(bundle), "COLDFRAME_LOG_LEVEL": "off", **named})
+    assert lane is not None
+    return lane
+
+
 @pytest.fixture(scope="module")
 def lane(bundle: Path) -> ExpressLane:
-    return ExpressLane(bundle, has_table=False, has_log=False)
+    return lane_of(bundle)
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +117,67 @@ def test_any_text(lane: ExpressLane, engine: Api, text: str) -> None:
     agree(lane, engine, event_of({"text": text}))
 
 
+SURE_JSON = json.dumps(SURE)
+numbers = st.sampled_from(
+    [
+        "1",
+        "2",
+        "20",
+        "21",
+        "0",
+        "-0",
+        "-1",
+        "1.0",
+        "1e0",
+        "2E0",
+        "1e999",
+        "NaN",
+        "Infinity",
+        "-Infinity",
+        "01",
+    ]
+) | st.integers(15, 420).map(lambda digits: "1" + "0" * digits)
+members = st.one_of(
+    st.sampled_from(
+        [SURE_JSON, '"\\ud800"', '"\\ud83d\\ude80"', '"\\u0041 orbit"', '"\x7f"', '"\t"', '"\\q"']
+    ).map('"text": {}'.format),
+    st.sampled_from([f"[{SURE_JSON}]", "[]", f"[{SURE_JSON},]", "[" * 3 + "]" * 3]).map('"texts": {}'.format),
+    st.tuples(st.sampled_from(["top_k", "budget_ms", "to\\u0070_k"]), numbers).map('"{0[0]}": {0[1]}'.format),
+    st.sampled_from(["true", "false", "null", "1", "True"]).map('"scores": {}'.format),
+    st.sampled_from(['["auto"]', '["auto", "auto"]', "[]", "null"]).map('"heads": {}'.format),
+    st.sampled_from(['"\\ud800": 1', '"": 1', '"text" 1', ""]),
+)
+
+
+@settings(max_examples=600, deadline=None)
+@given(
+    found=st.lists(members, max_size=4),
+    before=st.sampled_from(["", " ", "\ufeff", "\x00", "//\n"]),
+    after=st.sampled_from(["", "\n\r\t ", "x", "{}", "\x00"]),
+)
+def test_any_json(lane: ExpressLane, engine: Api, found: list[str], before: str, after: str) -> None:
+    """However JSON is written, with repeated names, odd numbers and escapes: the engine's answer, or none."""
+    agree(lane, engine, event_of(before + "{" + ", ".join(found) + "}" + after))
+    agree(lane, engine, event_of(before + "{" + ", ".join([f'"text": {SURE_JSON}', *found]) + "}" + after))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"text": 1, "text": ' + SURE_JSON + "}",
+        '{"text": ' + SURE_JSON + ', "top_k": 0, "top_k": 1}',
+        '{"text": ' + SURE_JSON + ', "budget_ms": 1' + "0" * 400 + "}",
+        '{"text": ' + SURE_JSON + ', "more": ' + "[" * 9000 + "]" * 9000 + "}",
+        '{"text": ' + SURE_JSON + ', "cache": NaN}',
+    ],
+    ids=["name twice", "number twice", "huge number", "deep", "NaN"],
+)
+def test_odd_json_is_the_engines(lane: ExpressLane, engine: Api, body: str) -> None:
+    """JSON that other readers refuse or read otherwise is left to the engine, which refuses it."""
+    assert lane.answer(event_of(body), "request-1") is None
+    assert engine.answer(read_event(event_of(body), Context())).status in (400, 422)
+
+
 @pytest.mark.parametrize(
     "event",
     [
@@ -134,7 +203,7 @@ def test_left_to_the_engine(lane: ExpressLane, event: dict[str, Any]) -> None:
 
 def test_cold_once(bundle: Path) -> None:
     """The first answer is the cold one."""
-    lane = ExpressLane(bundle, has_table=True, has_log=False)
+    lane = lane_of(bundle, CACHE_TABLE="table")
     answers = [lane.answer(event_of({"text": SURE}), "request-1") for _ in range(2)]
     bodies = [json.loads(answer["body"]) for answer in answers if answer]
     assert [body["start"] for body in bodies] == ["cold", "warm"]
@@ -143,7 +212,7 @@ def test_cold_once(bundle: Path) -> None:
 
 def test_log_has_no_text(bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One line of JSON per answer, in the form of the engine's, without the text."""
-    lane = ExpressLane(bundle, has_table=False, has_log=True)
+    lane = lane_of(bundle, LOG_LEVEL="info")
     lane.answer(event_of({"text": SURE}), "request-1")
     out = capsys.readouterr().out
     line = json.loads(out)
@@ -160,6 +229,10 @@ def test_log_has_no_text(bundle: Path, capsys: pytest.CaptureFixture[str]) -> No
         {"COLDFRAME_MISSPELT": "1"},
         {"COLDFRAME_LOG_LEVEL": "loud"},
         {"COLDFRAME_CACHE_TABLE": "table", "COLDFRAME_CACHE_POLICY": "always"},
+        {"COLDFRAME_THREADS": "0"},
+        {"COLDFRAME_THREADS": "one"},
+        {"COLDFRAME_max_texts": "5"},
+        {"COLDFRAME_VERIFY_AT_INIT": "maybe"},
     ],
 )
 def test_closed(bundle: Path, environ: dict[str, str]) -> None:
@@ -172,11 +245,62 @@ def test_open(bundle: Path) -> None:
     assert open_lane({"COLDFRAME_MODEL_DIR": str(bundle), "COLDFRAME_CACHE_TABLE": "table"}) is not None
 
 
+def test_closed_is_said(bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A setting that closes the lane is named in a line of the log, and no value is."""
+    environ = {"COLDFRAME_MODEL_DIR": str(bundle), "COLDFRAME_MAX_WINDOWS": "1", "COLDFRAME_THREADS": "2"}
+    assert open_lane(environ) is None
+    line = json.loads(capsys.readouterr().out)
+    assert (line["event"], line["settings"]) == ("express-lane-closed", ["COLDFRAME_MAX_WINDOWS"])
+
+
+def test_closed_ahead_of_traffic_is_not_said(bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Ahead of traffic nothing is lost, and nothing is said."""
+    ahead = {"AWS_LAMBDA_INITIALIZATION_TYPE": "snap-start", "COLDFRAME_MAX_WINDOWS": "1"}
+    assert open_lane({"COLDFRAME_MODEL_DIR": str(bundle), **ahead}) is None
+    assert capsys.readouterr().out == ""
+
+
+VALID = {
+    "THREADS": "2",
+    "MAX_TEXTS": "2",
+    "MAX_BODY_BYTES": "300",
+    "MAX_DECOMPRESSED_BYTES": "9",
+    "MAX_ANSWER_BYTES": "4096",
+    "MAX_BATCH_TOKENS": "128",
+    "MAX_WINDOWS": "0",
+    "L1_CACHE_BYTES": "0",
+    "CACHE_TABLE": "",
+    "CACHE_BUCKET": "bucket",
+    "CACHE_POLICY": "off",
+    "CACHE_DEADLINE_MS": "20",
+    "CACHE_TTL_S": "60",
+    "VERIFY_AT_INIT": "false",
+    "LOG_LEVEL": "off",
+}
+
+
+def test_open_with_every_setting(bundle: Path, predictor: Predictor) -> None:
+    """With any setting but a number of windows the lane is open, and keeps to the limits that are set."""
+    assert {f"COLDFRAME_{name}" for name in [*VALID, "MODEL_DIR"]} == ENVIRONMENT_NAMES
+    lane = lane_of(bundle, **VALID)
+    limits = {f"COLDFRAME_{name}": value for name, value in VALID.items()}
+    engine = Api(predictor, load_settings(limits), StartMark(is_warm=True))
+    asked = [
+        {"text": SURE},
+        {"texts": [SURE, SURE]},
+        {"texts": [SURE] * 3},
+        {"text": SURE, "budget_ms": 1, "heads": ["auto"], "cache": True, "scores": True},
+        {"texts": [SURE, SURE], "top_k": 20, "scores": True},
+        {"text": SURE + " " * 300},
+    ]
+    assert [agree(lane, engine, event_of(one)) for one in asked] == [True, True, False, False, False, False]
+
+
 def test_unusable_bundle(tmp_path: Path) -> None:
     """An environment without a usable bundle fails its init phase, with what to do."""
     with pytest.raises(BundleMissing, match="Run `coldframe build`"):
-        ExpressLane(tmp_path, has_table=False, has_log=False)
+        lane_of(tmp_path)
     for content in (b"{", b"[]", b"{}"):
         (tmp_path / "manifest.json").write_bytes(content)
         with pytest.raises(BundleCorrupt, match=r"manifest\.json cannot be read"):
-            ExpressLane(tmp_path, has_table=False, has_log=False)
+            lane_of(tmp_path)

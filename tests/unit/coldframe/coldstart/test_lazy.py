@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from coldframe.coldstart.lazy import Background
+from coldframe.coldstart.lazy import LazyValue
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def restless_threads() -> Iterator[None]:
 def test_made_when_first_needed() -> None:
     """Nothing is made before it is asked for, and then once."""
     numbers = iter(range(10))
-    value = Background(lambda: next(numbers))
+    value = LazyValue(lambda: next(numbers))
     assert not value.is_made
     assert (value.get(), value.get()) == (0, 0)
     assert value.is_made
@@ -36,7 +36,7 @@ def test_started_before_it_is_needed() -> None:
         go_on.wait()
         return threading.current_thread().name
 
-    value = Background(make)
+    value = LazyValue(make)
     value.start()
     value.start()
     begun.wait()
@@ -55,7 +55,7 @@ def test_many_at_once() -> None:
             made.append(object())
             return {number: number for number in range(100)}
 
-        value = Background(make)
+        value = LazyValue(make)
         got: list[dict[int, int]] = []
         threads = [threading.Thread(target=lambda v=value, g=got: g.append(v.get())) for _ in range(8)]
         value.start()
@@ -67,20 +67,68 @@ def test_many_at_once() -> None:
         assert [len(each) for each in got] == [100] * 8
 
 
-def test_failure_is_told_to_everybody() -> None:
-    """What goes wrong, in a thread too, is raised for each who needs the value, and not tried again."""
+def test_failure_is_told_and_tried_again() -> None:
+    """What goes wrong, in a thread too, is raised for who needs the value; the next one tries again."""
     tried: list[int] = []
-    failed = threading.Event()
 
     def make() -> str:
         tried.append(1)
-        failed.set()
-        raise ValueError("broken")
+        if len(tried) < 3:
+            raise ValueError("not yet")
+        return "made"
 
-    value = Background(make)
+    value = LazyValue(make)
     value.start()
-    failed.wait()
-    for _ in range(3):
-        with pytest.raises(ValueError, match="broken"):
+    while not tried:  # the thread's attempt
+        threading.Event().wait(0.001)
+    with pytest.raises(ValueError, match="not yet"):
+        value.get()
+    assert not value.is_made
+    assert (value.get(), value.get()) == ("made", "made")
+    assert len(tried) == 3
+
+
+def test_attempts_are_bounded() -> None:
+    """What fails three times fails for good: nobody pays for a fourth attempt, and all are told why."""
+    tried: list[int] = []
+
+    def make() -> str:
+        tried.append(1)
+        raise ValueError(f"broken {len(tried)}")
+
+    value = LazyValue(make)
+    for attempt in (1, 2, 3, 3, 3):
+        with pytest.raises(ValueError, match=f"broken {attempt}"):
             value.get()
-    assert tried == [1]
+    value.start()
+    assert len(tried) == 3
+
+
+@pytest.mark.usefixtures("restless_threads")
+def test_who_waited_for_a_failed_attempt_makes_another() -> None:
+    """A request that was waiting when an attempt failed gets the value of the next attempt."""
+    for _ in range(20):
+        tried: list[int] = []
+
+        def make(tried: list[int] = tried) -> str:
+            tried.append(1)
+            if len(tried) == 1:
+                raise ValueError("not yet")
+            return "made"
+
+        value = LazyValue(make)
+        got: list[str] = []
+
+        def need(value: LazyValue[str] = value, got: list[str] = got) -> None:
+            try:
+                got.append(value.get())
+            except ValueError as exc:
+                got.append(str(exc))
+
+        threads = [threading.Thread(target=need) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(got) == ["made"] * 7 + ["not yet"]
+        assert len(tried) == 2

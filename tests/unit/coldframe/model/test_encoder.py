@@ -1,5 +1,6 @@
 """The real encoder: rows on their own, windows, and texts of any kind."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -9,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coldframe.config import Settings
-from coldframe.errors import BundleCorrupt, BundleMissing
+from coldframe.errors import BundleCorrupt, BundleMissing, EncoderDrift
 from coldframe.model.bundle import EncoderFacts, load_golden, load_manifest
-from coldframe.model.encoder import Encoder, pool_windows
+from coldframe.model.encoder import Embeddings, Encoder, check_golden, pool_windows
 from coldframe.model.model import to_matrix
-from coldframe.model.tokenizer import TextWindows
+from coldframe.model.tokenizer import TextWindows, Window
 from coldframe.pipeline.predictor import Predictor, load_predictor
 from coldframe.vectors import to_floats
 
@@ -155,3 +156,28 @@ def test_unreadable_encoder(tmp_path: Path, bundle: Path) -> None:
     (tmp_path / "encoder.ort").write_bytes(b"broken")
     with pytest.raises(BundleCorrupt, match=r"encoder\.ort"):
         Encoder(tmp_path, load_manifest(bundle).encoder, threads=1)
+
+
+class Mistaken:
+    """An encoder whose first answers are wrong; then it is the real one."""
+
+    def __init__(self, encoder: Encoder, mistakes: int, wrong: float) -> None:
+        self.dimension, self._encoder, self._mistakes, self._wrong = 384, encoder, mistakes, wrong
+
+    def encode(self, rows: Sequence[Window]) -> Embeddings:
+        self._mistakes -= 1
+        embeddings = self._encoder.encode(rows)
+        return embeddings * np.float32(self._wrong) if self._mistakes >= 0 else embeddings
+
+
+@pytest.mark.parametrize("wrong", [0.1, float("nan")])
+def test_drift_is_looked_at_twice(bundle: Path, encoder: Encoder, wrong: float) -> None:
+    """One wrong look at the golden vectors condemns no encoder, two in a row do; NaN is wrong anywhere."""
+    windows = TextWindows(bundle, load_manifest(bundle).encoder)
+    golden = load_golden(bundle)
+    for at_most in (1, 2):
+        check_golden(Mistaken(encoder, at_most, wrong), windows, golden, at_most)
+        with pytest.raises(EncoderDrift):
+            check_golden(Mistaken(encoder, 2 * at_most, wrong), windows, golden, at_most)
+    one = msgspec.structs.replace(golden, vectors=golden.vectors[:1])
+    assert check_golden(encoder, windows, one) == check_golden(encoder, windows, golden, 1)

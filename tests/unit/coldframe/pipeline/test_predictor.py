@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coldframe.errors import BundleCorrupt, Invalid, OutOfTime
+from coldframe.model.estimator import AnswerSource
 from coldframe.model.files import AUTO
 from coldframe.model.model import to_matrix
-from coldframe.pipeline.auto import Giver
 from coldframe.pipeline.predictor import Predictor
 from coldframe.text import normalise
 from coldframe.timing import Deadline
@@ -143,11 +143,11 @@ def test_no_time_no_encoder() -> None:
     encoder = TinyEncoder()
     predictor = loaded(encoder)
     prediction = predictor.predict(["ab", "a"], [AUTO], deadline=Deadline(0))
-    assert prediction.givers == [Giver("estimator"), Giver("estimator", rushed=True)]
+    assert prediction.sources == [AnswerSource.ESTIMATOR, AnswerSource.RUSHED]
     np.testing.assert_allclose(to_floats(prediction.probabilities[AUTO][1]), [0.2, 0.3, 0.5], atol=1e-6)
     assert (encoder.batches, prediction.usage.estimated) == ([], 2)
     later = predictor.predict(["ab", "a"], [AUTO])
-    assert later.givers == [Giver("estimator"), Giver("ensemble")]
+    assert later.sources == [AnswerSource.ESTIMATOR, AnswerSource.ENSEMBLE]
     assert (later.usage.cache.l1, later.usage.cache.miss) == (1, 1)
 
 
@@ -156,7 +156,7 @@ def test_time_for_some() -> None:
     predictor = loaded(seconds_per_pass=2.0)
     texts = ["a", "abc", "abcde"]  # all unsure; of one, one and two windows
     prediction = predictor.predict(texts, [AUTO], deadline=short())
-    assert [giver.rushed for giver in prediction.givers] == [False, False, True]
+    assert [source is AnswerSource.RUSHED for source in prediction.sources] == [False, False, True]
     whole = loaded().predict(texts, [AUTO])
     assert prediction.probabilities[AUTO][:2] == whole.probabilities[AUTO][:2]
 
@@ -181,7 +181,7 @@ def test_named_heads_fail_on_the_way() -> None:
 def test_too_little_time_to_load() -> None:
     """Nobody waits for the model who has less time than loading it takes."""
     prediction = tiny_predictor().predict(["a"], [AUTO], deadline=Deadline(0.1))
-    assert prediction.givers == [Giver("estimator", rushed=True)]
+    assert prediction.sources == [AnswerSource.RUSHED]
     with pytest.raises(OutOfTime):
         tiny_predictor().predict(["a"], ["first"], deadline=Deadline(0.1))
 
@@ -193,7 +193,7 @@ def test_broken_model_is_told() -> None:
         raise BundleCorrupt("broken")
 
     predictor = tiny_predictor(read_head=read_head)
-    assert predictor.predict(["ab"], [AUTO]).givers == [Giver("estimator")]
+    assert predictor.predict(["ab"], [AUTO]).sources == [AnswerSource.ESTIMATOR]
     for _ in range(2):
         with pytest.raises(BundleCorrupt, match="broken"):
             predictor.predict(["a"], [AUTO])
@@ -210,3 +210,13 @@ def test_known_embeddings_are_not_computed_again() -> None:
     assert embedded.vectors == tiny_predictor(cache_bytes=0).embed(["bc", "a", "new", "a"]).vectors
     assert (embedded.usage.cache.embedding, embedded.usage.cache.miss) == (2, 1)
     assert embedded.prompt_tokens == 4 + 3 + 5 + 3
+
+
+def test_deadline_covers_the_estimator() -> None:
+    """When a deadline is over, the estimator does not go on with the texts that are left."""
+    clock = iter(range(1000))
+    with pytest.raises(OutOfTime):
+        tiny_predictor().predict(
+            [str(i) for i in range(500)], [AUTO], deadline=Deadline(100, lambda: next(clock))
+        )
+    assert next(clock) < 120

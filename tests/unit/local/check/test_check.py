@@ -16,7 +16,7 @@ from local.check.deployment import Deployment, InitFailed, load_deployment, meas
 from local.template.cloudformation import Stack, load_stack, stack_of
 from tests import stacks
 from tests.conftest import tiny_manifest
-from tests.stacks import BUSY, FORGETFUL, JWT, OPEN, PROVISIONED, SNAPSTART, TEMPLATE, WARMED, WATCHED
+from tests.stacks import FORGETFUL, JWT, OPEN, PROVISIONED, SNAPSTART, TEMPLATE, WARMED, WATCHED
 
 pytestmark = stacks.needs_translator
 
@@ -136,7 +136,7 @@ BREAKS: list[tuple[str, Callable[[Resources], None], dict[str, str]]] = [
     ("ParameterRefused", nothing, {"AuthMode": "JWT"}),
     ("SettingRefused", set_property("PredictFunction", f"{PREDICT_VARIABLES}.COLDFRAME_THREADS", 0), {}),
     ("SettingRefused", set_property("PredictFunction", f"{PREDICT_VARIABLES}.COLDFRAME_COLOUR", "red"), {}),
-    ("TimeoutOverQuota", set_property("PreTrafficFunction", "Properties.Timeout", 901), {}),
+    ("TimeoutOverQuota", set_property("DeploymentPreTrafficFunction", "Properties.Timeout", 901), {}),
     ("TimeoutOverIntegration", set_property("PredictFunction", "Properties.Timeout", 30), {}),
     ("TimeoutOverIntegration", patient_api, {}),
     ("TimeoutOverIntegration", impatient_api, {}),
@@ -169,11 +169,6 @@ BREAKS: list[tuple[str, Callable[[Resources], None], dict[str, str]]] = [
     ("ProvisionedOverReserved", nothing, {"ReservedConcurrency": "3", "WarmEnvironments": "4"}),
     ("ProvisionedOutOfOrder", nothing, {**PROVISIONED, "ProvisionedConcurrencyMin": "5"}),
     (
-        "ProvisionedOutOfOrder",
-        nothing,
-        {**BUSY, "BusyHoursMin": "5"},
-    ),
-    (
         "ProvisionedOnLatest",
         set_property(TARGET, "Properties.ResourceId", {"Fn::Sub": "function:${PredictFunction}"}),
         PROVISIONED,
@@ -201,7 +196,7 @@ BREAKS: list[tuple[str, Callable[[Resources], None], dict[str, str]]] = [
     (
         "DestinationRefused",
         set_property(
-            "PostTrafficFunctionEventInvokeConfig",
+            "DeploymentPostTrafficFunctionEventInvokeConfig",
             "Properties.DestinationConfig.OnFailure.Destination",
             {"Ref": "FailedEvents"},
         ),
@@ -227,19 +222,23 @@ def test_rule_refuses_what_breaks_it(
 def test_zip_over_quota(tmp_path: Path) -> None:
     """Code and layers of a zip function count together, unpacked."""
     stack = broken(nothing)
-    for name, size in {"PreTrafficFunction": 1, "SharedLayer": quotas.ZIP.value}.items():
+    for name, size in {"DeploymentPreTrafficFunction": 1, "DeploymentSharedLayer": quotas.ZIP.value}.items():
         folder = tmp_path / name
         folder.mkdir()
         with (folder / "sparse").open("wb") as file:
             file.truncate(size)
     folders = {**stack.folders, **{folder.name: folder for folder in tmp_path.iterdir()}}
-    golden = folders["GoldenLayer"] = tmp_path / "empty"
+    golden = folders["DeploymentGoldenLayer"] = tmp_path / "empty"
     golden.mkdir()
     too_large = replace(stack, folders=folders)
-    found = [finding for finding in check(deployment_of(too_large)) if finding.where == "PreTrafficFunction"]
+    found = [
+        finding
+        for finding in check(deployment_of(too_large))
+        if finding.where == "DeploymentPreTrafficFunction"
+    ]
     assert [finding.rule for finding in found] == ["ZipOverQuota"]
-    (tmp_path / "PreTrafficFunction" / "sparse").unlink()
-    assert [f for f in check(deployment_of(too_large)) if f.where == "PreTrafficFunction"] == []
+    (tmp_path / "DeploymentPreTrafficFunction" / "sparse").unlink()
+    assert [f for f in check(deployment_of(too_large)) if f.where == "DeploymentPreTrafficFunction"] == []
 
 
 def manifest_with(**changes: Any) -> Manifest:
@@ -317,7 +316,7 @@ def test_every_rule_is_tested() -> None:
     assert names == {rule for rule, _, _ in BREAKS} | TESTED_APART
 
 
-MODES: list[dict[str, str]] = [{}, PROVISIONED, BUSY, SNAPSTART, WARMED, JWT, OPEN, WATCHED, FORGETFUL]
+MODES: list[dict[str, str]] = [{}, PROVISIONED, SNAPSTART, WARMED, JWT, OPEN, WATCHED, FORGETFUL]
 
 
 @pytest.mark.parametrize("parameters", MODES)
@@ -331,7 +330,7 @@ def test_quotas_say_where_they_are_from() -> None:
     found = [value for value in vars(quotas).values() if isinstance(value, quotas.Quota)]
     assert len(found) > 10
     for quota in found:
-        assert quota.source.startswith("https://docs.aws.amazon.com/")
+        assert quota.source.startswith(("https://docs.aws.amazon.com/", "https://repost.aws/"))
         assert re.fullmatch(r"202\d-\d\d-\d\d", quota.read)
 
 

@@ -38,12 +38,7 @@ def ended(status: InvocationStatus, error_type: str = "", payload: bytes = b"") 
         request_id="id",
         log_tail=b"",
         duration_ms=1.0,
-        billed_ms=1,
-        init_ms=None,
         max_memory_mb=1,
-        cold=False,
-        provisioned=False,
-        spillover=False,
     )
 
 
@@ -67,15 +62,23 @@ class World:
         self.lines: list[str] = []
         self.sent: list[tuple[str, dict[str, Any]]] = []
 
-    async def invoke(self, name: str, qualifier: str | None, event: bytes) -> Invoked | Throttle:
+    async def invoke(
+        self,
+        name: str,
+        qualifier: str | None,
+        event: bytes,
+        client_context: str = "",
+        synchronous: bool = True,
+    ) -> Invoked | Throttle:
+        assert not synchronous, "events from a queue have no request rate"
         self.invoked_at.append(self.now_s)
         answer = next(self.answers)
         if isinstance(answer, ResourceNotFoundException):
             raise answer
         return answer
 
-    def get_function_concurrency(self, name: str) -> int | None:
-        return self.reserved
+    def is_switched_off(self, name: str) -> bool:
+        return self.reserved == 0
 
     def get_event_invoke_config(self, name: str, qualifier: str | None) -> EventInvokeConfig:
         return self.config

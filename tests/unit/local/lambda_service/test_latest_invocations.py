@@ -16,7 +16,7 @@ def test_each_is_told_once_and_in_order(rounds: list[int]) -> None:
     told: list[int] = []
     for ended in rounds:
         for _ in range(ended):
-            latest.throttled("f", REFUSED)
+            latest.ended("f", REFUSED)
         told += [view.number for view in latest.after(told[-1] if told else 0)]
     assert told == list(range(1, sum(rounds) + 1))
 
@@ -25,7 +25,7 @@ def test_no_more_than_the_latest_are_kept() -> None:
     """Memory is bounded: who is too late gets the latest ones only."""
     latest = LatestInvocations()
     for _ in range(10_000):
-        latest.throttled("f", REFUSED)
+        latest.ended("f", REFUSED)
     told = [view.number for view in latest.after(0)]
     assert told == list(range(10_001 - len(told), 10_001))
     assert len(told) < 1000
@@ -34,7 +34,7 @@ def test_no_more_than_the_latest_are_kept() -> None:
 def test_throttle_is_told_with_its_reason() -> None:
     """A refused invocation says why, in AWS's word."""
     latest = LatestInvocations()
-    latest.throttled("f", REFUSED)
+    latest.ended("f", REFUSED)
     (view,) = latest.after(0)
     assert (view.status, view.reason) == ("throttled", "ReservedFunctionConcurrentInvocationLimitExceeded")
     assert view.environment_id is None

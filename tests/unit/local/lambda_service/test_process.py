@@ -8,14 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from local.lambda_service.process import (
-    FunctionSettings,
-    LogPipe,
-    MemoryMeter,
-    exit_reason,
-    function_environ,
-    runtime_environ,
-)
+from local.lambda_service.log_pipe import LogPipe
+from local.lambda_service.memory import MemoryMeter
+from local.lambda_service.settings import FunctionSettings
+from local.lambda_service.spawn import exit_reason, function_environ, runtime_environ
 
 
 def settings(task_root: Path, **environ: str) -> FunctionSettings:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from local.template.cloudformation import load_stack, stack_of
-from local.template.intrinsics import TemplateError
+from local.template.errors import TemplateError
 from tests import stacks
 
 WRITTEN: dict[str, Any] = {"Parameters": {"Given": {"Type": "String"}}, "Resources": {}}
@@ -14,7 +14,7 @@ WRITTEN: dict[str, Any] = {"Parameters": {"Given": {"Type": "String"}}, "Resourc
 
 def test_unknown_parameter() -> None:
     """A parameter that the template does not have is refused, with those that it has."""
-    with pytest.raises(TemplateError, match=r"^Colour is no parameter of t\.yaml\. Known: Given\.$"):
+    with pytest.raises(TemplateError, match=r"^The template has no parameter Colour; .*: Given\.$"):
         stack_of(Path("t.yaml"), WRITTEN, {"Resources": {}}, {"Given": "1", "Colour": "red"})
 
 

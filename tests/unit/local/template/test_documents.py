@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from local.template.documents import read_document
-from local.template.intrinsics import TemplateError
+from local.template.errors import TemplateError
 
 
 def read(tmp_path: Path, content: bytes) -> dict[str, Any]:
@@ -43,9 +43,16 @@ def test_short_tags_are_read_as_the_long_form(short: str, long: Any, tmp_path: P
         (b"Resources: !!python/object:os.system {}", "could not determine a constructor"),
         (b"[]", "has no Resources"),
         (b"Resources: none", "has no Resources"),
+        (b"Resources: !Sub " + b"[" * 5000 + b"]" * 5000, "nested too deeply"),
     ],
 )
 def test_what_is_no_template(content: bytes, said: str, tmp_path: Path) -> None:
     """The error names the file, and the line where there is one; nothing is constructed but data."""
     with pytest.raises(TemplateError, match=said):
         read(tmp_path, content)
+
+
+@pytest.mark.parametrize("text", ["2012-10-17", "2020-13-45"])
+def test_days_are_text(text: str, tmp_path: Path) -> None:
+    """CloudFormation knows no dates: what looks like one is text, whether such a day exists or not."""
+    assert read(tmp_path, f"Resources: {{R: {text}}}".encode()) == {"Resources": {"R": text}}

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.template.intrinsics import Intrinsics, TemplateError, as_text
+from local.template.errors import TemplateError
+from local.template.intrinsics import Intrinsics, as_text
 
 NAMES = {"Stage": "prod", "Zones": ["a", "b"], "AWS::Region": "us-east-1"}
 CONDITIONS = {
@@ -76,7 +77,7 @@ def test_values(value: Any, expected: Any) -> None:
         ({"Ref": "Nowhere"}, "Here refers to Nowhere"),
         ({"Fn::GetAtt": ["Table", "Colour"]}, "Here refers to Table.Colour"),
         ({"deep": [{"Fn::Sub": "${Nowhere.Arn}"}]}, r"Here.deep\[0\] refers to Nowhere.Arn"),
-        ({"Fn::ImportValue": "other-stack"}, "Here uses Fn::ImportValue"),
+        ({"Fn::ImportValue": "other-stack"}, "Here: Fn::ImportValue cannot be evaluated"),
         ({"Fn::If": ["Never", 1, 2]}, "the condition Never, expected one of"),
         ({"Fn::If": ["IsProd", 1]}, r"Here: Fn::If cannot take \['IsProd', 1\]"),
         ({"Fn::Join": ["-", "abc"]}, r"Here: Fn::Join cannot take \['-', 'abc'\]"),

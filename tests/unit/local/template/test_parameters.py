@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.lambda_service.process import ACCOUNT_ID
-from local.template.intrinsics import TemplateError
+from local.lambda_service.settings import ACCOUNT_ID
+from local.template.errors import TemplateError
 from local.template.parameters import parameter_values, pseudo_parameters, why_refused
 
 LIST = {"Type": "CommaDelimitedList", "Default": "a, b"}

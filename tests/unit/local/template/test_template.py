@@ -9,7 +9,8 @@ import pytest
 
 from local.gateway.definitions import ApiKind, Cors, PayloadFormat, Throttling
 from local.lambda_service.destinations import EventInvokeConfig
-from local.template.intrinsics import TemplateError
+from local.template.errors import TemplateError
+from local.template.notes import Effect
 from local.template.template import Template, load_template
 
 ROOT = Path(__file__).parents[4]
@@ -73,8 +74,8 @@ def test_failed_events_of_the_own_template() -> None:
     hook = {"$LATEST": EventInvokeConfig(0, 3600.0, on_failure=queue.arn)}
     assert found == {
         "PredictFunction": {"live": EventInvokeConfig(2, 3600.0, on_failure=queue.arn)},
-        "PreTrafficFunction": hook,
-        "PostTrafficFunction": hook,
+        "DeploymentPreTrafficFunction": hook,
+        "DeploymentPostTrafficFunction": hook,
     }
 
 
@@ -265,9 +266,15 @@ def test_definition_body(load: Load) -> None:
 
 
 def test_definition_body_with_another_integration(load: Load) -> None:
-    """Only functions exist on this machine."""
-    with pytest.raises(TemplateError, match=r"H\.DefinitionBody\.paths.*found an integration 'http_proxy'"):
-        load(DEFINED.replace("TYPE", "http_proxy"))
+    """Only functions exist on this machine: other routes are left out, and named."""
+    template = load(DEFINED.replace("TYPE", "http_proxy"))
+    assert template.apis == ()
+    left_out = [note for note in template.notes if note.effect is Effect.LEFT_OUT]
+    assert [note.where for note in left_out] == [
+        "H.DefinitionBody.paths.$default.x-amazon-apigateway-any-method",
+        "H.DefinitionBody.paths./pets/{id}.get",
+    ]
+    assert all("found an integration 'http_proxy'" in note.why for note in left_out)
 
 
 def test_variable_without_value(load: Load) -> None:
@@ -349,6 +356,13 @@ def test_condition(load: Load) -> None:
         (one_function("{Handler: a.b, Runtime: nodejs22.x, CodeUri: c}"), {}, "expected a Python function"),
         (one_function("{PackageType: Image}"), {}, "Dockerfile cannot be read: No such file"),
         (one_function(f"{ZIP}, MemorySize: much}}"), {}, "F.MemorySize is 'much', expected a whole number"),
+        (one_function(f"{ZIP}, Timeout: 0}}"), {}, "F.Timeout is 0, expected at least 1"),
+        (one_function(f"{ZIP}, MemorySize: 0}}"), {}, "F.MemorySize is 0, expected at least 128"),
+        (
+            one_function(f"{ZIP}, ReservedConcurrentExecutions: -1}}"),
+            {},
+            "F.ReservedConcurrentExecutions is -1, expected at least 0",
+        ),
         (
             one_function(f"{ZIP}, Events: {{A: {{Type: Api, Properties: {{Path: /a}}}}}}}}"),
             {},
@@ -394,7 +408,11 @@ ROUTE = "Events: {{A: {{Type: HttpApi, Properties: {{ApiId: !Ref Web, Path: /a, 
         ),
         ("DefaultRouteSettings: [1]", "", r"Web\.DefaultRouteSettings is \[1\], expected a map"),
         ("BinaryMediaTypes: 3", "", r"Web\.BinaryMediaTypes is 3, expected a list"),
-        ("CorsConfiguration: {MaxAge: long}", "", "Web: MaxAge is 'long', expected a number"),
+        (
+            "CorsConfiguration: {MaxAge: long}",
+            "",
+            r"Web\.CorsConfiguration\.MaxAge is 'long', expected a number",
+        ),
         ("CorsConfiguration: [1]", "", r"Web\.CorsConfiguration is \[1\], expected a map"),
         ("Auth: yes", "", r"Web\.Auth is True, expected a map"),
         ("DefinitionBody: {paths: [1]}", "", r"Web\.DefinitionBody\.paths is \[1\], expected a map"),

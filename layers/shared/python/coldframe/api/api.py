@@ -10,7 +10,18 @@ import msgspec
 from msgspec import UnsetType
 
 from coldframe.api.catalogue import model_card, model_cards
-from coldframe.api.messages import Reply, Request, deadline_of, decode_json, echo, json_reply, read_body
+from coldframe.api.contract import PREDICT, log_record
+from coldframe.api.messages import (
+    Reply,
+    Request,
+    check_size,
+    deadline_of,
+    decode_json,
+    echo,
+    json_reply,
+    problem_reply,
+    read_body,
+)
 from coldframe.api.routing import Handler, Router
 from coldframe.api.schemas import (
     HeadAnswer,
@@ -18,16 +29,18 @@ from coldframe.api.schemas import (
     ModelList,
     PredictReply,
     PredictRequest,
-    Problem,
     Score,
     Start,
     TextAnswer,
 )
+from coldframe.cache.cache import Unsaved
 from coldframe.config import Settings
-from coldframe.errors import AnswerTooLarge, BundleError, Invalid, NotReady, RequestError, TooLarge
+from coldframe.errors import BundleError, Invalid, NotReady, RequestError, TooLarge
+from coldframe.model.bundle import Manifest
+from coldframe.model.estimator import AnswerSource
 from coldframe.model.files import AUTO
-from coldframe.pipeline.auto import Giver
-from coldframe.pipeline.predictor import Prediction, Predictor
+from coldframe.pipeline.answers import Prediction
+from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import StageTimes, StartMark, log_line
 from coldframe.vectors import Vector, ranked, to_floats
 
@@ -36,13 +49,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Api", "Reply", "Request"]
 
-_ENVELOPE_BYTES = 2048  # status and headers around the body in a function's result, rounded up
 _DECODER = msgspec.json.Decoder(PredictRequest)
-_INSTEAD = "Ask without `scores`, for fewer `heads` or a smaller `top_k`, or send fewer texts."
+_TOO_LARGE_HINT = "Ask without `scores`, for fewer `heads` or a smaller `top_k`, or send fewer texts."
 
 
 class Api:
-    """Answers the routes of the contract for one environment."""
+    """Answers the routes of the contract for one environment.
+
+    Safe for threads: any number of them may call `answer`. A lazily imported part may be made by two
+    of them at once; both are whole, and one stays.
+    """
 
     def __init__(
         self,
@@ -57,7 +73,7 @@ class Api:
         self._log = log
         self._created_s = int(time.time())
         self.routes: dict[tuple[str, str], Handler] = {
-            ("POST", "/v1/predict"): self._predict,
+            PREDICT: self._predict,
             ("POST", "/v1/embeddings"): self._embeddings,
             ("GET", "/v1/models"): self._models,
             ("GET", "/v1/models/{model}"): self._model,
@@ -74,6 +90,16 @@ class Api:
         }
         self._router = Router(self.routes)
 
+    @property
+    def manifest(self) -> Manifest:
+        """What is served."""
+        return self._predictor.manifest
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of this environment."""
+        return self._settings
+
     def wait(self) -> None:
         """Returns when the model is loaded. Raises a BundleError when it cannot be."""
         self._predictor.model.get()
@@ -85,18 +111,21 @@ class Api:
     def answer(self, request: Request) -> Reply:
         """The reply to any request. Never raises: what goes wrong is a problem+json reply."""
         start = self._start.take()
+        unsaved: Unsaved = {}
         try:
             match = self._router.find(request.method, request.path)
             reply = match.handler(msgspec.structs.replace(request, start=start, params=match.params))
-            self._check_size(reply)
+            unsaved = reply.unsaved
+            check_size(reply, self._settings.max_answer_bytes)
         except RequestError as exc:
-            reply = _problem(exc, request.path)
+            reply = problem_reply(exc, request.path)
         except BundleError as exc:  # found out late: the model is loaded when it is first needed
-            reply = _problem(NotReady(str(exc)), request.path, exc)
+            reply = problem_reply(NotReady(str(exc)), request.path, exc)
         except Exception as exc:  # a defect of ours: no detail may reach the caller or the log
             defect = RequestError("Something went wrong here; the request may be tried again.")
-            reply = _problem(defect, request.path, exc)
-        reply.log.update(self._save(request))
+            reply = problem_reply(defect, request.path, exc)
+        if unsaved:
+            reply.log.update(self._save(unsaved, request))
         if self._settings.log_level != "off":
             self._log(self._line(request, reply, start))
         return reply
@@ -110,32 +139,25 @@ class Api:
         self._created_s = int(time.time())
         self._predictor.cache.after_restore()
 
-    def _save(self, request: Request) -> dict[str, object]:
+    def _save(self, unsaved: Unsaved, request: Request) -> dict[str, object]:
         """Writes to the shared cache, now that the answer is built; what of it goes into the log."""
         times = StageTimes()
-        saved = self._predictor.cache.save(request.time_left_s)
+        saved = self._predictor.cache.save(unsaved, deadline_of(request).remaining_s())
         if saved is None:
             return {}
         costs = {"values": saved.values, "of": saved.of, "ms": round(times.total_ms(), 3)}
         return {"cache_write": costs | ({"error": saved.failure} if saved.failure else {})}
 
-    def _check_size(self, reply: Reply) -> None:
-        limit = self._settings.max_answer_bytes
-        found = reply.carried_bytes() + _ENVELOPE_BYTES
-        if found > limit:
-            raise AnswerTooLarge(
-                f"The answer would have {found} bytes on its way out, expected at most {limit}."
-                f" {reply.instead}"
-            )
-
     def _predict(self, request: Request) -> Reply:
+        started_s = time.monotonic()
         body = read_body(request, self._settings)
         asked = decode_json(body, _DECODER, '{"text": "…"}')
         texts = self._texts(asked)
         heads = list(dict.fromkeys(asked.heads or [self._predictor.manifest.default_head]))
         self._check_heads(heads)
         budget_s = math.inf if isinstance(asked.budget_ms, UnsetType) else asked.budget_ms / 1e3
-        deadline = deadline_of(request, budget_s)
+        reading_s = time.monotonic() - started_s  # unzipping and decoding count, too
+        deadline = deadline_of(request, budget_s - reading_s)
         prediction = self._predictor.predict(texts, heads, asked.cache, deadline)
         reply = PredictReply(
             model=self._predictor.manifest.name,
@@ -148,7 +170,7 @@ class Api:
         log = {"usage": prediction.usage, **prediction.times.rounded()}
         if prediction.cache_error:
             log["cache_error"] = prediction.cache_error
-        return json_reply(reply, timing, log, _INSTEAD)
+        return json_reply(reply, timing, log, _TOO_LARGE_HINT, prediction.unsaved)
 
     def _texts(self, asked: PredictRequest) -> list[str]:
         if isinstance(asked.text, str) == isinstance(asked.texts, list):
@@ -169,9 +191,9 @@ class Api:
         labels = self._predictor.manifest.labels
         answers = [TextAnswer(index, {}) for index in range(prediction.usage.texts)]
         for head, rows in prediction.probabilities.items():
-            givers = prediction.givers if head == AUTO else [None] * len(rows)
-            for answer, row, giver in zip(answers, rows, givers, strict=True):
-                answer.heads[head] = _head_answer(row, labels, asked, giver)
+            sources = prediction.sources if head == AUTO else [None] * len(rows)
+            for answer, row, source in zip(answers, rows, sources, strict=True):
+                answer.heads[head] = _head_answer(row, labels, asked, source)
         return answers
 
     @cached_property
@@ -197,46 +219,20 @@ class Api:
         return json_reply(Health("ok", self._predictor.manifest.version))
 
     def _line(self, request: Request, reply: Reply, start: Start) -> str:
-        return log_line(
-            event="request",
-            request_id=request.request_id,
-            method=request.method,
-            path=self._router.pattern(request.path) or "other",  # what it names is the caller's text
-            status=reply.status,
-            start=start,
-            version=self._predictor.manifest.version,
-            **reply.log,
-        )
+        path = self._router.pattern(request.path) or "other"  # what it names is the caller's text
+        version = self._predictor.manifest.version
+        record = log_record(request.request_id, request.method, path, reply.status, start, version)
+        return log_line(**record, **reply.log)
 
 
-def _head_answer(row: Vector, labels: list[str], asked: PredictRequest, giver: Giver | None) -> HeadAnswer:
+def _head_answer(
+    row: Vector, labels: list[str], asked: PredictRequest, source: AnswerSource | None
+) -> HeadAnswer:
     values = to_floats(row)
     top = [Score(labels[i], values[i]) for i in ranked(values)[: asked.top_k]]
     answer = HeadAnswer(top[0].label, top[0].probability, top)
-    if giver is not None:
-        answer.by, answer.rushed = giver
+    if source is not None:
+        answer.by, answer.rushed = source.by, source is AnswerSource.RUSHED
     if asked.scores:
         answer.scores = dict(zip(labels, values, strict=True))
     return answer
-
-
-def _problem(error: RequestError, path: str, cause: Exception | None = None) -> Reply:
-    name = type(error).__name__
-    problem = Problem(f"urn:coldframe:error:{name}", error.title, int(error.status), str(error))
-    if path.startswith("/v2"):
-        problem.error = problem.detail  # where the Open Inference Protocol has it
-    return Reply(
-        problem.status,
-        msgspec.json.encode(problem),
-        {"content-type": "application/problem+json", **error.headers},
-        {"error": name if cause is None else f"{name}: {_where(cause)}"},
-    )
-
-
-def _where(exc: Exception) -> str:
-    """Type and place of a defect; its message may hold a caller's text."""
-    frame = exc.__traceback__
-    while frame is not None and frame.tb_next is not None:
-        frame = frame.tb_next
-    place = f"{frame.tb_frame.f_code.co_filename}:{frame.tb_lineno}" if frame else "unknown"
-    return f"{type(exc).__name__} at {place}"

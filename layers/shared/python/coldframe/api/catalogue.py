@@ -6,13 +6,13 @@ from coldframe.errors import NotFound
 from coldframe.model.bundle import HeadFacts, Manifest
 from coldframe.model.files import AUTO
 
-ENCODER = "minilm-l6-v2"
+ENCODER_MODEL = "minilm-l6-v2"
 _HEAD_PREFIX = "topics-"
 
 
 def model_names(manifest: Manifest) -> list[str]:
     """Models of the Open Inference Protocol: the encoder, then the heads, `auto` first."""
-    return [ENCODER, *(_HEAD_PREFIX + head for head in [AUTO, *manifest.heads])]
+    return [ENCODER_MODEL, *(_HEAD_PREFIX + head for head in [AUTO, *manifest.heads])]
 
 
 def head_of(manifest: Manifest, model: str) -> str | None:
@@ -23,7 +23,7 @@ def head_of(manifest: Manifest, model: str) -> str | None:
     names = model_names(manifest)
     if model not in names:
         raise NotFound(f"{echo(model)} is no model here. Models: {', '.join(names)}.")
-    return None if model == ENCODER else model.removeprefix(_HEAD_PREFIX)
+    return None if model == ENCODER_MODEL else model.removeprefix(_HEAD_PREFIX)
 
 
 def model_card(manifest: Manifest, created_s: int, model: str) -> ModelCard:
@@ -46,7 +46,7 @@ def model_cards(manifest: Manifest, created_s: int) -> list[ModelCard]:
             id=name, object="model", created=created_s, owned_by="coldframe", version=manifest.version
         )
 
-    classifier, encoder = card(manifest.name), card(ENCODER)
+    classifier, encoder = card(manifest.name), card(ENCODER_MODEL)
     classifier.labels, classifier.default_head = manifest.labels, manifest.default_head
     classifier.heads = {name: _head_card(facts) for name, facts in manifest.heads.items()}
     encoder.dimension = manifest.encoder.dimension

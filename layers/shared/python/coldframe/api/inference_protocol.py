@@ -1,6 +1,6 @@
 """The Open Inference Protocol, version 2, with the binary tensor extension."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from http import HTTPStatus
 
 import msgspec
@@ -8,13 +8,13 @@ import numpy as np
 
 from coldframe import __version__
 from coldframe.api.catalogue import head_of
+from coldframe.api.inference_checks import check_supported, only_input, wanted_outputs
 from coldframe.api.inference_schemas import (
     InferReply,
     InferRequest,
     ModelMetadata,
     ModelParameters,
     ModelReady,
-    RequestedOutput,
     ServerLive,
     ServerMetadata,
     ServerReady,
@@ -26,7 +26,6 @@ from coldframe.api.messages import (
     Request,
     deadline_of,
     decode_json,
-    echo,
     json_reply,
     read_body,
 )
@@ -40,6 +39,7 @@ from coldframe.api.tensors import (
     split_body,
     write_output,
 )
+from coldframe.cache.cache import Unsaved
 from coldframe.config import Settings
 from coldframe.errors import Invalid, NotFound
 from coldframe.model.encoder import Embeddings
@@ -52,7 +52,7 @@ from coldframe.timing import Deadline, StageTimes
 _DECODER = msgspec.json.Decoder(InferRequest)
 _HEADER_LENGTH = "inference-header-content-length"
 _EXAMPLE = '{"inputs": [{"name": "text", "shape": [1], "datatype": "BYTES", "data": ["…"]}]}'
-_INSTEAD = "Ask for binary outputs, or for fewer of them (not `scores`), or send fewer texts."
+_TOO_LARGE_HINT = "Ask for binary outputs, or for fewer of them (not `scores`), or send fewer texts."
 _ANY = -1
 
 
@@ -113,12 +113,12 @@ class InferenceProtocol:
         body = read_body(request, self._settings, also=frozenset({BINARY}))
         content, binary = split_body(body, request.headers.get(_HEADER_LENGTH))
         asked = decode_json(content, _DECODER, _EXAMPLE)
-        _check_supported(asked)
+        check_supported(asked)
         known = ("embedding",) if head is None else ("label", "probability", "scores")
-        wanted = _outputs(asked, known)
+        wanted = wanted_outputs(asked, known)
         inputs = find_inputs(asked.inputs, binary)
         deadline = deadline_of(request)
-        values, times, usage = (
+        values, times, usage, unsaved = (
             self._encode(inputs, deadline) if head is None else self._classify(head, inputs, deadline)
         )
         reply = self._reply(request, asked, values, wanted)
@@ -126,7 +126,12 @@ class InferenceProtocol:
         if usage is not None:
             log["usage"] = usage
         return Reply(
-            reply.status, reply.body, {**reply.headers, "server-timing": times.server_timing()}, log, _INSTEAD
+            reply.status,
+            reply.body,
+            {**reply.headers, "server-timing": times.server_timing()},
+            log,
+            _TOO_LARGE_HINT,
+            unsaved,
         )
 
     def _head(self, request: Request) -> str | None:
@@ -139,28 +144,28 @@ class InferenceProtocol:
 
     def _encode(
         self, inputs: Mapping[str, InputTensor], deadline: Deadline
-    ) -> tuple[dict[str, OutputValues], StageTimes, Usage]:
-        tensor = _only(inputs, ("text",))
+    ) -> tuple[dict[str, OutputValues], StageTimes, Usage, Unsaved]:
+        tensor = only_input(inputs, ("text",))
         embedded = self._predictor.embed(read_texts(tensor, self._settings.max_texts), deadline)
-        return {"embedding": to_matrix(embedded.vectors)}, embedded.times, embedded.usage
+        return {"embedding": to_matrix(embedded.vectors)}, embedded.times, embedded.usage, embedded.unsaved
 
     def _classify(
         self, head: str, inputs: Mapping[str, InputTensor], deadline: Deadline
-    ) -> tuple[dict[str, OutputValues], StageTimes, Usage | None]:
-        tensor = _only(inputs, _inputs_of(head))
+    ) -> tuple[dict[str, OutputValues], StageTimes, Usage | None, Unsaved]:
+        tensor = only_input(inputs, _inputs_of(head))
         limit = self._settings.max_texts
         if tensor.name == "text":
             prediction = self._predictor.predict(read_texts(tensor, limit), [head], deadline=deadline)
             scores = to_matrix(prediction.probabilities[head])
-            return self._topics(scores), prediction.times, prediction.usage
+            return self._topics(scores), prediction.times, prediction.usage, prediction.unsaved
         rows = read_matrix(tensor, self._predictor.manifest.encoder.dimension, limit)
         times = StageTimes()
         with times.stage("heads"):
             probabilities = self._predict_rows(rows, head)
-        return self._topics(probabilities), times, None
+        return self._topics(probabilities), times, None, {}
 
     def _predict_rows(self, rows: Embeddings, head: str) -> Probabilities:
-        with np.errstate(all="ignore"):  # a caller's row may be absurd; that is told below
+        with np.errstate(all="ignore"):  # a value that overflows is refused below
             probabilities = self._predictor.model.get().probabilities(rows, head)
         finite = np.isfinite(probabilities).all(axis=1)
         if not finite.all():
@@ -203,46 +208,3 @@ class InferenceProtocol:
 def _inputs_of(head: str) -> tuple[str, ...]:
     """`auto` needs the words of a text; another head's embedding may be the caller's."""
     return ("text",) if head == AUTO else ("text", "embedding")
-
-
-def _outputs(asked: InferRequest, known: Sequence[str]) -> dict[str, bool]:
-    """Outputs to send, in the order asked for, and whether as binary data."""
-    default = bool(asked.parameters and asked.parameters.binary_data_output)
-    if not asked.outputs:
-        return dict.fromkeys(known, default)
-    wanted: dict[str, bool] = {}
-    for output in asked.outputs:
-        if output.name not in known:
-            raise Invalid(f"{echo(output.name)} is not an output of this model. Outputs: {', '.join(known)}.")
-        if output.name in wanted:
-            raise Invalid(f"Output {echo(output.name)} is asked for twice. Ask for each output once.")
-        wanted[output.name] = _is_binary(output, default)
-    return wanted
-
-
-def _is_binary(output: RequestedOutput, default: bool) -> bool:
-    asked = output.parameters.binary_data if output.parameters else None
-    return default if asked is None else asked
-
-
-def _check_supported(asked: InferRequest) -> None:
-    """Raises Invalid for what would change the answer and is not done here."""
-    of_inputs = [tensor.parameters for tensor in asked.inputs if tensor.parameters]
-    of_outputs = [output.parameters for output in asked.outputs or [] if output.parameters]
-    regions = [given.shared_memory_region for given in of_inputs]
-    regions += [given.shared_memory_region for given in of_outputs]
-    if any(region is not None for region in regions):
-        raise Invalid("Shared memory is not supported. Send tensors as `data` or as binary data.")
-    if any(given.classification for given in of_outputs):
-        raise Invalid("`classification` of outputs is not supported. Ask a topics model for `label`.")
-
-
-def _only(inputs: Mapping[str, InputTensor], known: Sequence[str]) -> InputTensor:
-    """The one input that is given. Raises Invalid, which says which ones there are."""
-    expected = f"Expected exactly one: {' or '.join(known)}."
-    for name in inputs:
-        if name not in known:
-            raise Invalid(f"{echo(name)} is not an input of this model. {expected}")
-    if len(inputs) != 1:
-        raise Invalid(f"Found {len(inputs)} inputs. {expected}")
-    return next(iter(inputs.values()))

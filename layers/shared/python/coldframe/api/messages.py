@@ -8,19 +8,19 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct, field
 
-from coldframe.api.schemas import Start
+from coldframe.api.contract import JSON, READ_AS_JSON, media_type
+from coldframe.api.schemas import Problem, Start
+from coldframe.cache.cache import Unsaved
 from coldframe.config import Settings
-from coldframe.errors import Invalid, Malformed, TooLarge, UnsupportedMediaType
+from coldframe.errors import AnswerTooLarge, Invalid, Malformed, RequestError, TooLarge, UnsupportedMediaType
 from coldframe.timing import Deadline
 
 BINARY = "application/octet-stream"
-JSON = "application/json"
 
-# curl sends the second one unless told otherwise, and browsers' forms the third.
-_READ_AS_JSON = frozenset({"", JSON, "application/x-www-form-urlencoded", "text/plain"})
 _ECHOED_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_.")
 
 _KEPT_FOR_THE_REPLY_S = 0.25
+_ENVELOPE_BYTES = 2048  # status and headers around the body in a function's result, rounded up
 
 T = TypeVar("T")
 
@@ -50,8 +50,10 @@ class Reply(Struct, frozen=True):
     headers: dict[str, str]
     log: dict[str, object] = field(default_factory=dict)
     """Counts and times for the log line; never a text."""
-    instead: str = "Send fewer texts."
+    too_large_hint: str = "Send fewer texts."
     """What to ask for when this answer is too large."""
+    unsaved: Unsaved = field(default_factory=dict)
+    """What the shared cache is to have, once this reply is built."""
 
     @property
     def is_binary(self) -> bool:
@@ -72,13 +74,22 @@ class Reply(Struct, frozen=True):
         return len(self.body) + escapes
 
 
+def check_size(reply: Reply, limit_bytes: int) -> None:
+    """Raises AnswerTooLarge, with the reply's hint, for one that a function's result cannot carry."""
+    found = reply.carried_bytes() + _ENVELOPE_BYTES
+    if found > limit_bytes:
+        raise AnswerTooLarge(
+            f"The answer would have {found} bytes on its way out, expected at most {limit_bytes}."
+            f" {reply.too_large_hint}"
+        )
+
+
 def read_body(request: Request, settings: Settings, also: frozenset[str] = frozenset()) -> bytes:
     """The body, decompressed. Raises the request error that says why it cannot be read.
 
     also: media types that this route reads beside those read as JSON.
     """
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type not in _READ_AS_JSON | also:
+    if media_type(request.headers) not in READ_AS_JSON | also:
         expected = " or ".join([JSON, *sorted(also)])
         raise UnsupportedMediaType(f"The body is not declared as JSON. Send Content-Type: {expected}.")
     encoding = request.headers.get("content-encoding", "").strip().lower()
@@ -126,13 +137,37 @@ def json_reply(
     value: object,
     headers: Mapping[str, str] | None = None,
     log: dict[str, object] | None = None,
-    instead: str = Reply.instead,
+    too_large_hint: str = Reply.too_large_hint,
+    unsaved: Unsaved | None = None,
 ) -> Reply:
     """A 200 that holds `value` as JSON."""
     named = {"content-type": JSON, **(headers or {})}
-    return Reply(HTTPStatus.OK, msgspec.json.encode(value), named, log or {}, instead)
+    return Reply(HTTPStatus.OK, msgspec.json.encode(value), named, log or {}, too_large_hint, unsaved or {})
 
 
 def echo(name: str) -> str:
     """A name as it was sent, if it looks like a name at all: it may be a misplaced text."""
     return f'"{name}"' if len(name) <= 32 and _ECHOED_CHARACTERS.issuperset(name) else "What was sent"
+
+
+def problem_reply(error: RequestError, path: str, cause: Exception | None = None) -> Reply:
+    """An error as problem+json. cause: what the log names when the error itself says too little."""
+    name = type(error).__name__
+    problem = Problem(f"urn:coldframe:error:{name}", error.title, int(error.status), str(error))
+    if path.startswith("/v2"):
+        problem.error = problem.detail  # where the Open Inference Protocol has it
+    return Reply(
+        problem.status,
+        msgspec.json.encode(problem),
+        {"content-type": "application/problem+json", **error.headers},
+        {"error": name if cause is None else f"{name}: {_where(cause)}"},
+    )
+
+
+def _where(exc: Exception) -> str:
+    """Type and place of a defect; its message may hold a caller's text."""
+    frame = exc.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    place = f"{frame.tb_frame.f_code.co_filename}:{frame.tb_lineno}" if frame else "unknown"
+    return f"{type(exc).__name__} at {place}"

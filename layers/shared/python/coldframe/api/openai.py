@@ -4,7 +4,7 @@ import binascii
 
 import msgspec
 
-from coldframe.api.catalogue import ENCODER
+from coldframe.api.catalogue import ENCODER_MODEL
 from coldframe.api.messages import Reply, Request, deadline_of, decode_json, json_reply, read_body
 from coldframe.api.schemas import EmbeddingItem, EmbeddingsReply, EmbeddingsRequest, EmbeddingsUsage
 from coldframe.api.tensors import FLOATS, short_floats
@@ -14,7 +14,7 @@ from coldframe.model.model import to_matrix
 from coldframe.pipeline.predictor import Predictor
 
 _EXAMPLE = '{"input": "…"}'
-_INSTEAD = 'Ask for "encoding_format": "base64", which takes less than half, or send fewer texts.'
+_TOO_LARGE_HINT = 'Ask for "encoding_format": "base64", which takes less than half, or send fewer texts.'
 
 
 class _TokenRequest(msgspec.Struct):
@@ -45,14 +45,16 @@ def answer_embeddings(predictor: Predictor, settings: Settings, request: Request
             EmbeddingItem("embedding", index, _base64(row.tobytes()) if in_base64 else short_floats(row))
             for index, row in enumerate(rows)
         ],
-        model=asked.model or ENCODER,
+        model=asked.model or ENCODER_MODEL,
         usage=EmbeddingsUsage(embedded.prompt_tokens, embedded.prompt_tokens),
     )
     timing = {"server-timing": embedded.times.server_timing()}
     log: dict[str, object] = {"usage": embedded.usage, **embedded.times.rounded()}
     if embedded.cache_error:
         log["cache_error"] = embedded.cache_error
-    return json_reply(reply, timing, log, Reply.instead if in_base64 else _INSTEAD)
+    return json_reply(
+        reply, timing, log, Reply.too_large_hint if in_base64 else _TOO_LARGE_HINT, embedded.unsaved
+    )
 
 
 def _read(request: Request, settings: Settings) -> EmbeddingsRequest:

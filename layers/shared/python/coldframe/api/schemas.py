@@ -4,6 +4,8 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from coldframe.api.contract import DEFAULT_TOP_K, MAX_BUDGET_MS, MAX_HEADS, MAX_TOP_K, MIN_BUDGET_MS
+
 Start = Literal["cold", "warm"]
 By = Literal["estimator", "ensemble"]
 
@@ -14,16 +16,21 @@ class PredictRequest(Struct, forbid_unknown_fields=True):
     text: Annotated[str, Meta(description="One text to classify.")] | UnsetType = UNSET
     texts: Annotated[list[str], Meta(min_length=1, description="Texts to classify.")] | UnsetType = UNSET
     heads: (
-        Annotated[list[str], Meta(min_length=1, max_length=16, description="Heads that answer.")] | UnsetType
+        Annotated[list[str], Meta(min_length=1, max_length=MAX_HEADS, description="Heads that answer.")]
+        | UnsetType
     ) = UNSET
-    top_k: Annotated[int, Meta(ge=1, le=20, description="Labels to return, best first.")] = 1
+    top_k: Annotated[int, Meta(ge=1, le=MAX_TOP_K, description="Labels to return, best first.")] = (
+        DEFAULT_TOP_K
+    )
     scores: Annotated[bool, Meta(description="Return the probability of every label.")] = False
     cache: Annotated[bool, Meta(description="false: neither read nor write the prediction cache.")] = True
     budget_ms: (
         Annotated[
             int,
             Meta(
-                ge=1, description="Time to answer in. `auto` answers without the encoder rather than later."
+                ge=MIN_BUDGET_MS,
+                le=MAX_BUDGET_MS,
+                description="Time to answer in. `auto` answers without the encoder rather than later.",
             ),
         ]
         | UnsetType

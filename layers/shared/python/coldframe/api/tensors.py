@@ -111,7 +111,7 @@ def read_matrix(tensor: InputTensor, columns: int, max_rows: int) -> NDArray[np.
     else:
         values = _numbers(tensor.name, tensor.data, columns)
         _check_count(tensor.name, len(values), rows * columns, "numbers")
-        with np.errstate(over="ignore"):  # what is too large for a float32 is told below
+        with np.errstate(over="ignore"):  # a value too large for a float32 is refused below
             matrix = np.array(values, dtype=np.float64).astype(FLOATS)
     if not np.isfinite(matrix).all():
         row = int(np.argmin(np.isfinite(matrix))) // columns

@@ -1,5 +1,6 @@
 """AWS clients as the cache needs them, and what their errors mean. Imports boto3 when it is first used."""
 
+import threading
 from typing import Any
 
 from msgspec import Struct
@@ -37,6 +38,7 @@ _PERMANENT = frozenset(
 )
 _MISSING = frozenset({"NoSuchKey", "AccessDenied"})
 _GARBAGE = "GarbageAnswer"
+_CONNECTIONS = 16  # kept open, and made as threads need them; one thread needs one
 
 
 class Failure(Struct, frozen=True):
@@ -82,11 +84,14 @@ class AwsClients:
     """Clients by service name, made when first asked for, with connections that keep the deadline.
 
     Endpoints, region and credentials are found as boto3 finds them.
+    Safe for threads: a lock guards the making, because a session is not safe for threads. A client is.
+    https://github.com/boto/boto3/issues/1592, read 2026-11-21
     """
 
     def __init__(self, timeout_s: float) -> None:
         """timeout_s: of calls outside of a deadline, as to the metadata service for credentials."""
         self._timeout_s = timeout_s
+        self._lock = threading.Lock()
         self._session: Any = None
         self._loader: Any = None
         self._clients: dict[str, Any] = {}
@@ -97,16 +102,18 @@ class AwsClients:
 
     def get(self, service: str) -> Any:
         """The client of `dynamodb` or `s3`. Imports boto3: hundreds of milliseconds when it is cold."""
-        if service not in self._clients:
-            self._clients[service] = self._make(service)
-        return self._clients[service]
+        with self._lock:
+            if service not in self._clients:
+                self._clients[service] = self._make(service)
+            return self._clients[service]
 
     def close(self) -> None:
         """Closes all connections and forgets all credentials; `get` makes new clients, quicker this time."""
-        for client in self._clients.values():
-            client.close()
-        self._clients.clear()
-        self._session = None
+        with self._lock:
+            for client in self._clients.values():
+                client.close()
+            self._clients.clear()
+            self._session = None
 
     def _make(self, service: str) -> Any:
         import botocore.session
@@ -131,7 +138,7 @@ class AwsClients:
                 connect_timeout=self._timeout_s,
                 read_timeout=self._timeout_s,
                 retries={"total_max_attempts": 1, "mode": "standard"},  # we retry, and know the deadline
-                max_pool_connections=1,
+                max_pool_connections=_CONNECTIONS,
                 parameter_validation=False,
                 request_checksum_calculation="when_required",  # values have a checksum of their own
                 response_checksum_validation="when_required",

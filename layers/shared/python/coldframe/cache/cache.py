@@ -1,38 +1,46 @@
-"""The prediction cache: what is known of a text, in this environment (level 1) or in the table (level 2).
+"""The prediction cache: what is known of a text, in this environment's memory or in the shared cache.
 
-Both levels hold predictions by head, and embeddings: a new head on a known text
-costs no encoding. Texts are never stored.
+Both hold predictions by head, and embeddings: a new head on a known text costs no
+encoding. Texts are never stored.
 """
 
 import hashlib
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct, field
 
 from coldframe.api.schemas import CacheUsage
-from coldframe.cache.lru import LruCache
-from coldframe.cache.values import Kind
+from coldframe.cache.values import Kind, Shapes
 from coldframe.config import Settings
 from coldframe.model.bundle import Manifest
+from coldframe.model.files import AUTO
+from coldframe.timing import MovingAverage
 
 if TYPE_CHECKING:
-    from coldframe.cache.shared import Saved, SecondLevel
+    from coldframe.cache.shared import Saved, SharedCache
 
 CacheKey: TypeAlias = bytes
 """Digest of text, bundle version and head."""
+
+Unsaved: TypeAlias = Mapping[CacheKey, tuple[Kind, bytes]]
+"""What a request computed and the shared cache lacks. It travels with the request's answer."""
 
 EMBEDDING = "embedding"
 """Stands in a key where a prediction has its head."""
 
 _KEY_BYTES = 16
-_KEPT_FOR_THE_REPLY_S = 0.25
+_ENTRY_OVERHEAD_BYTES = 250  # key, value header and dictionary slots in CPython, rounded up
+_LAYOUT = b"layout 2"
+"""Part of every key: values of another layout are never found. 2: a byte says who gave `auto`'s answer."""
 
 
 def cache_key(version: str, head: str, text: str) -> CacheKey:
     """The key of one prediction. It depends on these three, and on nothing else."""
-    digest = hashlib.blake2b(digest_size=_KEY_BYTES)
+    digest = hashlib.blake2b(digest_size=_KEY_BYTES, person=_LAYOUT)
     for part in (version, head, text):
         encoded = part.encode()
         digest.update(len(encoded).to_bytes(8, "big"))  # no two triples share a byte string
@@ -40,8 +48,13 @@ def cache_key(version: str, head: str, text: str) -> CacheKey:
     return digest.digest()
 
 
-class Known(Struct):
-    """What the cache knew of the texts of a request. Values are bytes of float32."""
+def _kind(name: str) -> Kind:
+    """The kind of the values under a head's name, or under `EMBEDDING`."""
+    return {AUTO: Kind.AUTO, EMBEDDING: Kind.EMBEDDING}.get(name, Kind.PREDICTION)
+
+
+class CacheLookup(Struct):
+    """What the cache knew of the texts of one request. Values are bytes of float32, as `Kind` says."""
 
     keys: dict[tuple[str, str], CacheKey] = field(default_factory=dict)
     predictions: dict[tuple[str, str], bytes] = field(default_factory=dict)
@@ -50,18 +63,20 @@ class Known(Struct):
     """By text, for texts that lack a prediction."""
     usage: CacheUsage = field(default_factory=lambda: CacheUsage(l1=0, l2=0, embedding=0, miss=0))
     shareable: bool = False
-    """Whether what is computed now goes to level 2: it was asked, and it answered."""
+    """Whether what is computed now is written to the shared cache: it was queried and returned in time."""
     error: str | None = None
-    """Name of what went wrong in level 2, for the log."""
+    """Name of what went wrong in the shared cache, for the log."""
 
-    def lacks(self, heads: Sequence[str], text: str) -> bool:
-        """Whether this text's embedding is needed: for a head, or because there is none."""
-        return not heads or any((head, text) not in self.predictions for head in heads)
+    def lacking(self, heads: Sequence[str], texts: Iterable[str]) -> list[str]:
+        """The texts that lack a prediction by one of `heads`; without heads, all of them."""
+        if not heads:
+            return list(texts)
+        return [text for text in texts if any((head, text) not in self.predictions for head in heads)]
 
     def count(self, heads: Sequence[str], texts: Sequence[str], encodable: Collection[str]) -> CacheUsage:
         """Where the predictions of a request came from, or without heads its embeddings.
 
-        encodable: texts whose embedding was of use; others got their answer without.
+        encodable: texts whose embedding was of use; others were answered without one.
         """
         reused = self.embeddings.keys() & set(encodable)
         wanted = heads or [EMBEDDING]
@@ -71,126 +86,165 @@ class Known(Struct):
         return self.usage
 
 
+class Memory:
+    """Values in this environment, at most `max_bytes` of them: the least recently used go first.
+
+    Safe for threads: a lock guards the map and its size.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        """max_bytes: bound on what the entries occupy; 0 keeps nothing."""
+        self._max_bytes = max_bytes
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[CacheKey, bytes] = OrderedDict()
+        self.size_bytes = 0
+
+    def get_many(self, keys: Iterable[CacheKey]) -> dict[CacheKey, bytes]:
+        """Values of the keys that are there; each of them is now the most recently used."""
+        with self._lock:
+            found = {key: self._entries[key] for key in keys if key in self._entries}
+            for key in found:
+                self._entries.move_to_end(key)
+        return found
+
+    def put_many(self, values: Mapping[CacheKey, bytes]) -> None:
+        """Keeps the values, then forgets the least recently used until they fit."""
+        with self._lock:
+            for key, value in values.items():
+                replaced = self._entries.pop(key, None)
+                self._entries[key] = value
+                self.size_bytes += _entry_bytes(value) - (0 if replaced is None else _entry_bytes(replaced))
+            while self.size_bytes > self._max_bytes:
+                self.size_bytes -= _entry_bytes(self._entries.popitem(last=False)[1])
+
+
+def _entry_bytes(value: bytes) -> int:
+    return len(value) + _ENTRY_OVERHEAD_BYTES
+
+
 class PredictionCache:
-    """Both levels, in their order: memory, then the table for what is missing there."""
+    """The environment's memory, then the shared cache for what is missing there.
 
-    def __init__(self, l1_bytes: int, second: "SecondLevel | None" = None) -> None:
-        """l1_bytes: bound on what level 1 occupies; 0 keeps nothing."""
-        self._first = LruCache(l1_bytes)
-        self._second = second
-        self._unsaved: dict[CacheKey, tuple[Kind, bytes]] = {}
+    Safe for threads: what belongs to one request is in its `CacheLookup` and its `Unsaved` values.
+    """
 
-    def lookup(self, version: str, heads: Sequence[str], texts: Sequence[str]) -> Known:
+    def __init__(self, l1_bytes: int, shared: "SharedCache | None" = None) -> None:
+        """l1_bytes: bound on what the memory occupies; 0 keeps nothing."""
+        self._memory = Memory(l1_bytes)
+        self._shared = shared
+
+    def lookup(self, version: str, heads: Sequence[str], texts: Sequence[str]) -> CacheLookup:
         """What is known of each text: its prediction by each head, else its embedding.
 
         Without heads, its embedding. texts: normalised, each once.
         """
-        known = Known({(head, text): cache_key(version, head, text) for text in texts for head in heads})
-        first = self._first.get_many(known.keys.values())
-        known.predictions = {name: first[key] for name, key in known.keys.items() if key in first}
+        known = CacheLookup(
+            {(head, text): cache_key(version, head, text) for text in texts for head in heads}
+        )
+        found = self._memory.get_many(known.keys.values())
+        known.predictions = {name: found[key] for name, key in known.keys.items() if key in found}
         known.usage.l1 = len(known.predictions)
-        lacking = [text for text in texts if known.lacks(heads, text)]
-        keys = {text: cache_key(version, EMBEDDING, text) for text in lacking}
-        first = self._first.get_many(keys.values())
-        known.embeddings = {text: first[key] for text, key in keys.items() if key in first}
-        known.keys |= {(EMBEDDING, text): key for text, key in keys.items()}
+        lacking = known.lacking(heads, texts)
+        if lacking:
+            keys = {text: cache_key(version, EMBEDDING, text) for text in lacking}
+            found = self._memory.get_many(keys.values())
+            known.embeddings = {text: found[key] for text, key in keys.items() if key in found}
+            known.keys |= {(EMBEDDING, text): key for text, key in keys.items()}
         unknown = [text for text in lacking if text not in known.embeddings]
-        if self._second is not None and unknown:
-            self._ask(self._second, known, heads, unknown)
+        if self._shared is not None and unknown:
+            self._query(self._shared, known, heads, unknown)
         return known
 
     def keep(
         self,
-        known: Known,
+        known: CacheLookup,
         predictions: Mapping[tuple[str, str], bytes],
         embeddings: Mapping[str, bytes],
         tokens: int,
-        spent_ms: float,
-    ) -> None:
-        """Keeps what was computed after `lookup`: in level 1 now, in level 2 at `save`.
+    ) -> Unsaved:
+        """Keeps in memory what was computed after `lookup`; returns what is to be given to `save`.
 
-        tokens, spent_ms: what the texts without a known embedding took.
+        tokens: of the texts without a known embedding, as far as they were encoded.
         """
-        names = {name: (Kind.PREDICTION, value) for name, value in predictions.items()}
-        names |= {(EMBEDDING, text): (Kind.EMBEDDING, value) for text, value in embeddings.items()}
-        fresh = {known.keys[name]: value for name, value in names.items() if name not in known.predictions}
-        self._first.put_many({key: payload for key, (_, payload) in fresh.items()})
-        if self._second is not None:
-            texts = {text for _, text in predictions} | embeddings.keys()
-            self._second.costs.computed(
-                [len(text) for text in texts if text not in known.embeddings], tokens, spent_ms
-            )
-            self._unsaved = fresh if known.shareable else {}
+        values = {**predictions, **{(EMBEDDING, text): value for text, value in embeddings.items()}}
+        fresh = {name: value for name, value in values.items() if name not in known.predictions}
+        self._memory.put_many({known.keys[name]: value for name, value in fresh.items()})
+        if self._shared is None:
+            return {}
+        texts = {text for _, text in values if text not in known.embeddings}
+        self._shared.costs.computed([len(text) for text in texts], tokens)
+        if not known.shareable:
+            return {}
+        return {known.keys[name]: (_kind(name[0]), value) for name, value in fresh.items()}
 
-    def save(self, time_left_s: Callable[[], float] = lambda: math.inf) -> "Saved | None":
-        """Writes to level 2 what the last request computed, once its answer is built.
+    def save(self, unsaved: Unsaved, time_left_s: float = math.inf) -> "Saved | None":
+        """Writes to the shared cache what a request computed, once its answer is built.
 
-        time_left_s: until the platform stops the invocation; the reply needs some of it.
+        time_left_s: until the reply has to be on its way.
         None when there was nothing to write: what was not worth asking for is not worth keeping.
         """
-        unsaved, self._unsaved = self._unsaved, {}
-        if self._second is None or not unsaved:
-            return None
-        return self._second.put_many(unsaved, time_left_s() - _KEPT_FOR_THE_REPLY_S)
+        return self._shared.put_many(unsaved, time_left_s) if self._shared is not None and unsaved else None
 
     def set_up(self) -> None:
-        """Prepares level 2 ahead of traffic, in an environment whose init phase nobody waits for."""
-        if self._second is not None:
-            self._second.set_up()
+        """Prepares the shared cache ahead of traffic, in an environment whose init phase nobody waits for."""
+        if self._shared is not None:
+            self._shared.set_up()
 
     def before_snapshot(self) -> None:
-        """Closes the connections of level 2 and forgets its credentials."""
-        if self._second is not None:
-            self._second.before_snapshot()
+        """Closes the connections of the shared cache and forgets its credentials."""
+        if self._shared is not None:
+            self._shared.before_snapshot()
 
     def after_restore(self) -> None:
-        """Begins level 2 anew, in an environment restored from a snapshot."""
-        if self._second is not None:
-            self._second.after_restore()
+        """Begins the shared cache anew, in an environment restored from a snapshot."""
+        if self._shared is not None:
+            self._shared.after_restore()
 
-    def _ask(self, second: "SecondLevel", known: Known, heads: Sequence[str], texts: Sequence[str]) -> None:
-        """Asks level 2 for what these texts lack, all in one lookup."""
+    def _query(
+        self, shared: "SharedCache", known: CacheLookup, heads: Sequence[str], texts: Sequence[str]
+    ) -> None:
+        """Asks the shared cache for what these texts lack, all in one lookup."""
         lacking = {
             text: [(head, text) for head in heads if (head, text) not in known.predictions] for text in texts
         }
         wanted: dict[CacheKey, Kind] = {}
         for text, names in lacking.items():  # a text's keys side by side: half an answer is of use
-            wanted[known.keys[EMBEDDING, text]] = Kind.EMBEDDING
-            wanted |= {known.keys[name]: Kind.PREDICTION for name in names}
-        found = second.get_many(wanted, [len(text) for text in texts])
-        self._first.put_many(found.payloads)
-        usage = known.usage
-        for text, names in lacking.items():
-            values = {name: found.payloads.get(known.keys[name]) for name in names}
-            known.predictions |= {name: value for name, value in values.items() if value is not None}
-            embedding = found.payloads.get(known.keys[EMBEDDING, text])
-            if embedding is not None and known.lacks(heads, text):
-                known.embeddings[text] = embedding
+            wanted |= {known.keys[name]: _kind(name[0]) for name in [(EMBEDDING, text), *names]}
+        found, usage = shared.get_many(wanted, [len(text) for text in texts]), known.usage
+        self._memory.put_many(found.payloads)
+        for name in [name for names in lacking.values() for name in names]:
+            if known.keys[name] in found.payloads:
+                known.predictions[name] = found.payloads[known.keys[name]]
+        still_lacking = known.lacking(heads, texts)
+        for text in still_lacking:
+            if known.keys[EMBEDDING, text] in found.payloads:
+                known.embeddings[text] = found.payloads[known.keys[EMBEDDING, text]]
         usage.l2 = len(known.predictions) - usage.l1
         usage.expired, usage.corrupt, usage.errors = found.expired, found.corrupt, len(found.failures)
-        usage.breaker = second.breaker.value
+        usage.breaker = shared.breaker.value
+        known.error = found.failures[0] if found.failures else None
+        known.shareable = found.asked and not found.failures
         if not found.asked:
             usage.skipped = len(wanted) - len(texts) if heads else len(texts)
-        elif not found.failures:
-            known.shareable = True
-            unknown = [text for text in texts if known.lacks(heads, text) and text not in known.embeddings]
-            second.costs.hit(1 - len(unknown) / len(texts))
-        known.error = found.failures[0] if found.failures else None
+        elif known.shareable:
+            unknown = [text for text in still_lacking if text not in known.embeddings]
+            shared.costs.hit(1 - len(unknown) / len(texts))
 
 
-def load_cache(settings: Settings, manifest: Manifest) -> PredictionCache:
-    """Both levels as the settings say; without a table, level 1 alone and no AWS module imported."""
+def load_cache(settings: Settings, manifest: Manifest, ms_per_token: MovingAverage) -> PredictionCache:
+    """Memory and shared cache as the settings say; without a table, no AWS module is imported.
+
+    ms_per_token: what the encoder takes, as measured by `Model`.
+    """
     if not settings.cache_table or settings.cache_policy == "off":
         return PredictionCache(settings.l1_cache_bytes)
-    from coldframe.cache.shared import make_second_level
+    from coldframe.cache.shared import make_shared_cache
 
     facts = manifest.encoder
-    second = make_second_level(
+    shared = make_shared_cache(
         settings,
         max_text_tokens=facts.max_tokens * facts.max_windows,
-        payload_bytes={
-            Kind.PREDICTION: {4 * len(manifest.labels), 4 * len(manifest.labels) + 4},  # `auto` says by whom
-            Kind.EMBEDDING: {4 * facts.dimension},
-        },
+        ms_per_token=ms_per_token,
+        shapes=Shapes(len(manifest.labels), facts.dimension),
     )
-    return PredictionCache(settings.l1_cache_bytes, second)
+    return PredictionCache(settings.l1_cache_bytes, shared)

@@ -8,6 +8,7 @@ the environment. Only the name lookup is the resolver's: nothing can interrupt i
 
 import io
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -49,22 +50,27 @@ def enforce_deadlines(client: Any) -> None:
         "https": _SecurePool,
     }
     service = client.meta.service_model.service_id.hyphenize()
-    client.meta.events.register_first(f"before-send.{service}", _Rest(session).end)
+    client.meta.events.register_first(f"before-send.{service}", _Rest(session).close_if_idle)
 
 
 class _Rest:
-    """Closes the connections of a session that has rested for long, before they are used again."""
+    """Closes the connections of a session that has rested for long, before they are used again.
+
+    Safe for threads: the first call after a rest closes them, before it and any other call takes one.
+    """
 
     def __init__(self, session: URLLib3Session) -> None:
         self._session = session
+        self._lock = threading.Lock()
         self._used_s = time.time()
 
-    def end(self, **_: Any) -> None:
+    def close_if_idle(self, **_: Any) -> None:
         """Answers botocore's `before-send`: returns no response, so the request is sent as ever."""
-        now_s = time.time()  # the time of day goes on while the environment is frozen
-        if now_s - self._used_s > _IDLE_S:
-            self._session.close()
-        self._used_s = now_s
+        with self._lock:
+            now_s = time.time()  # the time of day goes on while the environment is frozen
+            if now_s - self._used_s > _IDLE_S:
+                self._session.close()
+            self._used_s = now_s
 
 
 class _DeadlineSocket:

@@ -1,9 +1,10 @@
-"""When the second level of the cache is asked: expected costs, and a circuit breaker. Pure."""
+"""When the shared cache is asked: expected costs, and a circuit breaker. Pure."""
 
+import threading
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
-from coldframe.timing import Clock
+from coldframe.timing import Clock, MovingAverage
 
 
 class Policy(StrEnum):
@@ -32,6 +33,8 @@ class Breaker:
     HALF_OPEN  No further call is allowed while the probe is out. One that never
                reports is given up after another cooldown: the next `allow` probes.
                success -> CLOSED; failure -> OPEN, for twice as long, at most `max_cooldown_s`
+
+    Safe for threads: a lock guards each transition, so that there is one probe.
     """
 
     def __init__(
@@ -48,61 +51,46 @@ class Breaker:
         self._cooldown_s = cooldown_s
         self._failures = 0
         self._since_s = 0.0
+        self._lock = threading.Lock()
         self.state = BreakerState.CLOSED
 
     def allow(self) -> bool:
         """Whether a call may be made now. Who is allowed one reports how it went."""
-        if self.state is BreakerState.CLOSED:
+        with self._lock:
+            if self.state is BreakerState.CLOSED:
+                return True
+            if self._clock() - self._since_s < self._cooldown_s:
+                return False
+            self._enter(BreakerState.HALF_OPEN)
             return True
-        if self._clock() - self._since_s < self._cooldown_s:
-            return False
-        self._enter(BreakerState.HALF_OPEN)
-        return True
 
     def success(self) -> None:
         """A call was answered."""
-        self._failures = 0
-        self._cooldown_s = self._first_cooldown_s
-        self.state = BreakerState.CLOSED
+        with self._lock:
+            self._failures = 0
+            self._cooldown_s = self._first_cooldown_s
+            self.state = BreakerState.CLOSED
 
     def failure(self, permanent: bool = False) -> None:
         """A call failed; permanent: the next one will, too, until somebody changes something."""
-        if self.state is BreakerState.OPEN:
-            return  # of a call that was on its way before
-        self._failures += 1
-        if self.state is BreakerState.HALF_OPEN:
-            self._cooldown_s = min(2 * self._cooldown_s, self._max_cooldown_s)
-        elif not permanent and self._failures < self._max_failures:
-            return
-        self._enter(BreakerState.OPEN)
+        with self._lock:
+            if self.state is BreakerState.OPEN:
+                return  # of a call that was on its way before
+            self._failures += 1
+            if self.state is BreakerState.HALF_OPEN:
+                self._cooldown_s = min(2 * self._cooldown_s, self._max_cooldown_s)
+            elif not permanent and self._failures < self._max_failures:
+                return
+            self._enter(BreakerState.OPEN)
 
     def _enter(self, state: BreakerState) -> None:
         self.state = state
         self._since_s = self._clock()
 
 
-class MovingAverage:
-    """An exponentially weighted mean that starts at, and when unused fades back to, a prior."""
-
-    def __init__(self, prior: float, weight: float = 0.2) -> None:
-        self._prior = prior
-        self._weight = weight
-        self.value = prior
-
-    def add(self, sample: float) -> None:
-        self.value += self._weight * (sample - self.value)
-
-    def fade(self) -> None:
-        """Forgets a little: what is no longer measured is believed less and less."""
-        self.value += _FADE * (self._prior - self.value)
-
-
-_FADE = 0.02  # about 35 skipped lookups undo half of what was learnt
-
 # Where the averages start. Lookup and set-up are on the high side, so that a cold
 # environment rather computes: a wrong guess then costs a lookup, not a request.
 _PRIOR_TOKENS_PER_CHARACTER = 0.25
-_PRIOR_MS_PER_TOKEN = 0.1
 _PRIOR_LOOKUP_MS = 10.0
 _PRIOR_HIT_SHARE = 1.0
 _PRIOR_SET_UP_MS = 400.0  # importing boto3, a client, a connection
@@ -114,19 +102,30 @@ class Costs:
 
     Asking costs `lookup + (1 - hit share) × compute`, not asking costs `compute`:
     it pays when `lookup < hit share × compute`.
+    Safe for threads, as averages are: see `MovingAverage`.
     """
 
-    def __init__(self, max_text_tokens: int, keys_per_call: int, set_up_ms: float = _PRIOR_SET_UP_MS) -> None:
-        """max_text_tokens: a longer text is cut, so it costs no more than these."""
+    def __init__(
+        self,
+        max_text_tokens: int,
+        keys_per_call: int,
+        ms_per_token: MovingAverage,
+        set_up_ms: float = _PRIOR_SET_UP_MS,
+    ) -> None:
+        """max_text_tokens: a longer text is cut, so it costs no more than these.
+
+        ms_per_token: what the encoder takes, as measured by `Model`.
+        """
         self._max_text_tokens = max_text_tokens
         self._keys_per_call = keys_per_call
+        self._ms_per_token = ms_per_token
         self._set_up_ms = set_up_ms
         self.forget()
 
     def forget(self) -> None:
         """Starts anew: what was measured was measured elsewhere."""
         self._tokens_per_character = MovingAverage(_PRIOR_TOKENS_PER_CHARACTER)
-        self._ms_per_token = MovingAverage(_PRIOR_MS_PER_TOKEN)
+        self._ms_per_token.forget()
         self._call_ms = MovingAverage(_PRIOR_LOOKUP_MS)
         self._hit_share = MovingAverage(_PRIOR_HIT_SHARE)
 
@@ -145,14 +144,10 @@ class Costs:
         hit_share = max(self._hit_share.value, _LOWEST_HIT_SHARE)
         return self.lookup_ms(keys, ready) < hit_share * self.compute_ms(characters)
 
-    def computed(self, characters: Sequence[int], tokens: int, spent_ms: float) -> None:
-        """Texts of these lengths took so long, and the encoder so many tokens: none where it was spared."""
-        if not sum(characters):
-            return
-        if tokens:
-            self._ms_per_token.add(spent_ms / tokens)
+    def computed(self, characters: Sequence[int], tokens: int) -> None:
+        """Texts of these lengths were computed; the encoder got `tokens`, none of texts it was spared."""
         # Long texts are cut: their characters say nothing about their tokens.
-        if max(characters) * _PRIOR_TOKENS_PER_CHARACTER < self._max_text_tokens:
+        if sum(characters) and max(characters) * _PRIOR_TOKENS_PER_CHARACTER < self._max_text_tokens:
             self._tokens_per_character.add(tokens / sum(characters))
 
     def looked_up(self, keys: int, spent_ms: float) -> None:
@@ -164,6 +159,6 @@ class Costs:
         self._hit_share.add(share)
 
     def skipped(self) -> None:
-        """A lookup was not made: what is known about lookups gets older."""
+        """A lookup was not made: what is known about lookups is older now."""
         self._call_ms.fade()
         self._hit_share.fade()

@@ -1,7 +1,7 @@
-"""Level 2 of the prediction cache: asked when it pays, never waited for past its deadline, never an error."""
+"""The shared cache: asked when it pays, never waited for past its deadline, never an error."""
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -9,9 +9,9 @@ from coldframe.cache.aws_clients import AwsClients, Failure
 from coldframe.cache.dynamodb_store import GET_KEYS, ITEM_LIMIT_BYTES, DynamoDbStore, Item, item_bytes
 from coldframe.cache.policy import Breaker, BreakerState, Costs, Policy
 from coldframe.cache.s3_store import S3Store
-from coldframe.cache.values import CorruptValue, Kind, decode, encode, encode_pointer, pointed_size
+from coldframe.cache.values import CorruptValue, Kind, Shapes, decode, encode, encode_pointer, pointed_size
 from coldframe.config import Settings
-from coldframe.timing import Clock, Deadline
+from coldframe.timing import Clock, Deadline, MovingAverage
 
 _NO_KEY = bytes(16)
 _CONNECT_S = 2.0
@@ -36,8 +36,11 @@ class Saved(Struct, frozen=True):
     failure: str | None = None
 
 
-class SecondLevel:
-    """The table and the bucket, behind a policy, a deadline and two circuit breakers."""
+class SharedCache:
+    """The table and the bucket, behind a policy, a deadline and two circuit breakers.
+
+    Safe for threads: breakers, costs and clients are, and all else belongs to one call.
+    """
 
     def __init__(
         self,
@@ -47,19 +50,19 @@ class SecondLevel:
         policy: Policy,
         deadline_s: float,
         ttl_s: int,
-        payload_bytes: Mapping[Kind, Collection[int]] | None = None,
+        shapes: Shapes | None = None,
         item_limit_bytes: int = ITEM_LIMIT_BYTES,
         clock: Clock = time.monotonic,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """payload_bytes: sizes of each kind; a value of another size is corrupt. now: the time of day."""
+        """shapes: a value that does not fit them is corrupt. now: the time of day."""
         self._table = table
         self._bucket = bucket
         self.costs = costs
         self._policy = policy
         self._deadline_s = deadline_s
         self._ttl_s = ttl_s
-        self._payload_bytes = payload_bytes or {}
+        self._shapes = shapes
         self._item_limit_bytes = item_limit_bytes
         self._clock = clock
         self._now = now
@@ -162,7 +165,7 @@ class SecondLevel:
         except CorruptValue:
             found.corrupt += 1
             return
-        if kind is wanted and len(payload) in self._payload_bytes.get(kind, [len(payload)]):
+        if kind is wanted and (self._shapes is None or self._shapes.fit(kind, payload)):
             found.payloads[key] = payload
         else:
             found.corrupt += 1
@@ -180,7 +183,7 @@ class SecondLevel:
         return content
 
     def _item(self, key: bytes, item: Item, deadline: Deadline) -> Item | None:
-        """What goes into the table: the item itself, or a pointer to the object that was written instead."""
+        """What goes into the table: the item itself, or a pointer to the object that was written."""
         if item_bytes(key, item) <= self._item_limit_bytes:
             return item
         if self._bucket is None or not self._bucket_breaker.allow():
@@ -196,18 +199,18 @@ class SecondLevel:
             breaker.failure(failure.permanent)
 
 
-def make_second_level(
-    settings: Settings, max_text_tokens: int, payload_bytes: Mapping[Kind, Collection[int]]
-) -> SecondLevel:
-    """The second level, where boto3's variables say it is. Neither imports nor calls anything yet."""
+def make_shared_cache(
+    settings: Settings, max_text_tokens: int, ms_per_token: MovingAverage, shapes: Shapes
+) -> SharedCache:
+    """The shared cache, where boto3's variables say it is. Neither imports nor calls anything yet."""
     deadline_s = settings.cache_deadline_ms / 1e3
     clients = AwsClients(deadline_s)
-    return SecondLevel(
+    return SharedCache(
         DynamoDbStore(settings.cache_table, clients),
         S3Store(settings.cache_bucket, clients) if settings.cache_bucket else None,
-        Costs(max_text_tokens, GET_KEYS),
+        Costs(max_text_tokens, GET_KEYS, ms_per_token),
         Policy(settings.cache_policy),
         deadline_s,
         settings.cache_ttl_s,
-        payload_bytes,
+        shapes,
     )

@@ -2,11 +2,13 @@
 
 import hashlib
 from enum import IntEnum
+from typing import NamedTuple
 
 VERSION = 1
 """Written first. A reader of another version takes the value for a miss."""
 
 _CHECKSUM_BYTES = 8
+_FLOAT_BYTES = 4
 _HEADER_BYTES = 2 + _CHECKSUM_BYTES
 
 
@@ -19,6 +21,21 @@ class Kind(IntEnum):
     """float32 (d,): the embedding of one text."""
     POINTER = 3
     """The size of an object in S3 that holds the value, itself written as here."""
+    AUTO = 4
+    """A byte, 0 or 1: who gave the answer of `auto`. Then float32 (k,): probabilities of all labels."""
+
+
+class Shapes(NamedTuple):
+    """What values of one bundle look like. labels: k. dimension: d."""
+
+    labels: int
+    dimension: int
+
+    def fit(self, kind: Kind, payload: bytes) -> bool:
+        """Whether a payload is one of this kind: there is one size for each."""
+        if kind is Kind.AUTO:
+            return len(payload) == 1 + _FLOAT_BYTES * self.labels and payload[0] in (0, 1)
+        return len(payload) == _FLOAT_BYTES * (self.dimension if kind is Kind.EMBEDDING else self.labels)
 
 
 class CorruptValue(Exception):

@@ -6,14 +6,12 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
 
-from coldframe.errors import ColdframeError
-
 Arrivals = Callable[[float, int, int], list[float]]
 """Offered rate per second, number of requests, seed -> seconds from the start, rising."""
 
 
-class TraceUnreadable(ColdframeError):
-    """A file of arrivals is not in a form that is known."""
+class TraceUnreadable(ValueError):
+    """A file of arrivals is not in a form that is known; says what was expected."""
 
 
 def poisson(rate_rps: float, count: int, seed: int) -> list[float]:

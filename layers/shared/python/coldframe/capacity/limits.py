@@ -1,11 +1,23 @@
-"""AWS's quotas that a template or a bundle can break, with where they are written and when that was read."""
+"""AWS's limits and defaults, each of them once: its number, where it is written and when that was read."""
 
 from dataclasses import dataclass
 
 _LAMBDA = "https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"
 _HTTP_API = "https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-quotas.html"
+_REST_API = "https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-execution-service-limits-table.html"
+_ACCOUNT_THROTTLING = "https://docs.aws.amazon.com/apigateway/latest/developerguide/limits.html"
 _RUNTIME = "https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html"
 _SNAPSTART = "https://docs.aws.amazon.com/lambda/latest/dg/snapstart.html"
+_CONCURRENCY = "https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html"
+_SCALING = "https://docs.aws.amazon.com/lambda/latest/dg/scaling-behavior.html"
+_MEMORY = "https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html"
+
+_RAISED = (
+    "https://repost.aws/questions/QUlDTc_17EQ_mOJAhR3LHNDw/what-the-maximum-default-timeout-for-api-gateway"
+    "-can-be-increased-to-after-applying-for-a-service-quotas-limit-increase"
+)
+
+_MB = 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -21,26 +33,54 @@ class Quota:
         return f"{self.value:,} {self.unit} ({self.source}, read {self.read})"
 
 
+# A function.
 TIMEOUT = Quota(900, "s", _LAMBDA)
+DEFAULT_TIMEOUT = Quota(3, "s", "https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html")
 MEMORY = Quota(10_240, "MB", _LAMBDA)
+MIN_MEMORY = Quota(128, "MB", _LAMBDA)
+DEFAULT_MEMORY = Quota(128, "MB, where nothing is said", _MEMORY)
+VCPU = Quota(1769, "MB of memory for one vCPU", _MEMORY)
 STORAGE = Quota(10_240, "MB", _LAMBDA)
 ENVIRONMENT = Quota(4096, "bytes of environment variables", _LAMBDA)
 LAYERS = Quota(5, "layers", _LAMBDA)
-PAYLOAD = Quota(6 * 1024 * 1024, "bytes each way", _LAMBDA)
-ZIP = Quota(250 * 1024 * 1024, "bytes unzipped, layers included", _LAMBDA)
-IMAGE = Quota(10 * 1024 * 1024 * 1024, "bytes uncompressed", _LAMBDA)
-CONCURRENCY = Quota(1000, "environments of an account in a region, until AWS raises it", _LAMBDA)
-UNRESERVED = Quota(
-    100,
-    "environments that must stay unreserved",
-    "https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html",
-)
-INTEGRATION = Quota(30_000, "ms that an HTTP API waits", _HTTP_API)
+ZIP = Quota(250 * _MB, "bytes unzipped, layers included", _LAMBDA)
+IMAGE = Quota(10 * 1024 * _MB, "bytes uncompressed", _LAMBDA)
+FILES = Quota(1024, "open files of an environment", _LAMBDA)
+SNAPSTART_STORAGE = Quota(512, "MB of /tmp with SnapStart", _SNAPSTART)
+
+# An invocation.
+PAYLOAD = Quota(6 * _MB, "bytes each way", _LAMBDA)
+ASYNC_PAYLOAD = Quota(_MB, "bytes of an asynchronous event", _LAMBDA)
 INIT = Quota(10, "s of init on demand", _RUNTIME)
 INIT_AHEAD = Quota(130, "s of init ahead of traffic, or the function's timeout if that is longer", _RUNTIME)
-SNAPSTART_STORAGE = Quota(512, "MB of /tmp with SnapStart", _SNAPSTART)
+
+# Concurrency.
+CONCURRENCY = Quota(1000, "environments of an account in a region, until AWS raises it", _LAMBDA)
+UNRESERVED = Quota(100, "environments that must stay unreserved", _CONCURRENCY)
+SCALING = Quota(1000, "environments that a function may start in 10 s", _SCALING)
+SCALING_PERIOD = Quota(10, "s in which a function may start so many environments", _SCALING)
+
+# API Gateway.
+HTTP_INTEGRATION = Quota(30_000, "ms that an HTTP API waits", _HTTP_API)
+REST_INTEGRATION = Quota(29_000, "ms that a REST API waits, until AWS raises it", _REST_API)
+RAISED_REST_INTEGRATION = Quota(
+    300_000, "ms that a regional or private REST API can wait", _RAISED, "2026-11-21"
+)
+MIN_INTEGRATION = Quota(50, "ms at least that an API waits", _REST_API)
+BODY = Quota(10 * _MB, "bytes of a request", _HTTP_API)
+HEADERS = Quota(10_240, "bytes of request line and header values, of an HTTP API", _HTTP_API, "2026-11-21")
+REST_HEADERS = Quota(10_240, "bytes of header values, of a REST API", _REST_API, "2026-11-21")
+API_RATE = Quota(10_000, "requests per second of an account", _ACCOUNT_THROTTLING)
+API_BURST = Quota(5_000, "requests at once of an account", _ACCOUNT_THROTTLING)
+
+# DynamoDB.
 ITEM = Quota(
     400 * 1024,
     "bytes of a DynamoDB item",
     "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html",
+)
+BATCH_GET = Quota(
+    100,
+    "items of one BatchGetItem",
+    "https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html",
 )

@@ -9,10 +9,27 @@ import binascii
 import json
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
+from coldframe.api.contract import (
+    CACHE_COUNTS,
+    DEFAULT_TOP_K,
+    JSON,
+    MAX_BUDGET_MS,
+    MAX_TOP_K,
+    MIN_BUDGET_MS,
+    PREDICT,
+    READ_AS_JSON,
+    REQUEST_FIELDS,
+    USAGE_COUNTS,
+    log_record,
+    log_times,
+    media_type,
+    server_timing,
+)
+from coldframe.api.gateway_event import read_http
+from coldframe.coldstart.lane_settings import LaneSettings, closed_by, closed_line
 from coldframe.errors import BundleCorrupt
 from coldframe.model.estimator import Estimator
 from coldframe.model.files import AUTO, MANIFEST, REBUILD, read_file
@@ -28,21 +45,16 @@ Json = Mapping[str, Any]
 
 _MAX_BODY = 20_000  # characters
 _MAX_TEXTS = 64
-_FIELDS = frozenset({"text", "texts", "heads", "top_k", "scores", "cache", "budget_ms"})
-_JSON_TYPES = ("application/json", "")
-
-# With these set, and no other one, the lane knows all there is to know of the settings.
-_KNOWN_SETTINGS = frozenset(
-    f"COLDFRAME_{name}"
-    for name in ("MODEL_DIR", "CACHE_TABLE", "CACHE_BUCKET", "CACHE_POLICY", "LOG_LEVEL", "DATA")
-)
+_ENVELOPE_BYTES = 2048  # status and headers around the body, rounded up
+_FIELDS = frozenset(REQUEST_FIELDS)
 
 
 class ExpressLane:
     """Answers requests of which it is sure, in an environment that has loaded nothing else."""
 
-    def __init__(self, model_dir: Path, has_table: bool, has_log: bool) -> None:
+    def __init__(self, settings: LaneSettings) -> None:
         """Raises BundleMissing or BundleCorrupt when what it needs cannot be used."""
+        model_dir = settings.model_dir
         try:
             manifest = json.loads(read_file(model_dir, MANIFEST))
             encoder, facts = manifest["encoder"], manifest["estimator"]
@@ -52,14 +64,15 @@ class ExpressLane:
         except (ValueError, KeyError, TypeError, AttributeError) as exc:
             raise BundleCorrupt(f"{MANIFEST} cannot be read: {exc}. {REBUILD}") from exc
         self._wordpiece = PlainWordpiece(load_vocabulary(model_dir).get)
-        self._has_table = has_table
-        self._has_log = has_log
+        self._settings = settings
+        self._max_texts = min(_MAX_TEXTS, settings.max_texts)
+        self._max_body = min(_MAX_BODY, settings.max_body_bytes)
         self.answered = 0
 
     def answer(self, event: Json, request_id: str) -> dict[str, Any] | None:
         """The function's result for an API Gateway event; None for one that is left to `Api`."""
         started_s = time.perf_counter()
-        asked = _read(event)
+        asked = self._read(event)
         if asked is None:
             return None
         texts = [normalise(text) for text in asked.get("texts") or [asked["text"]]]
@@ -75,22 +88,24 @@ class ExpressLane:
             ],
             "usage": self._usage(len(texts), len(answers)),
         }
+        body = json.dumps(reply, separators=(",", ":"))
+        if 2 * len(body) + _ENVELOPE_BYTES > self._settings.max_answer_bytes:
+            return None
         self.answered += 1
         total_ms = (time.perf_counter() - started_s) * 1e3
-        if self._has_log:
-            self._log(reply, request_id, total_ms)
-        timing = f"estimate;dur={total_ms:.2f}, total;dur={total_ms:.2f}"
-        headers = {"content-type": "application/json", "server-timing": timing}
-        body = json.dumps(reply, separators=(",", ":"))
+        stages_ms = {"estimate": total_ms}
+        if self._settings.has_log:
+            self._log(reply, request_id, stages_ms, total_ms)
+        headers = {"content-type": JSON, "server-timing": server_timing(stages_ms, total_ms)}
         return {"statusCode": 200, "headers": headers, "body": body, "isBase64Encoded": False}
 
     def _answer(self, text: str, asked: Json) -> dict[str, Any] | None:
-        ids = self._wordpiece.ids(text)[: self._max_tokens]
+        ids = self._wordpiece.ids(text, self._max_tokens)
         guess = self._estimator.predict(ids)
         if not self._estimator.is_sure(guess, ids):
             return None
         values = to_floats(to_vector(guess))
-        best = ranked(values)[: asked.get("top_k", 1)]
+        best = ranked(values)[: asked.get("top_k", DEFAULT_TOP_K)]
         top = [{"label": self._labels[i], "probability": values[i]} for i in best]
         answer = {**top[0], "top": top, "by": "estimator"}
         if asked.get("scores"):
@@ -99,98 +114,88 @@ class ExpressLane:
 
     def _usage(self, texts: int, unique: int) -> dict[str, Any]:
         """Nothing was looked up: asking the table would take longer, the environment's own is empty."""
-        cache = {"l1": 0, "l2": 0, "embedding": 0, "miss": unique}
-        if self._has_table:
+        cache = {**dict.fromkeys(CACHE_COUNTS, 0), "miss": unique}
+        if self._settings.has_table:
             cache["skipped"] = unique
-        nothing = dict.fromkeys(("tokens", "padded_tokens", "windows", "batches"), 0)
-        return {"texts": texts, "unique": unique, "estimated": unique, **nothing, "cache": cache}
+        counts = {"texts": texts, "unique": unique, "estimated": unique}
+        return {**dict.fromkeys(USAGE_COUNTS, 0), **counts, "cache": cache}
 
-    def _log(self, reply: Json, request_id: str, total_ms: float) -> None:
-        line = {
-            "event": "request",
-            "request_id": request_id,
-            "method": "POST",
-            "path": "/v1/predict",
-            "status": 200,
-            "start": reply["start"],
-            "version": self._version,
-            "usage": reply["usage"],
-            "stages_ms": {"estimate": round(total_ms, 3)},
-            "total_ms": round(total_ms, 3),
-        }
+    def _log(self, reply: Json, request_id: str, stages_ms: Mapping[str, float], total_ms: float) -> None:
+        record = log_record(request_id, *PREDICT, 200, reply["start"], self._version)
+        line = {**record, "usage": reply["usage"], **log_times(stages_ms, total_ms)}
         print(json.dumps(line, separators=(",", ":")))
+
+    def _read(self, event: Json) -> dict[str, Any] | None:
+        """What a plain request asks; None for any other."""
+        body = self._body(event)
+        if body is None:
+            return None
+        try:
+            asked = json.loads(body, object_pairs_hook=_without_repeats, parse_constant=_refuse)
+        except (ValueError, RecursionError):
+            return None
+        is_plain = isinstance(asked, dict) and _is_plain_request(asked, self._max_texts)
+        return asked if is_plain else None
+
+    def _body(self, event: Json) -> str | None:
+        """The JSON of a `POST /v1/predict`, as far as it is short and ASCII."""
+        asked = read_http(event)
+        if asked is None or (asked.method, asked.path) != PREDICT:
+            return None
+        if media_type(asked.headers) not in READ_AS_JSON or "content-encoding" in asked.headers:
+            return None
+        if len(asked.body) > self._max_body:
+            return None
+        if asked.is_base64:
+            try:
+                return binascii.a2b_base64(asked.body).decode("ascii")
+            except ValueError:
+                return None
+        return asked.body if asked.body.isascii() else None
 
 
 def open_lane(environ: Mapping[str, str]) -> ExpressLane | None:
     """The express lane of an on-demand environment; None where everything is loaded at once.
 
-    That is so ahead of traffic, and with settings that only `load_settings` understands.
-    Raises BundleMissing or BundleCorrupt.
+    That is so ahead of traffic, and with settings that only the road understands, which a line in the log
+    then names. Raises BundleMissing or BundleCorrupt.
     """
-    given = {name: value for name, value in environ.items() if name.startswith("COLDFRAME_") and value}
-    log_level = given.get("COLDFRAME_LOG_LEVEL", "info")
-    policy = given.get("COLDFRAME_CACHE_POLICY", "adaptive")
-    if (
-        environ.get("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand") != "on-demand"
-        or not given.keys() <= _KNOWN_SETTINGS
-        or log_level not in ("info", "off")
-        or policy not in ("adaptive", "off")
-    ):
+    if environ.get("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand") != "on-demand":
         return None
-    folder = Path(given.get("COLDFRAME_MODEL_DIR", "/opt/model"))
-    has_table = "COLDFRAME_CACHE_TABLE" in given and policy != "off"
-    return ExpressLane(folder, has_table, has_log=log_level == "info")
+    if closing := closed_by(environ):
+        print(closed_line(closing))
+        return None
+    return ExpressLane(LaneSettings(environ))
 
 
-def _read(event: Json) -> dict[str, Any] | None:
-    """What a plain request asks; None for any other."""
-    body = _body(event)
-    if body is None:
-        return None
-    try:
-        asked = json.loads(body)
-    except ValueError:
-        return None
-    return asked if isinstance(asked, dict) and _is_plain_request(asked) else None
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON. Raises ValueError for one that names a field twice, which the road may refuse."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError
+    return found
 
 
-def _body(event: Json) -> str | None:
-    """The JSON of a `POST /v1/predict`, as far as it is short and ASCII."""
-    http = (event.get("requestContext") or {}).get("http") or {}
-    method = http.get("method") or event.get("httpMethod")
-    path = event.get("rawPath") or event.get("path")
-    headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
-    media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if (method, path) != ("POST", "/v1/predict"):
-        return None
-    if media_type not in _JSON_TYPES or "content-encoding" in headers:
-        return None
-    body = event.get("body") or ""
-    if len(body) > _MAX_BODY:
-        return None
-    if event.get("isBase64Encoded"):
-        try:
-            return binascii.a2b_base64(body).decode("ascii")
-        except ValueError:
-            return None
-    return body if body.isascii() else None
+def _refuse(constant: str) -> None:
+    """NaN and Infinity are no JSON, and Python reads them."""
+    raise ValueError(constant)
 
 
-def _is_plain_request(asked: Json) -> bool:
+def _is_plain_request(asked: Json, max_texts: int) -> bool:
     """Valid beyond doubt, for the head `auto` alone, with texts that the lane can read."""
     texts = asked["texts"] if "texts" in asked else [asked.get("text")]
-    top_k, budget_ms = asked.get("top_k", 1), asked.get("budget_ms", 1)
+    top_k, budget_ms = asked.get("top_k", DEFAULT_TOP_K), asked.get("budget_ms", MIN_BUDGET_MS)
     return (
         asked.keys() <= _FIELDS
         and ("text" in asked) != ("texts" in asked)
         and isinstance(texts, list)
-        and 0 < len(texts) <= _MAX_TEXTS
+        and 0 < len(texts) <= max_texts
         and all(isinstance(text, str) and is_plain(text) for text in texts)
         and asked.get("heads", [AUTO]) == [AUTO]
         and type(top_k) is int
-        and 1 <= top_k <= 20
+        and 1 <= top_k <= MAX_TOP_K
         and type(budget_ms) is int
-        and budget_ms >= 1
+        and MIN_BUDGET_MS <= budget_ms <= MAX_BUDGET_MS
         and type(asked.get("scores", False)) is bool
         and type(asked.get("cache", True)) is bool
     )

@@ -1,4 +1,7 @@
-"""A cheap guess before the model: TF-IDF over the encoder's own token ids, and a linear layer.
+"""A cheap guess before the model, and the head `auto`, which is the guess where it is sure.
+
+The guess is TF-IDF over the encoder's own token ids, and a linear layer. Where it is not sure,
+`auto` is the mean of the guess and the partner head.
 
 Plain Python over a memory-mapped file: a text has a few hundred different
 tokens at most, and neither numpy nor onnxruntime is needed to add them up.
@@ -7,19 +10,22 @@ The idea of answering from an estimator when it is sure enough: SneakPeek.
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from coldframe.errors import BundleCorrupt
-from coldframe.model.files import ESTIMATOR, REBUILD, map_file
+from coldframe.model.files import AUTO, ESTIMATOR, REBUILD, map_file
+from coldframe.vectors import Vector, to_floats, to_vector
 
 if TYPE_CHECKING:
+    from coldframe.api.schemas import By
     from coldframe.model.bundle import EstimatorFacts
 
 
 class Estimator:
-    """Token ids of a text to calibrated probabilities of the labels."""
+    """Token ids of a text to calibrated probabilities of the labels. Safe for threads: only read."""
 
     def __init__(self, folder: Path, facts: "EstimatorFacts") -> None:
         """Raises BundleMissing or BundleCorrupt when `folder` has no usable estimator."""
@@ -69,3 +75,43 @@ def _softmax(logits: Sequence[float]) -> list[float]:
     powers = [math.exp(logit - highest) for logit in logits]
     total = sum(powers)
     return [power / total for power in powers]
+
+
+class Guess(NamedTuple):
+    """What the estimator says of a text, and whether that may be the answer."""
+
+    probabilities: list[float]
+    sure: bool
+
+
+class AnswerSource(IntEnum):
+    """Who gave an answer of `auto`. The numbers are stored: they never change their meaning."""
+
+    ESTIMATOR = 0
+    ENSEMBLE = 1
+    RUSHED = 2
+    """The estimator below its threshold, because there was no time for the encoder. Never stored."""
+
+    @property
+    def by(self) -> "By":
+        """As the reply names it."""
+        return "ensemble" if self is AnswerSource.ENSEMBLE else "estimator"
+
+
+def answer_auto(guess: Guess, partner: Vector | None) -> bytes:
+    """The answer of `auto` for one text: a byte, its source, and the probabilities (k,).
+
+    partner: probabilities (k,) by the partner head; None where none is needed or there is no time for it.
+    """
+    if partner is None:
+        source = AnswerSource.ESTIMATOR if guess.sure else AnswerSource.RUSHED
+        return bytes([source]) + to_vector(guess.probabilities)
+    pairs = zip(guess.probabilities, to_floats(partner), strict=True)
+    return bytes([AnswerSource.ENSEMBLE]) + to_vector((own + other) / 2 for own, other in pairs)
+
+
+def split_answers(rows: Mapping[str, list[bytes]]) -> tuple[dict[str, list[Vector]], list[AnswerSource]]:
+    """Probabilities (k,) of all rows by head, and the sources of those of `auto`, if it is among them."""
+    answers = rows.get(AUTO, [])
+    bare = {AUTO: [answer[1:] for answer in answers]} if answers else {}
+    return {**rows, **bare}, [AnswerSource(answer[0]) for answer in answers]

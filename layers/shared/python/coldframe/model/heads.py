@@ -2,7 +2,8 @@
 
 Each is a folder of arrays, read with `allow_pickle=False`. The arithmetic
 is that of scikit-learn and PyTorch at prediction time; `layers/model/convert.py`
-writes the arrays, and `train_heads.py` proves the agreement.
+writes the arrays, and `train_heads.py` proves the agreement. Heads are only read once made: they are
+safe for threads.
 """
 
 from collections.abc import Callable

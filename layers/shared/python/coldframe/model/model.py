@@ -6,31 +6,20 @@ estimator is sure of has its answer by then.
 
 import functools
 import time
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from coldframe.config import DEFAULT_BATCH_TOKENS, Settings
+from coldframe.model.budget import measure_budget
 from coldframe.model.bundle import Manifest, load_golden
-from coldframe.model.encoder import Embeddings, Encoder, check_golden, pool_windows
+from coldframe.model.encoder import Embeddings, Encoder, RowEncoder, check_golden, plan_batches, pool_windows
 from coldframe.model.heads import Head, Probabilities, load_head
 from coldframe.model.tokenizer import TextWindows, Window
-from coldframe.pipeline.batching import measure_budget, plan_batches
-from coldframe.timing import Clock, Deadline
+from coldframe.timing import Clock, Deadline, MovingAverage
 from coldframe.vectors import Vector
-
-_MS_PER_TOKEN = 0.1  # until it is measured
-_WEIGHT = 0.2  # of the latest measurement in the moving average
-
-
-class RowEncoder(Protocol):
-    """What a model needs of an encoder."""
-
-    dimension: int
-
-    def encode(self, rows: Sequence[Window]) -> Embeddings: ...
 
 
 class Embedded(NamedTuple):
@@ -43,24 +32,30 @@ class Embedded(NamedTuple):
 
 
 class Model:
-    """An encoder and the heads trained on it, both loaded."""
+    """An encoder and the heads trained on it, both loaded.
+
+    Safe for threads: encoder and heads are only read. Two threads that are the first to ask for a head
+    may both read it, and get the same.
+    """
 
     def __init__(
         self,
         encoder: RowEncoder,
         read_head: Callable[[str], Head],
         max_batch_tokens: int,
+        ms_per_token: MovingAverage,
         clock: Clock = time.perf_counter,
     ) -> None:
+        """ms_per_token: what a pass takes; measured here with each pass, and read by the cache's policy."""
         self._encoder = encoder
         self._head = functools.cache(read_head)  # a head is read when it is first asked for
         self._max_batch_tokens = max_batch_tokens
         self._clock = clock
-        self._ms_per_token = _MS_PER_TOKEN
+        self._ms_per_token = ms_per_token
 
     def expected_s(self, tokens: int) -> float:
         """How long it will probably take to encode this many tokens, by what it took lately."""
-        return tokens * self._ms_per_token / 1e3
+        return tokens * self._ms_per_token.value / 1e3
 
     def embed(self, texts: Sequence[Sequence[Window]], deadline: Deadline) -> Embedded:
         """Embeddings of texts from their windows, short ones first, as far as the time goes."""
@@ -73,7 +68,9 @@ class Model:
             tokens = sum(lengths[row] for row in batch)
             if self.expected_s(tokens) > deadline.remaining_s():
                 break  # the next ones are longer
-            embeddings[batch] = self._encode([rows[row] for row in batch], tokens)
+            started_s = self._clock()
+            embeddings[batch] = self._encoder.encode([rows[row] for row in batch])
+            self._ms_per_token.add((self._clock() - started_s) * 1e3 / tokens)
             encoded[batch] = True
             batches += 1
         return Embedded(
@@ -83,10 +80,16 @@ class Model:
             batches=batches,
         )
 
-    def classify(self, embeddings: Sequence[Vector], heads: Sequence[str]) -> dict[str, list[Vector]]:
-        """Probabilities (k,) of each embedding by each of `heads`."""
-        matrix = to_matrix(embeddings)
-        return {head: [row.tobytes() for row in self.probabilities(matrix, head)] for head in heads}
+    def classify(
+        self, embeddings: Mapping[str, Vector], heads: Iterable[str]
+    ) -> dict[str, dict[str, Vector]]:
+        """Probabilities (k,) by each of `heads`, under the names that the embeddings have."""
+        matrix = to_matrix(list(embeddings.values()))
+        answers = {head: self._head(head).predict(matrix) for head in dict.fromkeys(heads)}
+        return {
+            head: {name: row.tobytes() for name, row in zip(embeddings, rows, strict=True)}
+            for head, rows in answers.items()
+        }
 
     def probabilities(self, embeddings: Embeddings, head: str) -> Probabilities:
         """Probabilities (n, k) by one head for embeddings (n, d)."""
@@ -100,13 +103,6 @@ class Model:
     def measure_budget(self) -> None:
         """Sets the token budget of a pass to what is quickest here; answers stay the same, to the bit."""
         self._max_batch_tokens = measure_budget(self._encoder.encode, self._max_batch_tokens, self._clock)
-
-    def _encode(self, rows: Sequence[Window], tokens: int) -> Embeddings:
-        started_s = self._clock()
-        embeddings = self._encoder.encode(rows)
-        taken = (self._clock() - started_s) * 1e3 / tokens
-        self._ms_per_token += _WEIGHT * (taken - self._ms_per_token)
-        return embeddings
 
 
 def _pool_complete(
@@ -131,7 +127,9 @@ def to_matrix(vectors: Sequence[Vector]) -> Embeddings:
     return np.frombuffer(b"".join(vectors), dtype=np.float32).reshape(len(vectors), -1 if vectors else 0)
 
 
-def load_model(settings: Settings, manifest: Manifest, windows: TextWindows) -> Model:
+def load_model(
+    settings: Settings, manifest: Manifest, windows: TextWindows, ms_per_token: MovingAverage
+) -> Model:
     """The model of the bundle in `settings.model_dir`.
 
     Raises a BundleError when it cannot be served on this machine.
@@ -141,6 +139,6 @@ def load_model(settings: Settings, manifest: Manifest, windows: TextWindows) -> 
     if settings.verify_at_init:
         check_golden(encoder, windows, load_golden(folder), at_most=1)
     budget = settings.max_batch_tokens or DEFAULT_BATCH_TOKENS
-    model = Model(encoder, functools.partial(load_head, folder), budget)
+    model = Model(encoder, functools.partial(load_head, folder), budget, ms_per_token)
     model.read_heads([manifest.estimator.partner])
     return model

@@ -1,6 +1,6 @@
 """Texts to rows of token ids: WordPiece, then windows of at most `max_tokens`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, TypeAlias
 from coldframe.errors import BundleCorrupt
 from coldframe.model.bundle import EncoderFacts
 from coldframe.model.files import TOKENIZER, read_file
+from coldframe.model.first_tokens import first_tokens
 from coldframe.model.vocabulary import load_vocabulary
 from coldframe.model.wordpiece import PlainWordpiece, is_plain
+from coldframe.timing import NO_DEADLINE, Deadline
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -18,6 +20,8 @@ Window: TypeAlias = list[int]
 """Token ids of one row of a forward pass, with [CLS] and [SEP]."""
 
 _CHARACTERS_PER_TOKEN = 8  # English has four to five: twice that nearly always holds enough tokens
+_SHORT = 4096  # characters
+_GROUP = 65_536  # characters: their tokens take some 10 MB in the library
 
 
 class TextWindows:
@@ -28,19 +32,24 @@ class TextWindows:
         self._folder = folder
         self._content_tokens = facts.max_tokens - 2  # [CLS] and [SEP] take two
         self._max_windows = facts.max_windows
+        self._needed = self._content_tokens * self._max_windows
         vocabulary = load_vocabulary(folder)
         self._plain = PlainWordpiece(vocabulary.get)
         self._cls, self._sep = vocabulary["[CLS]"], vocabulary["[SEP]"]
 
-    def cut(self, texts: Sequence[str]) -> list[list[Window]]:
-        """Windows of each text, in input order; at least one per text, at most `max_windows`."""
-        needed = self._content_tokens * self._max_windows
-        beginnings = [_beginning(text, needed * _CHARACTERS_PER_TOKEN) for text in texts]
-        ids = self._ids(beginnings)
-        for i, text in enumerate(texts):
-            if len(ids[i]) < needed and len(beginnings[i]) < len(text):
-                ids[i] = self._ids([text])[0]  # its words are long
-        return [self._windows(row) for row in ids]
+    def cut(self, texts: Sequence[str], deadline: Deadline = NO_DEADLINE) -> list[list[Window]]:
+        """Windows of each text, in input order; at least one per text, at most `max_windows`.
+
+        Raises OutOfTime when the deadline is over before all texts are cut.
+        """
+        ids: list[list[int] | None] = []
+        for text in texts:
+            deadline.check()
+            ids.append(self._plain_ids(text))
+        others = [i for i, found in enumerate(ids) if found is None]
+        for i, found in zip(others, self._library_ids([texts[i] for i in others], deadline), strict=True):
+            ids[i] = found
+        return [self._windows(row or []) for row in ids]
 
     def load(self) -> None:
         """Loads the tokenizer before a text needs it.
@@ -49,16 +58,25 @@ class TextWindows:
         """
         _ = self._tokenizer
 
-    def _ids(self, texts: Sequence[str]) -> list[list[int]]:
-        ids = [self._plain.ids(text) if is_plain(text) else [] for text in texts]
-        others = [i for i, text in enumerate(texts) if not is_plain(text)]
-        if others:
-            encodings = self._tokenizer.encode_batch_fast(
-                [texts[i] for i in others], add_special_tokens=False
-            )
-            for i, encoding in zip(others, encodings, strict=True):
-                ids[i] = encoding.ids
-        return ids
+    def _plain_ids(self, text: str) -> list[int] | None:
+        """As many ids as are used of a text, found without the library; None if that cannot be done."""
+        beginning = _beginning(text, self._needed * _CHARACTERS_PER_TOKEN)
+        if not is_plain(beginning):
+            return None
+        ids = self._plain.ids(beginning, self._needed)
+        if len(ids) == self._needed or len(beginning) == len(text):
+            return ids
+        return self._plain.ids(text, self._needed) if is_plain(text) else None  # its words are long
+
+    def _library_ids(self, texts: Sequence[str], deadline: Deadline) -> Iterator[list[int]]:
+        """As many ids as are used of each text. Short texts are handed to the library in groups."""
+        for group in _groups(texts):
+            deadline.check()
+            if len(group) > 1 or len(group[0]) <= _SHORT:
+                found = self._tokenizer.encode_batch_fast(group, add_special_tokens=False)
+                yield from (encoding.ids for encoding in found)
+            else:
+                yield first_tokens(self._tokenizer, group[0], self._needed, deadline.check)
 
     @cached_property
     def _tokenizer(self) -> "Tokenizer":
@@ -81,8 +99,22 @@ def content_tokens(windows: Sequence[Window]) -> list[int]:
     return [token for window in windows for token in window[1:-1]]
 
 
+def _groups(texts: Sequence[str]) -> Iterator[list[str]]:
+    """Texts side by side, short ones together, each other one alone."""
+    group: list[str] = []
+    characters = 0
+    for text in texts:
+        if group and (len(text) > _SHORT or characters + len(text) > _GROUP):
+            yield group
+            group, characters = [], 0
+        group.append(text)
+        characters += len(text) if len(text) <= _SHORT else _GROUP
+    if group:
+        yield group
+
+
 def _beginning(text: str, characters: int) -> str:
-    """The first words of a text, of about `characters`; all of it where it has no space to cut at.
+    """The first words of a text, of about `characters`; no more than that where there is no space to cut at.
 
     Tokens never reach across a space, so these words' tokens are the text's first ones.
     """

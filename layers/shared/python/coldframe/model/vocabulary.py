@@ -1,7 +1,7 @@
 """Tokens and their ids: a sorted file, searched until reading it whole would have been cheaper."""
 
 import mmap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from coldframe.errors import BundleCorrupt
@@ -11,30 +11,43 @@ _MAX_SEARCHES = 250  # they take as long as reading the file: docs/decisions/002
 
 
 class Vocabulary:
-    """Ids of tokens. An environment's first text needs a dozen of them, not a dictionary of 30,000."""
+    """Ids of tokens. An environment's first text needs a dozen of them, not a dictionary of 30,000.
+
+    get: the id of a token, None if it is none. A token that was met before costs a look into a
+    dictionary, and no call in Python.
+
+    Safe for threads, without a lock: no token is said to be none before the whole table is there, and
+    two threads that search for one token, or read the table at once, find the same.
+    """
 
     def __init__(self, content: bytes | mmap.mmap) -> None:
         """content: lines of a token, a space and its id, sorted as bytes, each with a line end."""
-        self._content = content
-        self._ids: dict[str, int | None] = {}
-        self._searches = 0
-
-    def get(self, token: str) -> int | None:
-        """The id of a token, None if it is none."""
-        if self._searches >= _MAX_SEARCHES:
-            return self._ids.get(token)
-        if token not in self._ids:
-            self._ids[token] = self._search(token.encode())
-            self._searches += 1
-            if self._searches == _MAX_SEARCHES:
-                self._ids = _read_all(self._content)
-        return self._ids.get(token)
+        self.get: Callable[[str], int | None] = _Ids(content).__getitem__
 
     def __getitem__(self, token: str) -> int:
         """The id of a token that has to be there. Raises BundleCorrupt."""
         found = self.get(token)
         if found is None:
             raise BundleCorrupt(f"{VOCABULARY} has no token {token}. Run `coldframe build`.")
+        return found
+
+
+class _Ids(dict[str, int | None]):
+    """Ids of the tokens met so far, None for those that are none."""
+
+    def __init__(self, content: bytes | mmap.mmap) -> None:
+        super().__init__()
+        self._content = content
+        self._is_whole = False
+
+    def __missing__(self, token: str) -> int | None:
+        """Searches for a token that was not met before; after many searches it reads all tokens."""
+        if not self._is_whole and len(self) >= _MAX_SEARCHES:
+            self.update(_read_all(self._content))
+            self._is_whole = True  # not earlier: until then a thread that misses a token searches for it
+        if self._is_whole:
+            return self.get(token)  # a second look: the token may have come since it was missed
+        self[token] = found = self._search(token.encode())
         return found
 
     def _search(self, token: bytes) -> int | None:
@@ -67,6 +80,6 @@ def write_vocabulary(ids: Mapping[str, int]) -> bytes:
     return b"".join(sorted(f"{token} {number}\n".encode() for token, number in ids.items()))
 
 
-def _read_all(content: bytes | mmap.mmap) -> dict[str, int | None]:
+def _read_all(content: bytes | mmap.mmap) -> dict[str, int]:
     pairs = (line.split(" ") for line in content[:].decode().split("\n")[:-1])
     return {token: int(number) for token, number in pairs}

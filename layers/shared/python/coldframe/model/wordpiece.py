@@ -1,4 +1,4 @@
-"""WordPiece for plain text, in plain Python: what the tokenizer makes of it, without loading one.
+"""WordPiece for plain text, in plain Python: the tokens of the `tokenizers` library, without the library.
 
 Importing and loading the `tokenizers` library takes a third of the time in which a
 cold environment can give its first answer. Most texts are ASCII, and for those the
@@ -7,12 +7,13 @@ measurement, `tests/unit/coldframe/model/test_wordpiece.py` holds the two equal.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 UNKNOWN = "[UNK]"
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")  # tokens themselves, where a text has them
 
 _MAX_WORD = 100  # characters; a longer word is unknown
+_LONG_TEXT = 10_000  # characters
 _CONTROL = {code: None for code in [*range(32), 127] if chr(code) not in "\t\n\r"}
 _WORDS = re.compile(r"[a-z0-9]+|[!-/:-@\[-`{-~]")  # lower case: a punctuation mark is a word
 
@@ -32,16 +33,18 @@ class PlainWordpiece:
         """find: the id of a token, None if it is none."""
         self._find = find
 
-    def ids(self, text: str) -> list[int]:
-        """Ids of a text for which `is_plain`, without [CLS] and [SEP]."""
+    def ids(self, text: str, at_most: int | None = None) -> list[int]:
+        """The first ids of a text for which `is_plain`, without [CLS] and [SEP]; all of them by default."""
         ids: list[int] = []
-        for word in _WORDS.findall(text.translate(_CONTROL).lower()):
+        for word in _words(text.translate(_CONTROL).lower()):
+            if at_most is not None and len(ids) >= at_most:
+                break
             whole = self._find(word) if len(word) <= _MAX_WORD else None
             if whole is not None:
                 ids.append(whole)
             else:
                 ids += self._pieces(word)
-        return ids
+        return ids[:at_most]
 
     def _pieces(self, word: str) -> list[int]:
         if len(word) > _MAX_WORD:
@@ -62,3 +65,10 @@ class PlainWordpiece:
     def _unknown(self) -> list[int]:
         found = self._find(UNKNOWN)
         return [] if found is None else [found]
+
+
+def _words(text: str) -> Iterable[str]:
+    """All at once where there are few: that is quicker. One after the other where there may be millions."""
+    if len(text) <= _LONG_TEXT:
+        return _WORDS.findall(text)
+    return (match[0] for match in _WORDS.finditer(text))

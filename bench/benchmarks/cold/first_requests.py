@@ -1,0 +1,92 @@
+"""What a fresh process is asked first: texts whose answer source is known, in events of an HTTP API."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.benchmarks.cold.series import PROGRAMS, Series
+from bench.data.texts import sentences
+from bench.loader.samples import SampleFailed, take
+from coldframe.errors import ColdframeError
+from local.paths import ROOT, python_path
+
+
+class NoSuchText(ColdframeError):
+    """The bundle gives no answer of the kind that is to be measured."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is measured. root: the tree whose `functions` and `coldframe` run; in tests a changed copy."""
+
+    model_dir: Path
+    root: Path = ROOT
+
+    def environ(self) -> dict[str, str]:
+        """Of a sample's process: the tree measured before the one installed, no settings of the caller.
+
+        Byte code may be written, whatever the caller's shell says: an image has it, too.
+        """
+        kept = {
+            name: value for name, value in os.environ.items() if not name.startswith(("COLDFRAME_", "PYTHON"))
+        }
+        return kept | {
+            "COLDFRAME_MODEL_DIR": str(self.model_dir.resolve()),
+            "COLDFRAME_LOG_LEVEL": "off",
+            "ORT_DISABLE_TELEMETRY": "1",
+            "PYTHONPATH": python_path(self.root),
+        }
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Two of our sentences. sure: the estimator answers it alone. unsure: the encoder runs."""
+
+    sure: str
+    unsure: str
+
+    def text(self, series: Series) -> str:
+        """The text that a series sends."""
+        return self.sure if series.source == "estimator" else self.unsure
+
+
+def choose_texts(subject: Subject) -> Chosen:
+    """Asks the function, in a process of its own, which of our sentences the estimator answers alone."""
+    texts = sorted(sentences(), key=len)
+    program = PROGRAMS[Series.ENCODER].source(event_of({"texts": texts}), traced=False)
+    answer = take(program, False, subject.environ(), subject.root).answer
+    predictions = json.loads(answer["body"])["predictions"]
+    found = [prediction["heads"]["auto"]["by"] for prediction in predictions]
+    sure, unsure = (
+        [text for text, by in zip(texts, found, strict=True) if by == series.source]
+        for series in (Series.ESTIMATOR, Series.ENCODER)
+    )
+    if not sure or not unsure:
+        missing = "unsure" if sure else "sure"
+        raise NoSuchText(
+            f"The estimator of {subject.model_dir} is {missing} of none of bench/data/sentences.txt."
+        )
+    return Chosen(sure[len(sure) // 2], unsure[len(unsure) // 2])
+
+
+def event_of(asked: Mapping[str, object]) -> dict[str, Any]:
+    """A recorded event of an HTTP API, with another body."""
+    event: dict[str, Any] = json.loads((ROOT / "tests" / "events" / "http_api_predict.json").read_text())
+    return event | {"body": json.dumps(asked)}
+
+
+def answer_source(series: Series, answer: Mapping[str, Any]) -> str:
+    """Who answered. Raises SampleFailed where that is not whom the series is about, or not a cold start."""
+    if answer.get("statusCode") != 200:
+        raise SampleFailed(f"{series}: the first answer has status {answer.get('statusCode')}, expected 200.")
+    body = json.loads(answer["body"])
+    (head,) = body["predictions"][0]["heads"].values()
+    if head["by"] != series.source or body["start"] != "cold":
+        raise SampleFailed(
+            f"{series}: the answer is by the {head['by']} and {body['start']},"
+            f" expected {series.source} and cold."
+        )
+    return str(head["by"])

@@ -1,0 +1,41 @@
+"""Series of cold starts: what a fresh process does up to its first answer, and who has to give that."""
+
+from enum import StrEnum
+
+from bench.loader.samples import Program
+
+_FUNCTION = "from functions.predict.app import handler"
+_WEB = "import os; from functions.predict.engine import Engine; engine = Engine(os.environ, False)"
+
+
+class Series(StrEnum):
+    """Names in raw files and tables. The floor imports numpy and onnxruntime, and nothing else."""
+
+    INTERPRETER = "interpreter"
+    FLOOR = "floor"
+    ESTIMATOR = "estimator"
+    ENCODER = "encoder"
+    WEB = "encoder, through FastAPI and Mangum"
+    ESTIMATOR_CLIENT = "estimator, through the runtime client"
+    ENCODER_CLIENT = "encoder, through the runtime client"
+
+    @property
+    def source(self) -> str:
+        """Who gives the answer, as `by` in it says."""
+        return "estimator" if self in (Series.ESTIMATOR, Series.ESTIMATOR_CLIENT) else "ensemble"
+
+
+PROGRAMS = {
+    Series.INTERPRETER: Program(load=""),
+    Series.FLOOR: Program(load="import numpy, onnxruntime"),
+    Series.ESTIMATOR: Program(load=_FUNCTION, handler="handler"),
+    Series.ENCODER: Program(load=_FUNCTION, handler="handler"),
+    Series.WEB: Program(load=_WEB, handler="engine.fastapi"),
+}
+"""What runs in a process of ours; the series through the runtime client run in AWS's."""
+
+CHECKED = (Series.FLOOR, Series.ESTIMATOR, Series.ENCODER)
+"""Those that have a budget, and the floor beside them."""
+ANSWERED = (Series.ESTIMATOR, Series.ENCODER)
+"""One for each way in which the function answers."""
+THROUGH_CLIENT = (Series.ESTIMATOR_CLIENT, Series.ENCODER_CLIENT)

@@ -1,0 +1,127 @@
+"""The road: the files, functions and lines of ours that one request runs through, and its deepest call.
+
+Each kind of request is answered in a fresh process of its own, which has answered others before; only the
+express lane's is the first. Counts, not times: they are the same on every machine and in every run.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from bench.benchmarks.cold.first_requests import Chosen, Subject, choose_texts, event_of
+from bench.loader.samples import SampleFailed
+from bench.records.budgets import RoadBudget
+from bench.records.tables import table
+from local.paths import ROOT
+
+ENCODER = "encoder"
+HIT = "cache hit"
+EXPRESS = "express lane"
+EMBEDDINGS = "embeddings"
+_PREDICT, _EMBED = "/v1/predict", "/v1/embeddings"
+
+
+class Road(Struct, frozen=True):
+    """What a request ran through. files: each with its first function, in the order entered."""
+
+    files: list[tuple[str, str]]
+    functions: int
+    lines: int
+    depth: int
+
+
+@dataclass(frozen=True)
+class Trip:
+    """Events of one process; the last one is followed. told: what its answer must hold to be of this kind."""
+
+    events: list[dict[str, Any]]
+    told: tuple[str, ...]
+
+
+def run(model_dir: Path, root: Path = ROOT) -> dict[str, Road]:
+    """The road of each kind of request, in the tree at `root`. Raises SampleFailed."""
+    subject = Subject(model_dir, root)
+    trips = _trips(choose_texts(subject))
+    return {kind: _follow(kind, trip, subject) for kind, trip in trips.items()}
+
+
+def road_table(roads: Mapping[str, Road], budgets: Mapping[str, RoadBudget]) -> str:
+    """One line for each kind of request, then the files of each in the order entered."""
+    rows = [
+        (
+            kind,
+            f"{len(road.files)} (≤ {budgets[kind].files})",
+            str(road.functions),
+            str(road.lines),
+            f"{road.depth} (≤ {budgets[kind].depth})",
+        )
+        for kind, road in roads.items()
+    ]
+    head = ("request", "files", "functions", "lines", "depth")
+    return table(head, rows) + "".join(_files_of(kind, road) for kind, road in roads.items())
+
+
+def over_budget(roads: Mapping[str, Road], budgets: Mapping[str, RoadBudget]) -> list[str]:
+    """What is longer or deeper than it may be, and where to look."""
+    return [
+        f"{kind}: {found} {what}, budget {budget}. Merge what is one thought, or raise the budget in"
+        " bench/budgets.toml and say why."
+        for kind, road in roads.items()
+        for what, found, budget in (
+            ("files", len(road.files), budgets[kind].files),
+            ("calls deep", road.depth, budgets[kind].depth),
+        )
+        if found > budget
+    ]
+
+
+def _files_of(kind: str, road: Road) -> str:
+    lines = [f"  {number:2} {file}  {entered}\n" for number, (file, entered) in enumerate(road.files, 1)]
+    return f"\n{kind}, in the order entered\n{''.join(lines)}"
+
+
+def _trips(chosen: Chosen) -> dict[str, Trip]:
+    """What an unsure text needs is loaded by the same text, with the cache off: so it is no hit yet."""
+    sure, unsure = {"text": chosen.sure}, {"text": chosen.unsure}
+    load = [_event(_PREDICT, unsure | {"cache": False}), _event(_PREDICT, sure)]
+    ask = _event(_PREDICT, unsure)
+    return {
+        ENCODER: Trip([*load, ask], ('"by":"ensemble"', '"start":"warm"', '"miss":1')),
+        HIT: Trip([*load, ask, ask], ('"by":"ensemble"', '"start":"warm"', '"l1":1')),
+        EXPRESS: Trip([_event(_PREDICT, sure)], ('"by":"estimator"', '"start":"cold"')),
+        EMBEDDINGS: Trip(
+            [*load, _event(_EMBED, {"input": chosen.sure}), _event(_EMBED, {"input": chosen.unsure})],
+            ('"object":"embedding"',),
+        ),
+    }
+
+
+def _event(path: str, body: Mapping[str, object]) -> dict[str, Any]:
+    event = event_of(body)
+    event["requestContext"]["http"]["path"] = path
+    return event | {"rawPath": path}
+
+
+def _follow(kind: str, trip: Trip, subject: Subject) -> Road:
+    done = subprocess.run(
+        [sys.executable, ROOT / "bench" / "targets" / "walked.py", subject.root],
+        input="".join(json.dumps(event) + "\n" for event in trip.events),
+        cwd=subject.root,
+        env=subject.environ(),
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise SampleFailed(f"{kind}: following a request ended with an error:\n{done.stderr[-1000:]}")
+    found = json.loads(done.stdout)
+    body = found["answer"]["body"]
+    if missing := [told for told in trip.told if told not in body]:
+        raise SampleFailed(f"{kind}: the answer has no {missing[0]}, found {body[:300]}")
+    return msgspec.convert(found["walked"], Road)

@@ -1,0 +1,104 @@
+"""Commands that print what they measured, and keep nothing."""
+
+import sys
+from importlib.util import find_spec
+
+import click
+
+from bench.commands.options import SEED, require_bench_libraries
+from local.paths import model_dir
+
+
+@click.command("emulator")
+@click.option(
+    "--requests",
+    default=12_000,
+    show_default=True,
+    type=click.IntRange(120),
+    help="Of each measurement.",
+)
+def emulator(requests: int) -> None:
+    """The emulator's own latency and throughput, beside a bare uvicorn."""
+    from bench.benchmarks.emulator import run
+
+    run(requests)
+
+
+@click.command()
+@click.argument("image", default="coldframe")
+@click.option(
+    "--samples", default=5, show_default=True, type=click.IntRange(1, 1000), help="Fresh containers."
+)
+def image(image: str, samples: int) -> None:
+    """The container IMAGE: its size, what a cold start reads, and how long one takes."""
+    from bench.benchmarks.image import run
+
+    run(image, samples)
+
+
+@click.command()
+@click.option("--seconds", default=3.0, show_default=True, type=click.FloatRange(0.1), help="Of each size.")
+def cpu(seconds: float) -> None:
+    """How well `up --cpu-from-memory` keeps its promise."""
+    from bench.benchmarks.cpu_share import run
+
+    run(seconds)
+
+
+@click.command()
+@click.option(
+    "--requests", default=20, show_default=True, type=click.IntRange(4, 10_000), help="Of each mix of texts."
+)
+@click.option("--budget", type=click.IntRange(1), help="Tokens of a pass; default: measured here.")
+@SEED
+def batching(requests: int, budget: int | None, seed: int) -> None:
+    """Batching inside a request: one text at a time, fixed sizes and the budgeted plan, in one run."""
+    from bench.benchmarks.batching import run
+
+    run(model_dir(), requests, budget, seed)
+
+
+@click.command()
+@click.option(
+    "--samples", default=15, show_default=True, type=click.IntRange(3, 1000), help="Fresh processes."
+)
+def memory(samples: int) -> None:
+    """A served environment: milliseconds of its session, peak memory after requests of every size."""
+    from bench.benchmarks.memory import run
+
+    run(model_dir(), samples)
+
+
+@click.command()
+def road() -> None:
+    """Files, functions, lines and depth of the code that one request runs through, by kind of request."""
+    from bench.benchmarks.road import over_budget, road_table, run
+    from bench.records.budgets import load_budgets
+
+    require_bench_libraries()
+    roads, budgets = run(model_dir()), load_budgets().road
+    click.echo(road_table(roads, budgets), nl=False)
+    exceeded = over_budget(roads, budgets)
+    for line in exceeded:
+        click.echo(f"Over budget: {line}", err=True)
+    if exceeded:
+        sys.exit(1)
+
+
+@click.command("cache-faults")
+@click.option(
+    "--requests", default=40, show_default=True, type=click.IntRange(10, 10_000), help="For each fault."
+)
+@SEED
+def cache_faults(requests: int, seed: int) -> None:
+    """The shared table down, slow, throttling, wrong or stale, beside no table at all, in one run."""
+    if find_spec("moto") is None:
+        raise click.ClickException(
+            "moto is not installed. Run `make test`, or install tests/requirements.txt."
+        )
+    from bench.benchmarks.cache_faults import run
+
+    run(model_dir(), requests, seed)
+
+
+COMMANDS = (emulator, image, cpu, batching, memory, road, cache_faults)

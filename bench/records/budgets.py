@@ -1,0 +1,48 @@
+"""`bench/budgets.toml`: what a cold start and the road of a request may take, and what is aimed at."""
+
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from coldframe.errors import ColdframeError
+from local.paths import ROOT
+
+BUDGETS = ROOT / "bench" / "budgets.toml"
+
+
+class BudgetsUnreadable(ColdframeError):
+    """The file of budgets is not in its form."""
+
+
+class SeriesBudget(Struct, frozen=True, forbid_unknown_fields=True):
+    """Limits of one series: medians over the floor's median, and counts as they are."""
+
+    total: float
+    stages: dict[str, float]
+    imports: dict[str, float]
+    calls: dict[str, int]
+
+
+class RoadBudget(Struct, frozen=True, forbid_unknown_fields=True):
+    """Upper bounds of what one kind of request runs through: files of ours, and calls inside each other."""
+
+    files: int
+    depth: int
+
+
+class Budgets(Struct, frozen=True, forbid_unknown_fields=True):
+    """The file. goals: totals aimed at, reached or not. unlisted_import: limit of any other package."""
+
+    unlisted_import: float
+    goals: dict[str, float]
+    series: dict[str, SeriesBudget]
+    road: dict[str, RoadBudget]
+
+
+def load_budgets(path: Path = BUDGETS) -> Budgets:
+    """Raises BudgetsUnreadable, which says what is wrong."""
+    try:
+        return msgspec.toml.decode(path.read_bytes(), type=Budgets)
+    except (OSError, msgspec.MsgspecError) as exc:
+        raise BudgetsUnreadable(f"{path} cannot be read: {exc}.") from exc

@@ -1,0 +1,20 @@
+"""What all tables share: lines of Markdown, and the word for a goal that was met or missed."""
+
+from collections.abc import Iterable, Sequence
+
+from bench.records.quantiles import Interval
+
+Row = Sequence[str]
+
+
+def table(head: Row, rows: Iterable[Row]) -> str:
+    """A Markdown table with a line of its own for each row."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def verdict(ratio: Interval, goal: float) -> str:
+    """Whether a goal is met, by the median; said as not sure where the interval holds the goal."""
+    word = "met" if ratio.value <= goal else "**missed**"
+    unsure = ratio.low <= goal <= ratio.high
+    return f"≤ {goal:g}: {word}{', within the interval' if unsure else ''}"

@@ -1,0 +1,80 @@
+"""Contenders of a comparison: our local API, and peers as `bench/peers/peers.toml` describes them."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from bench.targets.environments import PEERS, PEERS_MODEL
+from bench.targets.serving import Server, free_port, local_api
+from local.paths import ROOT
+
+
+class Peer(Struct, frozen=True, forbid_unknown_fields=True):
+    """One entry of peers.toml. In `command`, {python}, {bin}, {port} and {folder} are filled in."""
+
+    title: str
+    command: list[str]
+    path: str
+    body: str
+    needs_torch: bool = False
+
+    def contender(self, name: str, environment: Path) -> "Contender":
+        """This peer on a port of its own. name: its folder; environment: where it is installed."""
+        port = free_port()
+        places = {
+            "python": str(environment / "bin" / "python"),
+            "bin": str(environment / "bin"),
+            "port": str(port),
+            "folder": str(PEERS_MODEL),
+        }
+        environ = peer_environ() | {
+            "PEER_PORT": str(port),
+            "MLSERVER_HTTP_PORT": str(port),
+            "MLSERVER_GRPC_PORT": str(free_port()),
+            "MLSERVER_METRICS_PORT": str(free_port()),
+        }
+        command = [part.format(**places) for part in self.command]
+        return Contender(self.title, Server(command, PEERS / name, environ, port, self.path, self.body))
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A server that takes part, under its title in tables."""
+
+    title: str
+    server: Server
+
+
+def load_peers() -> dict[str, Peer]:
+    """All peers, by the name of their folder."""
+    return msgspec.toml.decode((PEERS / "peers.toml").read_bytes(), type=dict[str, Peer])
+
+
+def ours(title: str, heads: str, environ: Mapping[str, str]) -> Contender:
+    """Our local API, asked for these heads. environ: settings beside those of this process."""
+    port = free_port()
+    body = f'{{"text": $TEXT, "heads": {heads}, "cache": false}}'
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("COLDFRAME_")}
+    return Contender(title, Server(local_api(port), ROOT, kept | dict(environ), port, "/v1/predict", body))
+
+
+def peer_environ() -> dict[str, str]:
+    """What every peer gets: where the model is, a worker per core, and no call to anyone outside."""
+    cores = str(len(os.sched_getaffinity(0)))
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
+    return kept | {
+        "PEER_FOLDER": str(PEERS_MODEL),
+        "PYTHONPATH": str(PEERS),
+        "PEER_WORKERS": cores,
+        "MLSERVER_PARALLEL_WORKERS": cores,
+        "HF_HUB_OFFLINE": "1",
+        "ORT_DISABLE_TELEMETRY": "1",
+        "DO_NOT_TRACK": "1",
+        "BENTOML_DO_NOT_TRACK": "1",
+        "BENTOML_HOME": str(PEERS_MODEL / "bentoml"),
+        "RAY_USAGE_STATS_ENABLED": "0",
+    }

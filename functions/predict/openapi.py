@@ -1,0 +1,178 @@
+"""The OpenAPI document: generated from the message types, and as strict as what refuses requests.
+
+JSON Schema has no word for these rules, which stand in descriptions: `shape` counts the elements of `data`,
+an input or output has to be one of the model in the path, an output is asked for once, and an embedding that
+no encoder makes may be too large to compute with. It calls 1.0 an integer, which the contract does not.
+"""
+
+import re
+from collections.abc import Sequence
+from inspect import cleandoc
+from typing import Any
+
+import msgspec
+
+import coldframe
+from coldframe.api import messages, schemas
+from coldframe.api.catalogue import model_cards, model_names
+from coldframe.api.contract import JSON
+from coldframe.config import Settings
+from coldframe.errors import REQUEST_ERRORS, MethodNotAllowed, NotFound, RequestError
+from coldframe.model.bundle import Manifest
+from coldframe.model.files import AUTO
+from functions.predict.operations import OPERATIONS, TAGS, Operation
+
+Schema = dict[str, Any]
+_REF = "#/components/schemas/{name}"
+_NULL = {"type": "null"}
+_FP32 = {"type": "number", "minimum": -3.4e38, "maximum": 3.4e38}
+
+
+def openapi(manifest: Manifest, settings: Settings) -> dict[str, Any]:
+    """The document of an environment that serves the model of `manifest`."""
+    types = {kind for operation in OPERATIONS.values() for kind in (operation.request, operation.reply)}
+    named = sorted(filter(None, types | {schemas.Problem}), key=lambda kind: kind.__name__)
+    _, components = msgspec.json.schema_components(named, ref_template=_REF)
+    for component in components.values():
+        # Of a docstring, with the indentation that it has in the source before Python 3.13.
+        component["description"] = cleandoc(component["description"])
+    _tighten_predict(components["PredictRequest"], manifest, settings)
+    _tighten_embeddings(components["EmbeddingsRequest"], manifest, settings)
+    _tighten_infer(components, manifest, settings)
+    paths: dict[str, Any] = {}
+    for (method, path), operation in OPERATIONS.items():
+        paths.setdefault(path, {})[method.lower()] = _describe(operation, path, manifest)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Coldframe", "version": coldframe.__version__, "description": _ABOUT},
+        "tags": [{"name": name, "description": description} for name, description in TAGS.items()],
+        "paths": paths,
+        "components": {"schemas": components},
+    }
+
+
+_ABOUT = "Text classification from AWS Lambda, its cold starts under control. Errors are RFC 9457 problems."
+
+
+def _tighten_predict(component: Schema, manifest: Manifest, settings: Settings) -> None:
+    """Exactly one of `text` and `texts`, heads of this model, as many texts as the settings allow."""
+    component["oneOf"] = [{"required": ["text"]}, {"required": ["texts"]}]
+    component["properties"]["texts"]["maxItems"] = settings.max_texts
+    heads = component["properties"]["heads"]
+    heads["items"] = {"type": "string", "enum": [AUTO, *manifest.heads]}
+    heads["default"] = [manifest.default_head]
+
+
+def _tighten_embeddings(component: Schema, manifest: Manifest, settings: Settings) -> None:
+    """One text or some, and the dimensions of this encoder."""
+    properties = component["properties"]
+    properties["input"]["anyOf"][1]["maxItems"] = settings.max_texts
+    dimension = manifest.encoder.dimension
+    properties["dimensions"] = {
+        "description": f"The encoder's own, {dimension}, or left out: embeddings cannot be shortened.",
+        "enum": [dimension, None],
+        "default": None,
+    }
+
+
+def _tighten_infer(components: dict[str, Schema], manifest: Manifest, settings: Settings) -> None:
+    """The tensors of these models. As JSON: binary ones are described beside, as another media type."""
+    request = components["InferRequest"]["properties"]
+    rows = settings.max_texts
+    columns = manifest.encoder.dimension
+    texts = {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": rows}
+    row = {"type": "array", "items": _FP32, "minItems": columns, "maxItems": columns}
+    by_row = {"type": "array", "items": row, "minItems": 1, "maxItems": rows}
+    flat = {"type": "array", "items": _FP32, "minItems": columns, "maxItems": columns * rows}
+    text = _tensor("text", "BYTES", rows, [], texts)
+    embedding = _tensor("embedding", "FP32", rows, [columns], {"oneOf": [by_row, flat]})
+    components["InferInput"] = {
+        "title": "InferInput",
+        "description": "The one input: texts, or for a head also embeddings. `shape` counts its `data`.",
+        "oneOf": [text, embedding],
+    }
+    request["inputs"]["maxItems"] = 1
+    names = ["embedding", "label", "probability", "scores"]
+    output = components["RequestedOutput"]["properties"]
+    output["name"] = {
+        "enum": names,
+        "description": "`embedding` of the encoder, the others of a head. Ask for each output once.",
+    }
+    components["RequestedParameters"]["properties"] |= {
+        "classification": {**_NULL, "description": "Not supported."},
+        "shared_memory_region": {**_NULL, "description": "Not supported."},
+    }
+    del components["InputParameters"]  # of binary tensors
+
+
+def _tensor(name: str, datatype: str, max_rows: int, columns: Sequence[int], data: Schema) -> Schema:
+    """A tensor [n, *columns] with its data in JSON."""
+    rows = {"type": "integer", "minimum": 1, "maximum": max_rows}
+    dimensions = [rows, *({"const": size} for size in columns)]
+    absent = {**_NULL, "description": "Not beside `data`."}
+    shape = {"type": "array", "prefixItems": dimensions, "items": False, "minItems": len(dimensions)}
+    return {
+        "title": name,
+        "type": "object",
+        "properties": {
+            "name": {"const": name},
+            "datatype": {"const": datatype},
+            "shape": shape,
+            "data": data,
+            "parameters": {
+                "type": ["object", "null"],
+                "properties": {"binary_data_size": absent, "shared_memory_region": absent},
+            },
+        },
+        "required": ["name", "datatype", "shape", "data"],
+    }
+
+
+def _describe(operation: Operation, path: str, manifest: Manifest) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "summary": operation.summary,
+        "tags": [operation.tag],
+        "responses": {"200": _content("The answer", operation.reply, operation.tensors)},
+    }
+    if operation.description:
+        described["description"] = operation.description
+    if operation.request is not None:
+        content = _content("", operation.request, operation.tensors)
+        content["content"][JSON]["examples"] = {
+            name: {"summary": name, "value": value} for name, value in operation.examples.items()
+        }
+        described["requestBody"] = {"required": True, **content}
+    if parameters := [_parameter(name, path, manifest) for name in re.findall(r"{(\w+)}", path)]:
+        described["parameters"] = parameters
+    for error in REQUEST_ERRORS if operation.request else (NotFound, MethodNotAllowed):
+        _add_problem(described["responses"], error)
+    return described
+
+
+def _parameter(name: str, path: str, manifest: Manifest) -> dict[str, Any]:
+    """A name in the path, with all that it may be; the one to try comes first."""
+    if name == "version":
+        known = [manifest.version]
+    elif path.startswith("/v1"):
+        known = [card.id for card in model_cards(manifest, 0)]
+    else:
+        encoder, *heads = model_names(manifest)
+        known = [*heads, encoder]
+    schema = {"type": "string", "enum": known}
+    return {"name": name, "in": "path", "required": True, "schema": schema, "example": known[0]}
+
+
+def _add_problem(responses: dict[str, Any], error: type[RequestError]) -> None:
+    """Two errors of one status share an entry."""
+    response = responses.setdefault(
+        str(int(error.status)), _content("", schemas.Problem, media_type="application/problem+json")
+    )
+    said = [response["description"]] if "description" in response else []
+    response["description"] = " ".join([*said, error.__doc__ or error.title])
+
+
+def _content(description: str, kind: type, tensors: bool = False, media_type: str = JSON) -> dict[str, Any]:
+    content: dict[str, Any] = {media_type: {"schema": {"$ref": _REF.format(name=kind.__name__)}}}
+    if tensors:
+        content[messages.BINARY] = {"schema": {"type": "string", "format": "binary"}}
+    return {"description": description, "content": content} if description else {"content": content}

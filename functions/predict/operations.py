@@ -1,0 +1,94 @@
+"""What the OpenAPI document says of each route: group, summary, message types, and requests to try."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from coldframe.api import inference_schemas as inference
+from coldframe.api import schemas
+
+TAGS = {
+    "Classify": "Texts to labels with probabilities.",
+    "Embed": "Texts to vectors, as OpenAI's API has it.",
+    "Models": "What is served: the classifier, its encoder and its heads.",
+    "Open Inference Protocol": "The same models by tensors, version 2 of the protocol.",
+    "Health": "Whether the model is loaded.",
+}
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What OpenAPI says of a route.
+
+    examples: bodies by name, each of which is answered as it stands; the first is the one to try.
+    tensors: JSON may be followed by binary tensors, both ways.
+    """
+
+    tag: str
+    summary: str
+    reply: type
+    request: type | None = None
+    description: str = ""
+    examples: Mapping[str, Any] = field(default_factory=dict)
+    tensors: bool = False
+
+
+_TEXT = "The shuttle reached orbit"
+_TEXTS = [_TEXT, "The goalie saved every shot"]
+_TENSOR = {"name": "text", "datatype": "BYTES", "shape": [2], "data": _TEXTS}
+_PROTOCOL = "Open Inference Protocol"
+
+_PREDICT = Operation(
+    "Classify",
+    "Classify texts",
+    schemas.PredictReply,
+    schemas.PredictRequest,
+    "Send `text` or `texts`, not both. The head `auto` asks a lexical estimator first, and the encoder where"
+    " the estimator is not sure; the other heads always ask the encoder.",
+    {
+        "One text": {"text": _TEXT},
+        "Texts, the three best labels": {"texts": _TEXTS, "top_k": 3},
+        "The probability of every label": {"text": _TEXT, "scores": True, "cache": False},
+    },
+)
+_EMBED = Operation(
+    "Embed",
+    "Embed texts",
+    schemas.EmbeddingsReply,
+    schemas.EmbeddingsRequest,
+    "OpenAI's clients work with this route. Token ids are refused: they are another tokenizer's.",
+    {"One text": {"input": _TEXT}, "Texts, in base64": {"input": _TEXTS, "encoding_format": "base64"}},
+)
+_INFER = Operation(
+    _PROTOCOL,
+    "Run a model on tensors",
+    inference.InferReply,
+    inference.InferRequest,
+    "Tensors are JSON, or follow the JSON as bytes: then send `application/octet-stream`, the length of the"
+    " JSON part in the header `Inference-Header-Content-Length`, and `parameters.binary_data_size` for"
+    " `data`. `parameters.binary_data_output` asks for an answer in that form.",
+    {
+        "Texts": {"inputs": [_TENSOR]},
+        "Texts, with a name for the request": {"id": "1", "inputs": [_TENSOR]},
+    },
+    tensors=True,
+)
+_MODEL = Operation(_PROTOCOL, "A model's inputs and outputs", inference.ModelMetadata)
+_MODEL_READY = Operation(_PROTOCOL, "Whether a model is loaded", inference.ModelReady)
+
+OPERATIONS: dict[tuple[str, str], Operation] = {
+    ("POST", "/v1/predict"): _PREDICT,
+    ("POST", "/v1/embeddings"): _EMBED,
+    ("GET", "/v1/models"): Operation("Models", "List the models", schemas.ModelList),
+    ("GET", "/v1/models/{model}"): Operation("Models", "Describe one model", schemas.ModelCard),
+    ("GET", "/v2"): Operation(_PROTOCOL, "The server and its extensions", inference.ServerMetadata),
+    ("GET", "/v2/health/live"): Operation(_PROTOCOL, "Whether the server is up", inference.ServerLive),
+    ("GET", "/v2/health/ready"): Operation(_PROTOCOL, "Whether every model is loaded", inference.ServerReady),
+    ("GET", "/v2/models/{model}"): _MODEL,
+    ("GET", "/v2/models/{model}/ready"): _MODEL_READY,
+    ("POST", "/v2/models/{model}/infer"): _INFER,
+    ("GET", "/v2/models/{model}/versions/{version}"): _MODEL,
+    ("GET", "/v2/models/{model}/versions/{version}/ready"): _MODEL_READY,
+    ("POST", "/v2/models/{model}/versions/{version}/infer"): _INFER,
+    ("GET", "/healthz"): Operation("Health", "Whether the model is loaded", schemas.Health),
+}

@@ -1,0 +1,109 @@
+"""What happens to the environments of a function, and what the admission rules decide about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from coldframe.capacity.states import LATEST, Limits, ThrottleReason
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """An invocation asks for an environment.
+
+    claimed_by_others: concurrency that the account's other functions hold: see `claimed`.
+    requested_by_others: requests of this second that they count: see `requested`.
+    synchronous: somebody waits for the result; events from a queue have no request rate.
+    """
+
+    version: str = LATEST
+    claimed_by_others: int = 0
+    requested_by_others: int = 0
+    synchronous: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Initialized:
+    """The init phase of an environment is over; an invocation that waited for it starts."""
+
+    environment_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The invocation of an environment is answered, and the environment asks for more."""
+
+    environment_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Died:
+    """An environment is gone (crash, timeout, failed init), and its invocation with it."""
+
+    environment_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeepAliveCheck:
+    """Time has passed: environments idle for too long are to be stopped."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetProvisioned:
+    """A version is to have this much provisioned concurrency; 0 for none. Failures are forgotten."""
+
+    version: str
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class SetLimits:
+    """The limits are these from now on."""
+
+    limits: Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Recycle:
+    """The code has changed: no environment of before may serve another invocation."""
+
+
+Event = Arrival | Initialized | Finished | Died | KeepAliveCheck | SetProvisioned | SetLimits | Recycle
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The invocation gets this ready environment: a warm start.
+
+    spillover: on demand, because every provisioned environment of the version was busy.
+    """
+
+    environment_id: int
+    provisioned: bool = False
+    spillover: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The invocation gets this on-demand environment, which has to be started first: a cold start."""
+
+    environment_id: int
+    spillover: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Throttle:
+    """The invocation is refused."""
+
+    reason: ThrottleReason
+
+
+@dataclass(frozen=True, slots=True)
+class Adjust:
+    """Provisioned environments to be started, and environments to be stopped, longest idle first."""
+
+    start: tuple[int, ...] = ()
+    stop: tuple[int, ...] = ()
+
+
+Decision = Lease | Start | Throttle | Adjust | None

@@ -1,0 +1,167 @@
+"""What the admission rules know: limits, and the state of every environment of one function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+LATEST = "$LATEST"
+
+# After this many init phases in a row without a success, provisioned environments are not replaced
+# any more, until one of the version serves again. AWS does not publish its own number.
+MAX_INIT_FAILURES = 3
+
+
+class EnvironmentState(StrEnum):
+    """Where an execution environment is in its life; `admission` describes each state."""
+
+    INIT = "INIT"
+    READY = "READY"
+    INVOKING = "INVOKING"
+    STOPPED = "STOPPED"
+
+
+class ThrottleReason(StrEnum):
+    """`Reason` of Lambda's TooManyRequestsException.
+
+    AWS names six reasons without saying which rule has which. INVOCATION_RATE is the one about a rate of
+    a function without a reservation: of environments started, and of requests. CallerRateLimitExceeded,
+    which sounds alike, is left out: it is taken to be about calls of the API by one caller.
+    Source: https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html, read 2026-11.
+    """
+
+    RESERVED_CONCURRENCY = "ReservedFunctionConcurrentInvocationLimitExceeded"
+    ACCOUNT_CONCURRENCY = "ConcurrentInvocationLimitExceeded"
+    INVOCATION_RATE = "FunctionInvocationRateLimitExceeded"
+    RESERVED_REQUEST_RATE = "ReservedFunctionInvocationRateLimitExceeded"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What bounds the environments of one function.
+
+    keep_alive_s: an idle on-demand environment is stopped after this. AWS does not publish its own.
+    reserved_concurrency: what the function may use, and nobody else; None when nothing is reserved.
+    account_concurrency: what all functions together may use.
+    machine_environments: no limit of AWS's: what a developer's machine is to bear of a function without a
+    reservation; its provisioned concurrency, if more, is borne. None: what the account has.
+    scaling_burst, scaling_per_s: on-demand environments that may be started at once, and how fast
+    that allowance comes back: continuously, and never to more than the burst.
+    requests_per_environment_s: synchronous invocations of each second, times the reservation, or times the
+    account's concurrency for all functions without one. None switches the rule off. AWS does not publish
+    how it measures; here each second of the caller's clock starts anew. Its further rule of 10 requests per
+    second and provisioned environment is left out, because AWS does not say what becomes of the excess.
+    Source: https://docs.aws.amazon.com/lambda/latest/dg/scaling-behavior.html and
+    https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html#api-requests ("the total
+    invocation limit is 10 times your concurrency limit"), read 2026-11-21.
+    """
+
+    keep_alive_s: float = 600.0
+    reserved_concurrency: int | None = None
+    account_concurrency: int = 1000
+    machine_environments: int | None = None
+    scaling_burst: int = 1000
+    scaling_per_s: float = 100.0
+    requests_per_environment_s: float | None = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """An environment that is not stopped."""
+
+    version: str
+    provisioned: bool
+    state: EnvironmentState
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """A ready on-demand environment and the moment at which it became ready."""
+
+    environment_id: int
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class Provisioned:
+    """Provisioned concurrency of one version.
+
+    ready: most recently used last. failures: init phases that failed since one succeeded.
+    """
+
+    target: int = 0
+    initializing: int = 0
+    invoking: int = 0
+    ready: tuple[int, ...] = ()
+    failures: int = 0
+
+    @property
+    def allocated(self) -> int:
+        """Environments that are initialised."""
+        return self.invoking + len(self.ready)
+
+    @property
+    def environments(self) -> int:
+        """Environments that are not stopped."""
+        return self.allocated + self.initializing
+
+    @property
+    def failed(self) -> bool:
+        """Whether its environments are no longer replaced, because they do not come up."""
+        return self.failures >= MAX_INIT_FAILURES
+
+
+_NOTHING: Mapping[Any, Any] = MappingProxyType({})
+NO_PROVISIONED = Provisioned()
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Every environment of one function.
+
+    environments: by id, those that are not stopped.
+    ready: idle on-demand ones by version, most recently used last, so that leases take from the end
+    and expiry from the front.
+    started: environments ever started, which is also the next environment's id.
+    outdated_below: environments with a lower id run code of before a Recycle.
+    scaled, scaled_at: on-demand starts that count against the scaling rate, as of that moment.
+    second, requests: the synchronous invocations that were admitted in that second, the latest with any.
+    """
+
+    limits: Limits = Limits()
+    environments: Mapping[int, Environment] = field(default_factory=lambda: _NOTHING)
+    ready: Mapping[str, tuple[Idle, ...]] = field(default_factory=lambda: _NOTHING)
+    provisioned: Mapping[str, Provisioned] = field(default_factory=lambda: _NOTHING)
+    on_demand_in_flight: int = 0
+    provisioned_in_flight: int = 0
+    started: int = 0
+    outdated_below: int = 0
+    scaled: float = 0.0
+    scaled_at: float = 0.0
+    second: int = 0
+    requests: int = 0
+
+    @property
+    def in_flight(self) -> int:
+        """Invocations admitted and not yet answered: Lambda's ConcurrentExecutions."""
+        return self.on_demand_in_flight + self.provisioned_in_flight
+
+    def state_of(self, environment_id: int) -> EnvironmentState:
+        """The state of an environment that was started at some time.
+
+        Raises ImpossibleEvent for an id that was never given out.
+        """
+        if not 0 <= environment_id < self.started:
+            raise ImpossibleEvent(
+                f"Environment {environment_id} was never started: ids run from 0 to {self.started - 1}. "
+                "Send only ids that came with a Start, Lease or Adjust decision."
+            )
+        environment = self.environments.get(environment_id)
+        return EnvironmentState.STOPPED if environment is None else environment.state
+
+
+class ImpossibleEvent(ValueError):
+    """An event that contradicts the state: a mistake of the caller, never of a request."""

@@ -1,0 +1,32 @@
+"""Names, ranges and defaults of settings, for what reads them before msgspec is loaded.
+
+`coldframe.config` makes its settings of them.
+"""
+
+PREFIX = "COLDFRAME_"
+OF_TRAINING = frozenset({"COLDFRAME_DATA"})
+"""Whoever trains may have it exported: `layers/model/data.py` reads it, serving does not."""
+
+MODEL_DIR = "/opt/model"
+CACHE_POLICY = "adaptive"
+LOG_LEVEL = "info"
+MAX_TEXTS = 1024
+MAX_BODY_BYTES = 6_291_456
+MAX_ANSWER_BYTES = 6_291_456
+
+RANGES = {
+    "threads": (1, 64),
+    "max_texts": (1, 100_000),
+    "max_body_bytes": (1, 104_857_600),
+    "max_decompressed_bytes": (1, 1_073_741_824),
+    "max_answer_bytes": (4096, 104_857_600),
+    "max_batch_tokens": (0, 65_536),
+    "max_windows": (0, 64),
+    "l1_cache_bytes": (0, 1 << 34),
+    "cache_deadline_ms": (1, 60_000),
+    "cache_ttl_s": (1, 315_360_000),
+}
+"""Lowest and highest value of each setting that is a number."""
+CHOICES = {"cache_policy": ("adaptive", "always", "off"), "log_level": ("info", "off")}
+TEXTS = frozenset({"model_dir", "cache_table", "cache_bucket"})
+FLAGS = frozenset({"verify_at_init"})

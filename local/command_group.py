@@ -1,0 +1,39 @@
+"""The group of commands behind `coldframe`: its own, and those that other packages bring."""
+
+from importlib.metadata import EntryPoint, entry_points
+
+import click
+
+from coldframe.errors import ColdframeError
+
+PLUGINS = "coldframe.commands"
+"""Entry points by which a package adds a command, as `bench` does in pyproject.toml."""
+
+
+class CommandGroup(click.Group):
+    """Imports a command of another package when that command is called; shows our errors as one line.
+
+    This package never names those that build on it: it finds them by their entry points.
+    """
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return sorted({*super().list_commands(context), *_plugins()})
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        own = super().get_command(context, name)
+        if own is not None or name not in (found := _plugins()):
+            return own
+        command = found[name].load()
+        if not isinstance(command, click.Command):
+            raise TypeError(f"The entry point {found[name].value} is no click command.")
+        return command
+
+    def invoke(self, context: click.Context) -> object:
+        try:
+            return super().invoke(context)
+        except ColdframeError as exc:
+            raise click.ClickException(str(exc)) from exc
+
+
+def _plugins() -> dict[str, EntryPoint]:
+    return {plugin.name: plugin for plugin in entry_points(group=PLUGINS)}

@@ -1,0 +1,55 @@
+"""Which door answers which path: the emulator's own pages, the Lambda API, and the APIs of the template."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from coldframe.timing import Clock
+from local.front import browsers, console, event_stream
+from local.front.console import Console
+from local.front.door import Door
+from local.front.event_stream import EventStream
+from local.front.lambda_api.door import LambdaApi, is_lambda_api
+from local.front.metrics_door import PATH as METRICS_PATH
+from local.front.metrics_door import MetricsDoor
+from local.front.options import EmulatorOptions
+from local.gateway.gateway import Gateways
+from local.gateway.http import Headers, header
+from local.lambda_service.async_invocations import AsyncInvocations
+from local.lambda_service.log_pipe import Log
+from local.lambda_service.service import LambdaService
+
+
+class Doors:
+    """All doors of one emulator. address: host and port where this process reaches its own port."""
+
+    def __init__(
+        self,
+        options: EmulatorOptions,
+        service: LambdaService,
+        asynchronous: AsyncInvocations,
+        address: Callable[[], tuple[str, int]],
+        log: Log,
+        clock: Clock,
+    ) -> None:
+        names = browsers.own_names(options.host)
+        template = options.template
+        self.events = EventStream(service, names)
+        self._lambda_api = browsers.OwnPagesOnly(LambdaApi(service, asynchronous), names)
+        self._console = browsers.OwnPagesOnly(Console(address), names, always=True)
+        self._own_pages: Mapping[str, Door] = {METRICS_PATH: MetricsDoor(service)}
+        self._gateways = Gateways(template.apis, service.invoke, log, clock, as_aws=options.as_aws)
+
+    def is_events(self, path: str) -> bool:
+        """Whether a path is that of the stream of events, which is no door: it answers without an end."""
+        return path == event_stream.PATH
+
+    def of(self, path: str, headers: Headers) -> Door:
+        """The door of a path. What is nobody else's is the APIs'; `host` says which one's."""
+        if path in self._own_pages:
+            return self._own_pages[path]
+        if console.is_console(path):
+            return self._console
+        if is_lambda_api(path):
+            return self._lambda_api
+        return self._gateways.of(header(headers, b"host"))

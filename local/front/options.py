@@ -1,0 +1,84 @@
+"""What the emulator is told: the template to run, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from coldframe.capacity.limits import CONCURRENCY, HTTP_INTEGRATION, INIT, VCPU
+from local.gateway.definitions import ANY, DEFAULT_ROUTE, Api, ApiKind, PayloadFormat, Route
+from local.lambda_service.log_pipe import Log
+from local.lambda_service.settings import INTERPRETER, FunctionSettings
+from local.stores.places import StoreOptions
+from local.template.functions import Function
+from local.template.template import Template
+
+_LIVE = "live"
+
+
+def _print(line: str) -> None:
+    print(line, flush=True)
+
+
+@dataclass(frozen=True)
+class EmulatorOptions:
+    """How a template is run. Units end the names.
+
+    template: what to run; `one_function` makes one without a file.
+    port: 0 takes a free one; `Emulator.url` says which.
+    max_environments: the most environments at once that this machine is to bear of a function without
+    reserved concurrency, unless more is provisioned; it is no reservation. None: what the account has.
+    request_rate: synchronous requests are at most ten a second for each unit of concurrency, as on Lambda.
+    stores: where tables, buckets and queues of the template are.
+    reload: environments are replaced when the code of their function changes.
+    as_aws: failures of functions have AWS's statuses and bodies instead of those that explain.
+    environ: variables of every function, over the template's and the COLDFRAME_* ones of this process.
+    """
+
+    template: Template
+    host: str = "127.0.0.1"
+    port: int = 3000
+    max_environments: int | None = None
+    account_concurrency: int = CONCURRENCY.value
+    request_rate: bool = True
+    keep_alive_s: float = 600.0
+    environ: Mapping[str, str] = field(default_factory=dict)
+    stores: StoreOptions = field(default_factory=StoreOptions)
+    reload: bool = False
+    as_aws: bool = False
+    log: Log = _print
+
+
+def one_function(
+    handler: str,
+    task_root: Path,
+    *,
+    memory_mb: int = VCPU.value,
+    timeout_s: float = 29.0,
+    init_limit_s: float = INIT.value,
+    architecture: str = "x86_64",
+    cpu_from_memory: bool = False,
+    provisioned_concurrency: int = 0,
+) -> Template:
+    """The template of one function that answers every path of one HTTP API, through its alias `live`.
+
+    init_limit_s: an init phase that takes longer is run again inside the invocation.
+    provisioned_concurrency: of the function's alias `live`; 0 for none.
+    """
+    settings = FunctionSettings(
+        handler=handler,
+        task_root=task_root.resolve(),
+        memory_mb=memory_mb,
+        timeout_s=timeout_s,
+        init_limit_s=init_limit_s,
+        architecture=architecture,
+        runtime=INTERPRETER,
+        cpu_from_memory=cpu_from_memory,
+    )
+    patience_s = HTTP_INTEGRATION.value / 1000
+    route = Route(ANY, DEFAULT_ROUTE, settings.name, _LIVE, PayloadFormat.V2, patience_s)
+    function = Function(
+        settings, logical_id=settings.name, alias=_LIVE, provisioned_concurrency=provisioned_concurrency
+    )
+    return Template(functions=(function,), apis=(Api("local", ApiKind.HTTP, (route,)),))

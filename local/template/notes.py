@@ -1,0 +1,41 @@
+"""What of a template is not as on AWS, for whoever starts the emulator.
+
+A note has a place in the template. Notes that say the same of several places become one line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Effect(StrEnum):
+    """What becomes of the place, as the line begins."""
+
+    LEFT_OUT = "Left out"
+    NOT_SET = "Not set"
+    IGNORED = "Ignored"
+    NOT_HERE = "Not on this machine"
+    REFUSED = "AWS would refuse"
+    MISSING = "Missing"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """why: the rest of the sentence, in which "it" would be the place."""
+
+    effect: Effect
+    where: str
+    why: str
+
+
+def lines(notes: Iterable[Note]) -> Iterator[str]:
+    """One line per effect and reason, with all their places: `Ignored: A.VpcConfig, B.VpcConfig: why.`"""
+    places: dict[tuple[Effect, str], list[str]] = {}
+    for note in notes:
+        places.setdefault((note.effect, note.why), []).append(note.where)
+    for effect in Effect:
+        for (of_this, why), where in places.items():
+            if of_this is effect:
+                yield f"{effect}: {', '.join(dict.fromkeys(where))}: {why.rstrip('.')}."

@@ -1,0 +1,95 @@
+"""Tables, buckets and queues of a template."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from local.template.errors import TemplateError
+from local.template.identities import SIMPLE_TABLE
+from local.template.properties import Properties
+from local.template.resources import Resources
+
+_TABLE_PARAMETERS = (
+    "AttributeDefinitions",
+    "KeySchema",
+    "GlobalSecondaryIndexes",
+    "LocalSecondaryIndexes",
+    "StreamSpecification",
+)
+_QUEUE_ATTRIBUTES = (
+    "ContentBasedDeduplication",
+    "DelaySeconds",
+    "FifoQueue",
+    "MaximumMessageSize",
+    "MessageRetentionPeriod",
+    "ReceiveMessageWaitTimeSeconds",
+    "VisibilityTimeout",
+)
+_KEY_TYPES = {"String": "S", "Number": "N", "Binary": "B"}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A DynamoDB table. parameters: of boto3's `create_table`. ttl_attribute: when an item expires."""
+
+    name: str
+    parameters: Mapping[str, Any]
+    ttl_attribute: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """An S3 bucket."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """An SQS queue. url: what `Ref` gives. attributes: of boto3's `create_queue`."""
+
+    name: str
+    arn: str
+    url: str
+    attributes: Mapping[str, str]
+
+
+def read_table(resources: Resources, name: str, properties: Properties) -> Table:
+    """Raises TemplateError, as all of these do; NotKnown for what depends on AWS alone."""
+    if resources.kind(name) == SIMPLE_TABLE:
+        parameters = _simple_table(properties)
+    else:
+        given = {key: properties.value(key) for key in _TABLE_PARAMETERS}
+        parameters = {key: value for key, value in given.items() if value is not None}
+    ttl = properties.map("TimeToLiveSpecification")
+    attribute, enabled = ttl.word("AttributeName"), ttl.value("Enabled")
+    named = {"TableName": resources.name(name), "BillingMode": "PAY_PER_REQUEST"}
+    return Table(resources.name(name), parameters | named, attribute if enabled else None)
+
+
+def read_bucket(resources: Resources, name: str, properties: Properties) -> Bucket:
+    """An S3 bucket."""
+    return Bucket(resources.name(name))
+
+
+def read_queue(resources: Resources, name: str, properties: Properties) -> Queue:
+    """An SQS queue."""
+    given = {key: properties.word(key) for key in _QUEUE_ATTRIBUTES}
+    attributes = {key: value for key, value in given.items() if value is not None}
+    return Queue(
+        resources.name(name), resources.attribute(name, "Arn"), resources.reference(name), attributes
+    )
+
+
+def _simple_table(properties: Properties) -> dict[str, Any]:
+    """SAM's table with one key: https://docs.aws.amazon.com/serverless-application-model/latest/developerguide/sam-resource-simpletable.html."""
+    key = properties.map("PrimaryKey")
+    name, kind = key.word("Name") or "id", key.word("Type") or "String"
+    if kind not in _KEY_TYPES:
+        raise TemplateError(f"{key.place('Type')} is {kind!r}, expected one of {', '.join(_KEY_TYPES)}.")
+    return {
+        "AttributeDefinitions": [{"AttributeName": name, "AttributeType": _KEY_TYPES[kind]}],
+        "KeySchema": [{"AttributeName": name, "KeyType": "HASH"}],
+    }

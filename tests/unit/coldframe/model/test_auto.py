@@ -1,0 +1,82 @@
+"""The head `auto`: estimator first, ensemble where it is unsure."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coldframe.model.estimator import AnswerSource, Guess, answer_auto, split_answers
+from coldframe.model.files import AUTO
+from coldframe.pipeline.predictor import Predictor
+from coldframe.vectors import to_floats, to_vector
+from tests.conftest import TinyEncoder, tiny_predictor
+
+SURE, UNSURE = "ab", "a"  # TinyEstimator is sure of texts with an even number of tokens
+
+
+def test_sure_texts_skip_the_encoder() -> None:
+    """A text that the estimator is sure of is neither encoded nor asked of a head."""
+    encoder = TinyEncoder()
+    prediction = tiny_predictor(encoder).predict([SURE, UNSURE], [AUTO])
+    assert prediction.sources == [AnswerSource.ESTIMATOR, AnswerSource.ENSEMBLE]
+    assert sum(map(len, encoder.batches)) == 1
+    assert (prediction.usage.estimated, prediction.usage.windows) == (1, 1)
+    np.testing.assert_allclose(to_floats(prediction.probabilities[AUTO][0]), [0.8, 0.1, 0.1], atol=1e-6)
+
+
+def test_unsure_texts_get_the_mean() -> None:
+    """An unsure text's answer is the mean of the guess and the partner head's probabilities."""
+    predictor = tiny_predictor()
+    prediction = predictor.predict([UNSURE], [AUTO, "second"])
+    expected = (np.array([0.2, 0.3, 0.5]) + to_floats(prediction.probabilities["second"][0])) / 2
+    np.testing.assert_allclose(to_floats(prediction.probabilities[AUTO][0]), expected, atol=1e-6)
+
+
+def test_named_heads_never_use_it() -> None:
+    """A named head answers every text itself, also one that the estimator is sure of."""
+    encoder = TinyEncoder()
+    prediction = tiny_predictor(encoder).predict([SURE], ["first"])
+    assert prediction.sources == []
+    assert prediction.usage.estimated == 0
+    assert sum(map(len, encoder.batches)) == 1
+
+
+texts_to_classify = st.lists(st.text("ab c", max_size=9), min_size=1, max_size=10)
+
+
+@given(texts_to_classify, texts_to_classify)
+def test_company_and_cache_change_nothing(first: list[str], second: list[str]) -> None:
+    """`auto` gives the same answer by the same source alone, in company, and from the cache."""
+    caching = tiny_predictor()
+    for texts in (first, second, first):
+        prediction = caching.predict(texts, [AUTO])
+        for index, text in enumerate(texts):
+            alone = tiny_predictor(cache_bytes=0).predict([text], [AUTO])
+            assert alone.probabilities[AUTO][0] == prediction.probabilities[AUTO][index]
+            assert alone.sources[0] == prediction.sources[index]
+
+
+def test_rows_keep_their_source() -> None:
+    """Who gave an answer survives its form in the cache."""
+    rows = [
+        answer_auto(Guess([0.6, 0.4], True), None),
+        answer_auto(Guess([0.5, 0.5], False), to_vector([1, 0])),
+        answer_auto(Guess([0.5, 0.5], False), None),
+    ]
+    answers, sources = split_answers({AUTO: rows})
+    probabilities = [to_floats(answer) for answer in answers[AUTO]]
+    np.testing.assert_allclose(probabilities, [[0.6, 0.4], [0.75, 0.25], [0.5, 0.5]], atol=1e-6)
+    assert sources == [AnswerSource.ESTIMATOR, AnswerSource.ENSEMBLE, AnswerSource.RUSHED]
+
+
+def test_both_sources_on_the_real_model(predictor: Predictor) -> None:
+    """Of plain sentences some are answered by the estimator, and no label is lost on the way."""
+    texts = [
+        "NASA launched the shuttle into orbit around the moon",
+        "What a nice day",
+        "Window manager for X11",
+    ]
+    prediction = predictor.predict(texts, [AUTO], use_cache=False)
+    assert {source.by for source in prediction.sources} == {"estimator", "ensemble"}
+    for answer in prediction.probabilities[AUTO]:
+        assert sum(to_floats(answer)) == pytest.approx(1, abs=1e-5)

@@ -1,0 +1,145 @@
+"""What the cold start modes make of the stack, and what excludes each other."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from coldframe.coldstart.express import open_lane
+from local.template.cloudformation import load_stack
+from tests import stacks
+from tests.stacks import (
+    ALL,
+    FORGETFUL,
+    JWT,
+    MODES,
+    PREDICT_ALIAS,
+    PROVISIONED,
+    SNAPSTART,
+    TEMPLATE,
+    WARMED,
+    WATCHED,
+    properties,
+    stack,
+)
+
+pytestmark = stacks.needs_translator
+
+
+@pytest.mark.parametrize("parameters", [PROVISIONED, SNAPSTART, {**WARMED, **JWT, **WATCHED}, FORGETFUL])
+def test_translation_does_not_depend_on_parameters(parameters: dict[str, str]) -> None:
+    """SAM makes the same stack whether it knows the parameters or CloudFormation fills them in afterwards."""
+    assert load_stack(TEMPLATE, parameters).resources == stack(**parameters).resources
+
+
+# What each mode adds: it is there when the condition holds, and costs nothing otherwise.
+
+ONLY_IN = {
+    "Provisioned": PROVISIONED,  # ProvisionedConcurrencyTarget and -Policy
+    "WatchingSpilloverAlarm": PROVISIONED,
+    "Warmer": WARMED,
+    "WatchingAlarmTopic": WATCHED,
+}
+
+
+@pytest.mark.parametrize("parameters", ALL)
+def test_what_is_not_asked_for_is_not_there(parameters: dict[str, str]) -> None:
+    """Scaling, warmer and topic exist with the parameter that asks for them; all else exists always."""
+    found = set(stack(**parameters).resources)
+    optional = {prefix: {name for name in found if name.startswith(prefix)} for prefix in ONLY_IN}
+    assert {prefix for prefix, names in optional.items() if names} == {
+        prefix for prefix, asking in ONLY_IN.items() if asking == parameters
+    }
+    assert found - set().union(*optional.values()) == set(stack().resources)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_excludes_each_other_never_meets(mode: str) -> None:
+    """Environments come from one source in each mode, and provisioned concurrency never meets a weight."""
+    made = stack(**MODES[mode])
+    snapshots = properties(made, "PredictFunction")["SnapStart"]["ApplyOn"] == "PublishedVersions"
+    provisioned = "ProvisionedConcurrencyConfig" in properties(made, PREDICT_ALIAS)
+    assert (snapshots, provisioned) == (mode == "SnapStart", mode == "Provisioned")
+    shift = properties(made, "PredictFunctionDeploymentGroup")["DeploymentConfigName"]
+    assert (shift == "CodeDeployDefault.LambdaAllAtOnce") == provisioned
+
+
+def test_traffic_shift_is_a_choice() -> None:
+    """The chosen kind of traffic shift is the one that CodeDeploy is told, by the name that it knows."""
+    made = load_stack(TEMPLATE, {"TrafficShift": "Linear10PercentEvery3Minutes"})
+    group = properties(made, "PredictFunctionDeploymentGroup")
+    assert group["DeploymentConfigName"] == "CodeDeployDefault.LambdaLinear10PercentEvery3Minutes"
+
+
+def test_scaling_is_about_the_alias_that_requests_call() -> None:
+    """What is scaled is `live`, once it is there; environments of another qualifier would get no request."""
+    made = stack(**PROVISIONED)
+    target = made.resources["ProvisionedConcurrencyTarget"]
+    function, alias = made.resources[target["DependsOn"]]["Properties"]["FunctionName"]["Ref"], "live"
+    assert target["Properties"]["ResourceId"] == {"Fn::Sub": f"function:${{{function}}}:{alias}"}
+    assert properties(made, target["DependsOn"])["Name"] == alias
+
+
+def test_scaling_starts_from_what_a_deployment_sets() -> None:
+    """A deployment provisions the minimum, so that it takes no environment away that scaling must keep."""
+    made = stack(ProvisionedConcurrencyMin="2", ProvisionedConcurrencyMax="9", **PROVISIONED)
+    target = properties(made, "ProvisionedConcurrencyTarget")
+    set_by_deployment = properties(made, PREDICT_ALIAS)["ProvisionedConcurrencyConfig"]
+    assert set_by_deployment["ProvisionedConcurrentExecutions"] == target["MinCapacity"] == "2"
+    assert target["MaxCapacity"] == "9"
+
+
+def test_scaling_leaves_environments_for_what_comes_meanwhile() -> None:
+    """Scaling begins before all environments are busy: at 1.0 it would begin after the first cold start."""
+    policy = properties(stack(**PROVISIONED), "ProvisionedConcurrencyPolicy")
+    tracking = policy["TargetTrackingScalingPolicyConfiguration"]
+    metric = tracking["PredefinedMetricSpecification"]["PredefinedMetricType"]
+    assert metric == "LambdaProvisionedConcurrencyUtilization"
+    assert 0.5 <= tracking["TargetValue"] < 1
+    assert policy["ScalingTargetId"] == {"Ref": "ProvisionedConcurrencyTarget"}
+
+
+@pytest.mark.parametrize("parameters", [{}, SNAPSTART, {"LogLevel": "off", "CachePolicy": "off"}])
+def test_settings_leave_the_express_lane_open(parameters: dict[str, str], bundle: Path) -> None:
+    """With the template's variables a cold environment answers before it is loaded."""
+    variables = properties(stack(**parameters), "PredictFunction")["Environment"]["Variables"]
+    environ = {name: value if isinstance(value, str) else "a-name" for name, value in variables.items()}
+    assert open_lane({**environ, "COLDFRAME_MODEL_DIR": str(bundle)}) is not None
+
+
+@pytest.mark.parametrize("given", ["", "0", "1000"])
+def test_l1_cache(given: str) -> None:
+    """The size of the cache in memory is the function's business unless a number is given."""
+    variables = properties(stack(L1CacheBytes=given), "PredictFunction")["Environment"]["Variables"]
+    assert variables.get("COLDFRAME_L1_CACHE_BYTES", "") == given
+
+
+@pytest.mark.parametrize("given", ["", "7"])
+def test_reserved_concurrency(given: str) -> None:
+    """Nothing is reserved unless a number is given."""
+    function = properties(stack(ReservedConcurrency=given), "PredictFunction")
+    assert function.get("ReservedConcurrentExecutions") == (given or None)
+
+
+def test_warmer_is_called_before_environments_are_gone() -> None:
+    """The schedule comes twice in the ten minutes that an idle environment was seen to live, and may call."""
+    made = stack(**WARMED)
+    rule = properties(made, "WarmerFunctionEveryFiveMinutes")
+    [minutes] = re.findall(r"^rate\((\d+) minutes\)$", rule["ScheduleExpression"])
+    assert int(minutes) * 2 <= 10
+    assert [target["Arn"] for target in rule["Targets"]] == [{"Fn::GetAtt": ["WarmerFunction", "Arn"]}]
+    permission = properties(made, "WarmerFunctionEveryFiveMinutesPermission")
+    assert permission["SourceArn"] == {"Fn::GetAtt": ["WarmerFunctionEveryFiveMinutes", "Arn"]}
+    # A round that waited longer than this meets the next one.
+    late_s = properties(made, "WarmerFunctionEventInvokeConfig")["MaximumEventAgeInSeconds"]
+    assert late_s <= int(minutes) * 60
+
+
+def test_warmer_pings_the_alias_that_requests_call() -> None:
+    """The warmer is told the function, the alias and the number."""
+    made = stack(**WARMED)
+    assert properties(made, "WarmerFunction")["Environment"]["Variables"] == {
+        "FUNCTION_NAME": {"Ref": "PredictFunction"},
+        "ALIAS": properties(made, PREDICT_ALIAS)["Name"],
+        "WARM_ENVIRONMENTS": "5",
+    }

@@ -1,0 +1,141 @@
+"""Alarms, the metric that is read from log lines, and the dashboard."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from tests import stacks
+from tests.conftest import ROOT
+from tests.stacks import PROVISIONED, WATCHED, properties, stack
+
+pytestmark = stacks.needs_translator
+
+
+# https://docs.aws.amazon.com/lambda/latest/dg/monitoring-functions-metrics.html, read 2026-11-21
+METRICS = {
+    "AWS/Lambda": {"Duration", "Errors", "ProvisionedConcurrencySpilloverInvocations", "Throttles"},
+    "AWS/SQS": {"ApproximateNumberOfMessagesVisible"},
+}
+DIMENSIONS: dict[str, dict[str, Any]] = {
+    # Of the alias: without Resource, requests of tests to $LATEST would count.
+    "AWS/Lambda": {
+        "FunctionName": {"Ref": "PredictFunction"},
+        "Resource": {"Fn::Sub": "${PredictFunction}:live"},
+    },
+    "AWS/SQS": {"QueueName": {"Fn::GetAtt": ["FailedEvents", "QueueName"]}},
+}
+
+
+def alarms(**parameters: str) -> dict[str, dict[str, Any]]:
+    """Those that call somebody, in mode Provisioned, which has the most."""
+    found = stack(**PROVISIONED, **parameters).of_type("AWS::CloudWatch::Alarm")
+    return {name: alarm for name, alarm in found.items() if name.startswith("Watching")}
+
+
+def test_alarms_watch_metrics_that_there_are() -> None:
+    """An alarm of a metric or a dimension that CloudWatch does not have would stay silent for ever."""
+    of_reports = properties(stack(), "WatchingInitDurationMetric")["MetricTransformations"]
+    own = {(metric["MetricNamespace"], metric["MetricName"]) for metric in of_reports}
+    for alarm in alarms().values():
+        namespace = alarm["Namespace"]
+        if namespace.startswith("AWS/"):
+            assert alarm["MetricName"] in METRICS[namespace]
+            found = {each["Name"]: each["Value"] for each in alarm["Dimensions"]}
+            assert found == DIMENSIONS[namespace]
+        else:
+            assert (namespace, alarm["MetricName"]) in own
+
+
+def test_alarms_are_silent_without_traffic() -> None:
+    """No data is no alarm, and one slow request among few is none either."""
+    for alarm in alarms().values():
+        assert alarm["TreatMissingData"] == "notBreaching"
+        is_percentile = "ExtendedStatistic" in alarm
+        assert alarm.get("EvaluateLowSampleCountPercentile") == ("ignore" if is_percentile else None)
+
+
+def test_alarms_go_off_at_the_first_failure_or_at_the_given_time() -> None:
+    """A count that should be 0 is an alarm when it is 1; a duration is one when it is above its parameter."""
+    found = alarms(LatencyAlarmMs="111", InitAlarmMs="222")
+    thresholds = {"Duration": "111", "InitDuration": "222"}
+    for alarm in found.values():
+        assert alarm["ComparisonOperator"] == "GreaterThanThreshold"
+        assert alarm["Threshold"] == thresholds.get(alarm["MetricName"], 0)
+        # The average of a minute would hide the one failure, or the slow one.
+        assert alarm.get("Statistic", alarm.get("ExtendedStatistic")) in ("Sum", "Maximum", "p99")
+
+
+def test_alarms_write_to_the_address() -> None:
+    """With an address every alarm writes when it goes off and when it is over; without one it only shows."""
+    topic = [{"Ref": "WatchingAlarmTopic"}]
+    assert all(alarm["AlarmActions"] == alarm["OKActions"] == topic for alarm in alarms(**WATCHED).values())
+    assert not any({"AlarmActions", "OKActions"} & set(alarm) for alarm in alarms().values())
+
+
+def test_alarms_say_what_to_do() -> None:
+    """docs/deploy.md has a line for every alarm, and for none that there is not."""
+    table = (ROOT / "docs" / "deploy.md").read_text().partition("## What watches")[2]
+    documented = set(re.findall(r"^\| `(\w+Alarm)`", table, re.MULTILINE))
+    assert {name.removeprefix("Watching") for name in alarms()} == documented
+
+
+def test_failure_that_harms_nobody_wakes_nobody() -> None:
+    """Nothing watches the shared cache: when it fails, answers are computed instead."""
+    assert "CacheTable" not in json.dumps(alarms())
+
+
+# As they appear in a log; the first two from AWS's documentation of Python functions and of SnapStart:
+# https://docs.aws.amazon.com/lambda/latest/dg/python-logging.html,
+# https://docs.aws.amazon.com/lambda/latest/dg/snapstart-monitoring.html, read 2026-11-21.
+REPORTS = {
+    "REPORT RequestId: 8f5\tDuration: 15.74 ms\tBilled Duration: 147 ms\tMemory Size: 128 MB\t"
+    "Max Memory Used: 56 MB\tInit Duration: 130.49 ms\t": "130.49",
+    "REPORT RequestId: 8f5\tDuration: 115.28 ms\tBilled Duration: 1 ms\tMemory Size: 1769 MB\t"
+    "Max Memory Used: 202 MB\tRestore Duration: 500.77 ms\tBilled Restore Duration: 3 ms\t": "500.77",
+    "REPORT RequestId: 8f5\tDuration: 15.74 ms\tBilled Duration: 16 ms\tMemory Size: 128 MB\t"
+    "Max Memory Used: 56 MB\t": None,
+    '{"requestId": "8f5", "status": 200, "start": "cold"}': None,
+}
+
+
+def filtered(pattern: str, line: str) -> str | None:
+    """What a space-delimited filter pattern of CloudWatch Logs takes out of a line as `init_ms`.
+
+    https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/FilterAndPatternSyntax.html, read 2026-11-21
+    """
+    fields = [field.strip() for field in pattern.strip("[]").split(",")]
+    assert fields.pop() == "..."
+    words = line.split()
+    if len(words) < len(fields):
+        return None
+    value = None
+    for field, word in zip(fields, words, strict=False):
+        name, *_ = field.split("=")
+        wanted = re.findall(r'="([^"]*)"', field)
+        if wanted and word not in wanted:
+            return None
+        value = word if name == "init_ms" else value
+    return value
+
+
+@pytest.mark.parametrize("line", REPORTS)
+def test_init_duration_is_read_from_reports(line: str) -> None:
+    """The metric is the duration of an init, or of a restore, of each REPORT line that has one."""
+    made = properties(stack(), "WatchingInitDurationMetric")
+    assert filtered(made["FilterPattern"], line) == REPORTS[line]
+    assert made["LogGroupName"] == {"Ref": "PredictLogGroup"}
+    [metric] = made["MetricTransformations"]
+    alarm = properties(stack(), "WatchingInitAlarm")
+    assert (metric["MetricNamespace"], metric["MetricName"]) == (alarm["Namespace"], alarm["MetricName"])
+    assert metric["MetricValue"] == "$init_ms"
+
+
+def test_dashboard_shows_this_stack() -> None:
+    """The dashboard is JSON, and whatever it shows is a resource of this stack, in the stack's region."""
+    body = properties(stack(), "WatchingDashboard")["DashboardBody"]["Fn::Sub"]
+    widgets = json.loads(body)["widgets"]
+    assert all(widget["properties"]["region"] == "us-east-1" for widget in widgets)
+    named = set(re.findall(r"\$\{([\w.]+)\}", body))
+    assert {name.partition(".")[0] for name in named} <= set(stack().resources)

@@ -1,0 +1,80 @@
+"""Rules of imports hold, and whoever breaks one is told the rule and the way out."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from local.paths import python_path
+from tests.conftest import ROOT
+
+RULES = {
+    rule["id"]: rule["name"]
+    for rule in tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+}
+COLDFRAME = "layers/shared/python/coldframe"
+PLANTS = {
+    "product": (f"{COLDFRAME}/text.py", "from local.paths import ROOT"),
+    "functions": ("functions/warmer/app.py", "import local.paths"),
+    "local": ("local/paths.py", "def report(): from bench.records import raw_files"),
+    "bench": ("bench/data/texts.py", "from tests.conftest import ROOT"),
+    "capacity": (f"{COLDFRAME}/capacity/prices.py", "from coldframe.errors import ColdframeError"),
+    "pipeline": (f"{COLDFRAME}/pipeline/batching.py", "import boto3"),
+    "served": (f"{COLDFRAME}/model/heads.py", "import sklearn"),
+    "rooms-of-local": ("local/gateway/routes.py", "from local.front import console"),
+    "rooms-of-bench": ("bench/data/texts.py", "from bench.benchmarks import load"),
+}
+"""For each rule a file, and a line in it that breaks the rule and no other one."""
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of everything that has rules."""
+    copy = tmp_path_factory.mktemp("tree")
+    shutil.copy(ROOT / "pyproject.toml", copy)
+    for part in ("functions", "local", "bench", COLDFRAME):
+        ignored = shutil.ignore_patterns("__pycache__", "published", "results", "*.html")
+        shutil.copytree(ROOT / part, copy / part, ignore=ignored)
+    return copy
+
+
+def lint_imports(root: Path) -> subprocess.CompletedProcess[str]:
+    """What `make lint` says of the tree at `root`, unwrapped."""
+    command = [str(Path(sys.executable).parent / "lint-imports"), "--no-logo", "--no-cache"]
+    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": python_path(root), "COLUMNS": "1000"}
+    return subprocess.run(command, cwd=root, env=environ, capture_output=True, text=True)
+
+
+def test_rules_hold(tree: Path) -> None:
+    """The code as it is breaks no rule."""
+    done = lint_imports(tree)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_rule_is_tried() -> None:
+    """Each rule has a line here that breaks it."""
+    assert set(RULES) == set(PLANTS)
+
+
+@pytest.mark.parametrize("rule", PLANTS)
+def test_broken_rule_says_what_to_do(tree: Path, rule: str) -> None:
+    """A forbidden import breaks its own rule and no other; the rule's sentence and the module are printed."""
+    name, line = PLANTS[rule]
+    file = tree / name
+    before = file.read_text()
+    file.write_text(f"{before}\n{line}\n")
+    done = lint_imports(tree)
+    file.write_text(before)
+    broken = done.stdout.partition("Broken contracts")[2]
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert [found for found, sentence in RULES.items() if sentence in broken] == [rule]
+    assert name.removesuffix(".py").replace("/", ".").rpartition("coldframe.")[2] in broken
+
+
+def test_rules_of_sentences() -> None:
+    """A rule's name says the rule, and after a semicolon what to do instead."""
+    assert all("; " in name for name in RULES.values())
