@@ -16,8 +16,8 @@ class Axes:
 
     x: tuple[float, float]
     y: tuple[float, float]
-    width: int = 560
-    height: int = 380
+    width: int = 720
+    height: int = 400
     left: int = 56
     right: int = 18
     top: int = 16
@@ -81,9 +81,10 @@ class Axes:
 
 
 def drawing(width: float, height: float, about: str, *marks: Child) -> Element:
-    """A drawing that grows with the page up to a fifth more than its size."""
+    """A drawing that grows with the page up to a fifth more than its size, and scrolls on a small one."""
     limit = f"max-inline-size: {round(width * 1.2)}px"
-    return node("svg", *marks, viewBox=f"0 0 {width} {height}", role="img", aria_label=about, style=limit)
+    found = node("svg", *marks, viewBox=f"0 0 {width} {height}", role="img", aria_label=about, style=limit)
+    return node("div", found, class_="wide", tabindex=0, role="region", aria_label=about)
 
 
 def ticks(low: float, high: float) -> list[float]:

@@ -11,7 +11,8 @@ from layers.model.report.report import Report
 from layers.model.report.sections import section
 from layers.model.report.words import NOTHING, count, percent, with_interval
 
-_SHOWN = 30
+_SHOWN = 30  # classes
+_FIRST = 10  # pairs and mistakes
 
 
 def classes(report: Report) -> Element:
@@ -60,17 +61,12 @@ def confusions(report: Report) -> Element:
     """The matrix as far as it can be read, and the pairs that are confused most."""
     wrong = sum(cell.count for cell in report.confusion if cell.label != cell.said)
     headings = ["is", "was taken for", "rows", "share of its rows"]
-    pairs = table(
-        headings,
-        ([pair.label, pair.said, f"{pair.count:,}", percent(pair.share)] for pair in report.confused),
-        words=2,
-    )
+    rows = [[pair.label, pair.said, f"{pair.count:,}", percent(pair.share)] for pair in report.confused]
     return section(
         "What is taken for what",
         node("p", f"{count(wrong, 'held-out row')} of {report.summary.rows:,} were answered wrongly."),
         _matrix(report),
-        node("h3", "Confused most often") if report.confused else None,
-        pairs if report.confused else None,
+        *([node("h3", "Confused most often"), *_long_table(headings, rows, 2, "pair")] if rows else []),
     )
 
 
@@ -80,9 +76,11 @@ def _matrix(report: Report) -> Child:
             "p", f"A matrix of {count(report.summary.classes, 'class')} cannot be read; report.json has it."
         )
     labels = [found.label for found in report.classes]
-    words = "A row is a label in the table, a column an answer. The darker a cell, the larger its share of its row."
+    words = (
+        "Rows are labels, columns are answers. The stronger its colour, the larger a cell's share of its row."
+    )
     drawn = plot_matrix(dense_matrix(report.confusion, len(labels)), labels)
-    return node("div", node("p", words), node("div", drawn, class_="wide"))
+    return node("div", node("p", words), drawn)
 
 
 def mistakes(report: Report) -> Element | None:
@@ -90,6 +88,9 @@ def mistakes(report: Report) -> Element | None:
     if not report.mistakes:
         return None
     headings = ["row", "label in the table", "answer", "probability"]
+    rows = [
+        [str(found.row), found.label, found.said, f"{found.probability:.3f}"] for found in report.mistakes
+    ]
     return section(
         "The surest mistakes",
         node(
@@ -97,15 +98,17 @@ def mistakes(report: Report) -> Element | None:
             "Look these rows up in the table: labels that are wrong there are often among them."
             " Row 1 is the first row of data. The report holds no texts.",
         ),
-        table(
-            headings,
-            (
-                [f"{found.row}", found.label, found.said, f"{found.probability:.3f}"]
-                for found in report.mistakes
-            ),
-            words=3,
-        ),
+        *_long_table(headings, rows, 3, "mistake"),
     )
+
+
+def _long_table(
+    headings: Sequence[str], rows: Sequence[Sequence[Child]], words: int, kind: str
+) -> list[Element]:
+    """The first rows, and the others folded."""
+    shown, rest = rows[:_FIRST], rows[_FIRST:]
+    first = table(headings, shown, words)
+    return [first, _folded(f"{len(rest)} more {kind}s", table(headings, rest, words))] if rest else [first]
 
 
 def _folded(summary: str, *children: Child) -> Element:

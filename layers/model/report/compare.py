@@ -44,7 +44,7 @@ class Comparison(msgspec.Struct, frozen=True):
             f" {self.other_accuracy.value:.1%} on the same {self.paired.rows:,} rows, difference"
             f" {100 * found.value:+.1f} points"
             f" (95% interval {100 * found.low:+.1f} to {100 * found.high:+.1f};"
-            f" exact McNemar p = {self.paired.p:.2g})"
+            f" exact McNemar p {'< 0.001' if self.paired.p < 0.001 else f'= {self.paired.p:.3f}'})"
         )
 
 

@@ -1,5 +1,7 @@
 """What abstaining buys: how many answers survive a threshold, and how right they are."""
 
+import math
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -67,7 +69,8 @@ class _Ranked:
 
     def first(self, answered: int) -> CoveragePoint:
         """The `answered` surest."""
-        return self._point(float(self.probability[answered - 1]), answered)
+        lowest = float(self.probability[answered - 1])
+        return self._point(math.floor(lowest * 1e6) / 1e6, answered)  # rounded up, it would refuse the last
 
     def at(self, threshold: float) -> CoveragePoint:
         """Those of at least this probability."""

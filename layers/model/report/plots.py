@@ -11,6 +11,7 @@ from layers.model.report.coverage import Coverage, CoveragePoint
 from layers.model.report.intervals import Interval
 from layers.model.report.markup import node
 
+_FEWEST_OF_BIN = 10  # a line through bins of fewer rows shows noise
 _FEWEST = 20  # answers; the accuracy of fewer jumps about
 _ROW = 30
 _NAME = 200  # width that names of a dot plot take
@@ -86,7 +87,8 @@ def _reliability_marks(axes: Axes, found: Reliability, kind: str) -> list[Elemen
         )
         for b in found.bins
     ]
-    line = axes.path([(b.mean_probability, b.accuracy.value) for b in found.bins], f"line thin {kind}")
+    steady = [b for b in found.bins if b.rows >= _FEWEST_OF_BIN]
+    line = axes.path([(b.mean_probability, b.accuracy.value) for b in steady], f"line thin {kind}")
     dots = [
         axes.dot(
             b.mean_probability, b.accuracy.value, f"dot {kind}", f"{b.accuracy.value:.1%} of {b.rows:,} right"
@@ -105,7 +107,13 @@ def _histogram(axes: Axes, found: Reliability) -> list[Element]:
         about = node("title", f"{b.rows:,} answers between {b.low:.0%} and {b.high:.0%}")
         bars.append(
             node(
-                "rect", about, x=x + 1, y=foot - high, width=round(end - x - 2, 2), height=high, class_="bar"
+                "rect",
+                about,
+                x=x + 1,
+                y=foot - high,
+                width=round(end - x - 2, 2),
+                height=high,
+                class_="column",
             )
         )
     return bars

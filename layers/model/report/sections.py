@@ -1,13 +1,14 @@
 """Sections of the page about the model as a whole. A section whose figures are missing is None."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from xml.etree.ElementTree import Element
 
-from layers.model.report.coverage import CoveragePoint
+from layers.model.report.coverage import Coverage, CoveragePoint
 from layers.model.report.markup import Child, node, table
 from layers.model.report.plots import Dot, plot_coverage, plot_dots, plot_reliability
 from layers.model.report.report import HeadScore, Report
-from layers.model.report.words import count, p_value, percent, points, setting, verdict, with_interval
+from layers.model.report.sharing import EstimatorShare
+from layers.model.report.words import count, p_value, percent, points, setting, with_interval
 
 
 def section(title: str, *children: Child) -> Element:
@@ -86,7 +87,7 @@ def comparison(report: Report) -> Element | None:
     )
     return section(
         f"Against {found.other_name}",
-        node("p", node("b", f"{verdict(paired)}. ", class_=kind), found.line),
+        node("p", f"{found.line}.", class_=kind),
         table(headings, [cells], words=0),
     )
 
@@ -97,8 +98,6 @@ def abstaining(report: Report) -> Element:
     entries = [("line auto", "auto, with its 95% interval")]
     entries += [("line baseline", report.baseline.score.name)] if report.baseline else []
     entries += [("dot chosen", "the model's min_probability")] if report.coverage.chosen else []
-    chosen = [report.coverage.chosen] if report.coverage.chosen else []
-    wanted = report.coverage.wanted
     return section(
         "What abstaining buys",
         node(
@@ -110,22 +109,32 @@ def abstaining(report: Report) -> Element:
         legend(*entries),
         table(
             ["min_probability", "answered", "share", "right"],
-            map(_coverage_row, [*chosen, *report.coverage.by_threshold]),
+            _threshold_rows(report.coverage),
             words=0,
         ),
         node("h3", "For a wanted accuracy"),
         table(
             ["wanted", "min_probability", "answered", "share", "right"],
-            ([f"{row.wanted:.0%}", *_coverage_row(row.point)] for row in wanted),
+            ([f"{row.wanted:.0%}", *_coverage_row(row.point)] for row in report.coverage.wanted),
             words=0,
         ),
         node(
             "p",
             "These thresholds are read from the rows that they are judged on, so that they promise a little"
-            " too much. coldframe train --accuracy chooses on other rows.",
+            " too much. Training chooses the threshold of a model on other rows.",
             class_="note",
         ),
     )
+
+
+def _threshold_rows(found: Coverage) -> list[Sequence[Child]]:
+    """By threshold; that of the model stands out."""
+    points = {point.min_probability: point for point in (*found.by_threshold, found.chosen) if point}
+    rows = [_coverage_row(points[threshold]) for threshold in sorted(points)]
+    if found.chosen:
+        place = sorted(points).index(found.chosen.min_probability)
+        rows[place] = [node("b", cell) for cell in rows[place]]
+    return rows
 
 
 def _coverage_row(point: CoveragePoint | None) -> list[Child]:
@@ -141,8 +150,6 @@ def calibration(report: Report) -> Element:
     entries = [("dot auto", f"calibrated: error {percent(after.expected_calibration_error)}")]
     if before:
         entries.append(("dot before", f"before: error {percent(before.expected_calibration_error)}"))
-    gap = after.mean_probability - report.summary.accuracy.value
-    lean = "promises more than it keeps" if gap > 0 else "keeps more than it promises"
     return section(
         "Do probabilities keep their word?",
         node(
@@ -154,11 +161,18 @@ def calibration(report: Report) -> Element:
         legend(*entries),
         node(
             "p",
-            f"On average, auto {lean}: its mean probability is {percent(after.mean_probability)}, its"
-            f" accuracy {percent(report.summary.accuracy.value)}. A perfectly calibrated model would show an error of"
-            f" {percent(after.by_chance)} on {count(report.summary.rows)}, by chance.",
+            f"On average, auto {_lean(report)}: its mean probability is {percent(after.mean_probability)},"
+            f" its accuracy {percent(report.summary.accuracy.value)}. A perfectly calibrated model would"
+            f" show an error of {percent(after.by_chance)} on {count(report.summary.rows)}, by chance.",
         ),
     )
+
+
+def _lean(report: Report) -> str:
+    gap = report.reliability.mean_probability - report.summary.accuracy.value
+    if abs(gap) <= report.reliability.by_chance:
+        return "keeps its word"
+    return "promises more than it keeps" if gap > 0 else "keeps more than it promises"
 
 
 def estimator(report: Report) -> Element | None:
@@ -179,14 +193,21 @@ def estimator(report: Report) -> Element | None:
         node("p", words),
         node(
             "p",
-            f"Its mean probability there is {percent(found.promised)}. Heads that agree much less often are a"
-            " sign that the estimator is too sure.",
+            f"Its mean probability there is {percent(found.promised)}. Heads that agree clearly less often"
+            f" are a sign that the estimator is too sure. Here: {_doubting_heads(found)}.",
         ),
         plot_dots(dots, "How often each head agrees with the estimator", "agrees", promised=found.promised),
         legend(
             ("line promised", "the estimator's mean probability"), ("dot other", "how often a head agrees")
         ),
     )
+
+
+def _doubting_heads(found: EstimatorShare) -> str:
+    """Heads whose agreement is below what is promised by more than its interval."""
+    promised = found.promised or 0.0
+    doubting = [agreement.head for agreement in found.agreement if agreement.agrees.high < promised]
+    return ", ".join(doubting) or "none"
 
 
 def settings(report: Report) -> Element:

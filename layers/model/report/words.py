@@ -35,13 +35,6 @@ def p_value(found: Paired) -> str:
     return "< 0.001" if found.p < 0.001 else f"{found.p:.3f}"
 
 
-def verdict(found: Paired) -> str:
-    """What the test of a difference says, in words."""
-    if found.beats:
-        return "better"
-    return "worse" if found.is_worse else "no clear difference"
-
-
 def count(rows: int, word: str = "row") -> str:
     """`1 row`, `2,300 rows`."""
     plural = "es" if word.endswith("s") else "s"
