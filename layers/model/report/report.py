@@ -14,6 +14,7 @@ from layers.model.report.intervals import Interval
 from layers.model.report.mistakes import Mistake, surest_mistakes
 from layers.model.report.paired import Paired, pair
 from layers.model.report.sharing import EstimatorShare, estimator_share
+from layers.model.report.words import count, percent, with_interval
 
 SCHEMA = 1
 BASELINE = "TF-IDF + logistic regression"
@@ -76,6 +77,19 @@ class Report(msgspec.Struct, frozen=True):
     confused: list[ConfusedPair]
     confusion: list[Cell]
     mistakes: list[Mistake]
+
+    @property
+    def line(self) -> str:
+        """One line for a terminal."""
+        found = self.summary
+        line = (
+            f"{self.name}: accuracy {with_interval(found.accuracy)}, macro F1 {percent(found.macro_f1.value)}"
+        )
+        line += f" on {count(found.rows, 'held-out row')}"
+        if found.baseline_accuracy is None:
+            return line
+        below = "; below it by more than one standard error" if found.auto_below_baseline else ""
+        return f"{line}; {BASELINE}: {percent(found.baseline_accuracy)}{below}"
 
 
 def make_report(given: Evaluation, comparison: Comparison | None = None) -> Report:

@@ -176,5 +176,8 @@ def test_a_model_below_its_baseline_is_said_to_be() -> None:
     turned = replace(given, baseline=given.probabilities["auto"], probabilities={"auto": given.baseline})
     report = make_report(turned)
     assert report.summary.auto_below_baseline is True
+    assert report.line.endswith("; below it by more than one standard error")
     assert "prefer the baseline" in render_page(report)
-    assert make_report(bare(5, 400)).summary.auto_below_baseline is None
+    without = make_report(bare(5, 400))
+    assert without.summary.auto_below_baseline is None
+    assert re.fullmatch(r"tickets: accuracy .*, macro F1 \S+% on 400 held-out rows", without.line)
