@@ -1,11 +1,20 @@
 """A model against another one, on the same rows: `--compare` and `--must-beat`."""
 
+from collections.abc import Sequence
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from layers.model.report.classes import accuracy
-from layers.model.report.evaluation import AUTO, Evaluation, EvaluationFault, answers_of
+from layers.model.report.evaluation import (
+    AUTO,
+    Evaluation,
+    EvaluationFault,
+    Probabilities,
+    answers_of,
+    check_shape,
+)
 from layers.model.report.intervals import Interval
 from layers.model.report.paired import Paired, pair
 
@@ -73,6 +82,23 @@ def compare(evaluation: Evaluation, other: Evaluation) -> Comparison:
         _accuracy(other),
         pair(_right(evaluation)[order], _right(other)[other_order]),
     )
+
+
+def answered_by(
+    name: str, version: str, labels: Sequence[str], probabilities: Probabilities, like: Evaluation
+) -> Evaluation:
+    """Another model, asked about the rows of `like`: what `compare` needs of it.
+
+    labels: those of the other model, (j,). probabilities: of its `auto`, (n, j).
+    Of labels that the other model does not know, it says 0: a new label is a mistake of the old model.
+    """
+    check_shape(f"answers of {name}", probabilities, (len(like.rows), len(labels)))
+    known = set(like.labels)
+    union = [*like.labels, *(label for label in labels if label not in known)]
+    places = {label: place for place, label in enumerate(union)}
+    spread = np.zeros((len(like.rows), len(union)), dtype=probabilities.dtype)
+    spread[:, [places[label] for label in labels]] = probabilities
+    return Evaluation(name, version, union, like.target, like.rows, {AUTO: spread})
 
 
 def _names(evaluation: Evaluation, classes: NDArray[np.int64]) -> Names:

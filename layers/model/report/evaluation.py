@@ -65,15 +65,15 @@ class Evaluation:
         if not n or k < 2:
             raise EvaluationFault(f"Found {n} held-out rows and {k} labels; expected at least 1 and 2.")
         _check_classes(self.target, k)
-        _check_shape("rows", self.rows, (n,))
+        check_shape("rows", self.rows, (n,))
         if len(np.unique(self.rows)) < n:
             raise EvaluationFault("A row number is there twice; expected each held-out row once.")
         if self.alone is not None:
-            _check_shape("alone", self.alone, (n,))
+            check_shape("alone", self.alone, (n,))
         if self.trained_on is not None:
-            _check_shape("trained_on", np.asarray(self.trained_on), (k,))
+            check_shape("trained_on", np.asarray(self.trained_on), (k,))
         for name, probabilities in self._all_probabilities():
-            _check_shape(name, probabilities, (n, k))
+            check_shape(name, probabilities, (n, k))
             _check_probabilities(name, probabilities)
 
     def _all_probabilities(self) -> list[tuple[str, Probabilities]]:
@@ -98,7 +98,8 @@ def _check_classes(target: NDArray[np.int64], classes: int) -> None:
         raise EvaluationFault(f"target has {found}; expected 0 to {classes - 1}, positions in the labels.")
 
 
-def _check_shape(name: str, found: NDArray[Any], expected: tuple[int, ...]) -> None:
+def check_shape(name: str, found: NDArray[Any], expected: tuple[int, ...]) -> None:
+    """Raises EvaluationFault when an array has another shape."""
     if found.shape != expected:
         raise EvaluationFault(f"{name} has the shape {found.shape}; expected {expected}.")
 

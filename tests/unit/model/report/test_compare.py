@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layers.model.report import Evaluation, EvaluationFault, compare
+from layers.model.report import Evaluation, EvaluationFault, answered_by, compare
 from layers.model.report.paired import mcnemar, pair
 from tests.unit.model.report.evaluations import EVALUATIONS, evaluation, renamed
 
@@ -67,6 +67,19 @@ def test_a_model_is_compared_by_row_and_by_label() -> None:
     )
     assert compare(first, shuffled) == compare(first, other)
     assert compare(first, other).beats
+
+
+def test_a_label_that_the_other_model_does_not_know() -> None:
+    """A model that is older than a label is wrong on its rows, and keeps labels that are gone."""
+    given = evaluation(3, 100)
+    older = ["queue-2", "gone", "queue-0"]  # the second of ours is new
+    known = given.target != 1
+    said = np.where(given.target == 2, 0, 2)
+    other = answered_by("older", "sha256:00", older, np.eye(3, dtype=np.float32)[said], like=given)
+    assert other.labels == ["queue-0", "queue-1", "queue-2", "gone"]
+    assert compare(given, other).other_accuracy.value == pytest.approx(known.mean())
+    with pytest.raises(EvaluationFault, match=r"answers of older has the shape \(100, 2\)"):
+        answered_by("older", "sha256:00", older, np.zeros((100, 2)), like=given)
 
 
 def bare_of(given: Evaluation) -> Evaluation:
