@@ -34,8 +34,9 @@ def test_calibration_error_is_bounded(found: Evaluation) -> None:
 
 @given(EVALUATIONS)
 def test_answers_lie_in_their_bins(found: Evaluation) -> None:
-    """The mean probability of a bin is between its ends."""
+    """Bins have one width, and the mean probability of a bin is between its ends."""
     for b in reliability(*judged(found), seed=0).bins:
+        assert b.high - b.low == pytest.approx(1 / 15, abs=1e-5)
         assert b.low - 1e-6 <= b.mean_probability <= b.high + 1e-6
 
 
@@ -87,6 +88,14 @@ def test_a_wanted_accuracy_is_reached_at_its_threshold(found: Evaluation) -> Non
             kept = answers.probability >= row.point.min_probability
             assert kept.sum() == row.point.answered
             assert right[kept].mean() >= row.wanted - 1e-9
+
+
+def test_an_answer_at_the_threshold_survives() -> None:
+    """Below a threshold means below: an answer of just that probability is given."""
+    answers = Answers(np.zeros(3, dtype=np.int64), np.array([0.75, 0.5, 0.25]))
+    point = coverage(answers, np.ones(3, dtype=bool), 0.5).chosen
+    assert point is not None
+    assert point.answered == 2
 
 
 def test_equal_probabilities_stay_together() -> None:

@@ -42,6 +42,15 @@ def test_mcnemar_by_hand(only_first: int, only_second: int, p: float) -> None:
     assert mcnemar(only_first, only_second) == pytest.approx(p)
 
 
+def test_interval_of_a_difference_by_hand() -> None:
+    """10 and 4 of 100 rows: 6 ÷ 102 ± 1.96 × √(16 − 36 ÷ 102) ÷ 102 (Bonett and Price 2012)."""
+    rows = np.arange(100)
+    found = pair(rows < 10, (rows >= 10) & (rows < 14))
+    assert found.difference.value == 0.06
+    assert [found.difference.low, found.difference.high] == pytest.approx([-0.017185, 0.134833], abs=1e-5)
+    assert found.standard_error == pytest.approx((14 - 0.36) ** 0.5 / 100, abs=1e-6)
+
+
 def test_intervals_of_a_difference_hold_the_truth() -> None:
     """Of 1,000 intervals of a known difference, at least 93 in 100 hold it."""
     random = np.random.default_rng(0)
@@ -67,6 +76,9 @@ def test_a_model_is_compared_by_row_and_by_label() -> None:
     )
     assert compare(first, shuffled) == compare(first, other)
     assert compare(first, other).beats
+    turned = compare(shuffled, first)
+    assert turned.paired == compare(other, first).paired
+    assert turned.is_worse
 
 
 def test_a_label_that_the_other_model_does_not_know() -> None:
