@@ -170,8 +170,8 @@ def test_accuracy_table_is_the_manifest(bundle: Path) -> None:
     auto = load_manifest(bundle).estimator
     numbers = f"| {auto.auto_accuracy['stripped']:.4f} | {auto.auto_accuracy['full']:.4f} |"
     assert re.search(rf"^\| `auto` \| .* {re.escape(numbers)}", page, re.MULTILINE)
-    shares = f"{auto.auto_alone['stripped']:.0%} of the stripped and\n{auto.auto_alone['full']:.0%} of the full"
-    assert shares in page
+    alone = auto.auto_alone
+    assert f"{alone['stripped']:.0%} of the stripped and\n{alone['full']:.0%} of the full" in page
 
 
 def test_readme_quotes_the_manifest(bundle: Path) -> None:
