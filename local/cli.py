@@ -93,6 +93,12 @@ def _run_in_build_environment(module: str, *arguments: str) -> None:
     help="Heads to train, separated by commas.",
 )
 @click.option("--drop", is_flag=True, help="Leave out rows with faults instead of ending with their list.")
+@click.option(
+    "--compare", metavar="OTHER", help="A model, by name or folder, that is asked about the same test rows."
+)
+@click.option(
+    "--must-beat", is_flag=True, help="An error, and no model, when this model is worse than OTHER."
+)
 @click.option("--models", type=_FOLDER, help="The folder of models.  [default: models]")
 def train(
     table: Path,
@@ -105,6 +111,8 @@ def train(
     seed: int,
     heads: str,
     drop: bool,
+    compare: str | None,
+    must_beat: bool,
     models: Path | None,
 ) -> None:
     """Train a model on TABLE: CSV, TSV, JSON Lines or Parquet, with a column of texts and one of labels."""
@@ -117,10 +125,11 @@ def train(
         "--test-share": test_share,
         "--seed": seed,
         "--heads": heads,
+        "--compare": compare,
         "--models": models,
     }
     options = [f"{option}={value}" for option, value in given.items() if value is not None]
-    flags = ["--drop"] if drop else []
+    flags = ["--drop"] * drop + ["--must-beat"] * must_beat
     _run_in_build_environment("layers.model.train_table", *options, *flags, "--", str(table))
 
 

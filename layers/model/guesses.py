@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from coldframe.model.bundle import EstimatorFacts
 from coldframe.model.estimator import Estimator
 
+_SMALLEST = np.finfo(np.float64).tiny
+
 Ids = list[list[int]]
 """Token ids of each text, without [CLS] and [SEP]."""
 
@@ -27,6 +29,12 @@ class Guesses(NamedTuple):
         """Which documents the estimator may answer alone, (n,)."""
         above: NDArray[np.bool_] = self.probabilities.max(axis=1) > threshold
         return above & self.known
+
+    def at(self, temperature: float) -> "Guesses":
+        """These guesses, made at temperature 1, as they are at another; equal up to rounding."""
+        logits = np.log(np.maximum(self.probabilities, _SMALLEST)) / temperature
+        powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return self._replace(probabilities=powers / powers.sum(axis=1, keepdims=True))
 
 
 def guesses(facts: EstimatorFacts, documents: Ids, folder: Path) -> Guesses:

@@ -11,4 +11,3 @@ MODELS = ROOT / "models"  # trained on users' own tables, ignored by git
 CACHE = ROOT / ".cache"  # downloads and embeddings, ignored by git
 METRICS = "metrics.json"  # in a folder of trained heads
 FACTS = "estimator.json"  # beside it
-REPORT = "report.json"  # in a model's folder

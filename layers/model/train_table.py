@@ -14,14 +14,15 @@ from coldframe.model.verify import verify_bundle
 from layers.model.assemble import copy_classifier, share_encoder, write_manifest
 from layers.model.checks import Checked, check_table
 from layers.model.embed import served_encoder
+from layers.model.evaluate import NotBetter, check_not_worse, compare_with, evaluation_of
 from layers.model.head_trainers import scale_parameters
-from layers.model.paths import BUNDLE, MODELS, REPORT, ROOT
+from layers.model.paths import BUNDLE, MODELS, ROOT
 from layers.model.prove import AnswersDiffer, prove
 from layers.model.publish import whole_folder
-from layers.model.report import make_report
+from layers.model.report import EvaluationFault, make_report, write_report
 from layers.model.table import Columns, TableFault, read_table
 from layers.model.table_task import task_of
-from layers.model.train import train, write_json
+from layers.model.train import train
 from layers.model.train_heads import HeadDiffers
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -30,10 +31,12 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 def main(arguments: Sequence[str]) -> None:
     """Trains, and writes the model; whatever is wrong ends the program with one message."""
     given = parse(arguments)
+    if given.must_beat and not given.compare:
+        sys.exit("Error: --must-beat needs --compare OTHER: the model that must not be better.")
     try:
         target = target_of(given.name, given.models)
         train_table(given, target)
-    except (TableFault, AnswersDiffer, HeadDiffers, ColdframeError) as exc:
+    except (TableFault, AnswersDiffer, HeadDiffers, EvaluationFault, NotBetter, ColdframeError) as exc:
         sys.exit(f"Error: {exc}")
     print(f"{target}: {load_manifest(target).version}")
 
@@ -51,6 +54,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=20)
     parser.add_argument("--heads", default=",".join(HEAD_NAMES))
     parser.add_argument("--drop", action="store_true")
+    parser.add_argument("--compare", metavar="OTHER")
+    parser.add_argument("--must-beat", action="store_true")
     parser.add_argument("--models", type=Path, default=MODELS)
     return parser.parse_args(arguments)
 
@@ -71,6 +76,7 @@ def target_of(name: str, models: Path) -> Path:
 def train_table(given: argparse.Namespace, target: Path) -> None:
     """Reads, checks, trains, verifies; only then there is anything at `target`."""
     encoder = served_encoder(BUNDLE)
+    other = other_model(given.compare, given.models)
     columns = Columns(given.text, given.label, given.group)
     checked = read_checked(given.table, columns, given.drop)
     test = read_checked(given.test, columns, given.drop, is_test=True) if given.test else None
@@ -90,13 +96,26 @@ def train_table(given: argparse.Namespace, target: Path) -> None:
         copy_classifier(trained, folder)
         manifest = write_manifest(folder, given.name, trained, part)
         verify_bundle(folder)
-        prove(folder, task.test, answers)
-        report = make_report(task, numbers, answers, manifest)
-        write_json(folder / REPORT, report)
-    print(
-        f"auto: {report.accuracy:.4f} on {report.rows:,} rows ({report.interval[0]:.4f} to"
-        f" {report.interval[1]:.4f}); TF-IDF and logistic regression: {report.baseline:.4f}"
-    )
+        prove(folder, task.test, answers.probabilities)
+        evaluation = evaluation_of(task, numbers, answers, manifest, given.seed)
+        comparison = compare_with(other, task, evaluation) if other else None
+        if comparison and given.must_beat:
+            check_not_worse(comparison)
+        report = make_report(evaluation, comparison)
+        write_report(report, folder)
+    print(report.line)
+    if comparison:
+        print(comparison.line)
+
+
+def other_model(name: str | None, models: Path) -> Path | None:
+    """The folder of the model to compare with: a name, or the path of a bundle. Raises TableFault."""
+    if name is None:
+        return None
+    for folder in (models / name, Path(name)):
+        if (folder / MANIFEST).exists():
+            return folder.resolve()
+    raise TableFault(f"--compare {name}: neither {models / name} nor {name} is a model.")
 
 
 def read_checked(path: Path, columns: Columns, drop: bool, is_test: bool = False) -> Checked:

@@ -107,7 +107,8 @@ def _names(evaluation: Evaluation, classes: NDArray[np.int64]) -> Names:
 
 
 def _right(evaluation: Evaluation) -> NDArray[np.bool_]:
-    return answers_of(evaluation.probabilities[AUTO]).said == evaluation.target
+    right: NDArray[np.bool_] = answers_of(evaluation.probabilities[AUTO]).said == evaluation.target
+    return right
 
 
 def _accuracy(evaluation: Evaluation) -> Interval:

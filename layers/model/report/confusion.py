@@ -32,7 +32,7 @@ def confusion_cells(target: Classes, said: Classes, classes: int) -> list[Cell]:
     """The cells that are not zero, row by row: a matrix of 1,000 classes is nearly empty."""
     places, counts = np.unique(target * classes + said, return_counts=True)
     return [
-        Cell(*divmod(place, classes), count)
+        Cell(place // classes, place % classes, count)
         for place, count in zip(places.tolist(), counts.tolist(), strict=True)
     ]
 

@@ -130,7 +130,7 @@ def abstaining(report: Report) -> Element:
 def _threshold_rows(found: Coverage) -> list[Sequence[Child]]:
     """By threshold; that of the model stands out."""
     points = {point.min_probability: point for point in (*found.by_threshold, found.chosen) if point}
-    rows = [_coverage_row(points[threshold]) for threshold in sorted(points)]
+    rows: list[Sequence[Child]] = [_coverage_row(points[threshold]) for threshold in sorted(points)]
     if found.chosen:
         place = sorted(points).index(found.chosen.min_probability)
         rows[place] = [node("b", cell) for cell in rows[place]]

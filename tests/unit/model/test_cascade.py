@@ -36,14 +36,29 @@ def test_threshold_above_what_costs_accuracy() -> None:
 
 def test_estimator_keeps_its_word() -> None:
     """Right as often as its probability promises, it may answer alone; much less often, it may not."""
-    assert keeps_its_word(guesses(0.9, right=0.9), 0.6, TARGET)
-    assert not keeps_its_word(guesses(0.99, right=0.9), 0.6, TARGET)
-    assert keeps_its_word(guesses(0.5), 0.6, TARGET)
+    assert keeps_its_word(guesses(0.9, right=0.9), partner(), 0.6, TARGET)
+    assert not keeps_its_word(guesses(0.99, right=0.9), partner(), 0.6, TARGET)
+    assert keeps_its_word(guesses(0.5), partner(), 0.6, TARGET)
+
+
+def test_head_has_to_agree() -> None:
+    """A head that disagrees more often than the estimator's probability promises keeps it from answering."""
+    other = guesses(1.0, right=0.8).probabilities
+    assert not keeps_its_word(guesses(0.97), other, 0.6, TARGET)
+    assert keeps_its_word(guesses(0.85), other, 0.6, TARGET)
+    assert choose_threshold(guesses(0.97), other, TARGET) >= 0.97
 
 
 def test_temperature_has_a_floor() -> None:
     """An estimator that is always right is not made surer than the floor allows."""
-    assert choose_temperature(lambda temperature: guesses(1 - temperature / 10), TARGET) == 0.6
+    assert choose_temperature(guesses(0.9), TARGET) == 0.6
+
+
+def test_temperature_of_an_estimator_that_is_too_sure() -> None:
+    """An estimator that says 0.99 and is right on 0.9 is made to say about 0.9."""
+    bare = guesses(0.99, right=0.9)
+    found = bare.at(choose_temperature(bare, TARGET)).probabilities.max()
+    assert 0.88 <= found <= 0.92
 
 
 def test_too_few_known_tokens() -> None:
