@@ -11,9 +11,10 @@ from msgspec.structs import replace
 
 from coldframe import __version__
 from coldframe.capacity import limits
+from coldframe.model.files import HEAD_NAMES
 from local.command_group import CommandGroup
 from local.name_value import template_parameters
-from local.paths import BUILD_PYTHON, ROOT, build_environ
+from local.paths import BUILD_PYTHON, ROOT, build_environ, named_model
 from local.paths import model_dir as _model_dir
 
 _AWS_ACCESS = (
@@ -27,6 +28,8 @@ _AWS_ACCESS = (
     "AWS_CA_BUNDLE",
 )
 _MODEL_DIR = "COLDFRAME_MODEL_DIR"
+_FILE = click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Path)
+_FOLDER = click.Path(file_okay=False, resolve_path=True, path_type=Path)
 _TEXTS_AT_ONCE = 256  # answers of a long list come while the rest of it is computed
 _ANY_SIZE_BYTES = 1 << 30  # Lambda's limits are no reason to refuse a line here
 _TEMPLATE = ROOT / "template.yaml"
@@ -66,6 +69,68 @@ def _run_in_build_environment(module: str, *arguments: str) -> None:
     finished = subprocess.run([BUILD_PYTHON, "-m", module, *arguments], cwd=ROOT, env=build_environ())
     if finished.returncode:
         sys.exit(finished.returncode)
+
+
+@main.command()
+@click.argument("table", type=_FILE)
+@click.option("--text", required=True, metavar="COLUMN", help="The column of the texts.")
+@click.option("--label", required=True, metavar="COLUMN", help="The column of the labels, one for each text.")
+@click.option("--group", metavar="COLUMN", help="Rows of one group, such as a thread, are not tested apart.")
+@click.option("--name", required=True, help="The model's name; it is written to models/NAME.")
+@click.option("--test", type=_FILE, help="Rows to test with.  [default: a share of TABLE]")
+@click.option(
+    "--test-share",
+    default=0.2,
+    show_default=True,
+    type=click.FloatRange(0.01, 0.4),
+    help="The share of TABLE that is held out to test with.",
+)
+@click.option("--seed", default=20, show_default=True, type=click.IntRange(0, 2**31 - 1))
+@click.option(
+    "--heads",
+    default=",".join(HEAD_NAMES),
+    show_default=True,
+    help="Heads to train, separated by commas.",
+)
+@click.option("--drop", is_flag=True, help="Leave out rows with faults instead of ending with their list.")
+@click.option(
+    "--compare", metavar="OTHER", help="A model, by name or folder, that is asked about the same test rows."
+)
+@click.option(
+    "--must-beat", is_flag=True, help="An error, and no model, when this model is worse than OTHER."
+)
+@click.option("--models", type=_FOLDER, help="The folder of models.  [default: models]")
+def train(
+    table: Path,
+    text: str,
+    label: str,
+    group: str | None,
+    name: str,
+    test: Path | None,
+    test_share: float,
+    seed: int,
+    heads: str,
+    drop: bool,
+    compare: str | None,
+    must_beat: bool,
+    models: Path | None,
+) -> None:
+    """Train a model on TABLE: CSV, TSV, JSON Lines or Parquet, with a column of texts and one of labels."""
+    given = {
+        "--text": text,
+        "--label": label,
+        "--group": group,
+        "--name": name,
+        "--test": test,
+        "--test-share": test_share,
+        "--seed": seed,
+        "--heads": heads,
+        "--compare": compare,
+        "--models": models,
+    }
+    options = [f"{option}={value}" for option, value in given.items() if value is not None]
+    flags = ["--drop"] * drop + ["--must-beat"] * must_beat
+    _run_in_build_environment("layers.model.train_table", *options, *flags, "--", str(table))
 
 
 @main.command()
@@ -174,6 +239,7 @@ def check(template: Path, parameters: tuple[tuple[str, str], ...], account_concu
     type=click.FloatRange(0.1, limits.TIMEOUT.value),
     help="An invocation is stopped after this.  [default: the template's]",
 )
+@click.option("--model", help="A model that `coldframe train` made.  [default: the example's]")
 @click.option(
     "--as-aws",
     is_flag=True,
@@ -210,6 +276,7 @@ def up(
     freeze: bool,
     keep_alive_s: float,
     timeout_s: float | None,
+    model: str | None,
     as_aws: bool,
     reload: bool,
     stores: bool,
@@ -229,6 +296,8 @@ def up(
     from local.stores.stores import without_stores
     from local.template.template import load_template
 
+    if model:
+        os.environ[_MODEL_DIR] = str(named_model(model))
     url = f"http://{host}:{port}"
     loaded = load_template(template, dict(parameters), url=url)
     loaded = loaded.with_settings(

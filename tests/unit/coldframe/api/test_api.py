@@ -87,7 +87,7 @@ def test_models_and_health(api: Api) -> None:
     assert [other["id"] for other in others] == ["minilm-l6-v2", "topics-first", "topics-second"]
     assert (others[0]["dimension"], others[0]["max_tokens"]) == (8, 20)
     assert "labels" not in others[0]
-    assert card["heads"]["first"] == {"accuracy_stripped": 0.5, "accuracy_full": 0.6}
+    assert card["heads"]["first"] == {"accuracy": {"text": 0.5}}
     assert body(api.answer(Request("GET", "/healthz"))) == {
         "status": "ok",
         "version": tiny_manifest().version,

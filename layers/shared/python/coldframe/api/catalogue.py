@@ -60,4 +60,4 @@ def model_cards(manifest: Manifest, created_s: int) -> list[ModelCard]:
 
 
 def _head_card(facts: HeadFacts) -> HeadCard:
-    return HeadCard(facts.accuracy_stripped, facts.accuracy_full)
+    return HeadCard(facts.accuracy)

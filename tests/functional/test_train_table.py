@@ -1,0 +1,249 @@
+"""`coldframe train`, as a user types it: a table becomes a model that is served."""
+
+import csv
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from coldframe.config import Settings
+from coldframe.model.bundle import Manifest, load_manifest
+from coldframe.model.verify import verify_bundle
+from coldframe.pipeline.predictor import Predictor, load_predictor
+from coldframe.vectors import ranked, to_floats
+from local.paths import BUILD_PYTHON, MODELS
+
+pytestmark = pytest.mark.skipif(
+    not BUILD_PYTHON.exists(), reason=f"no {BUILD_PYTHON}: nothing was trained. `make build` sets it up."
+)
+
+COLDFRAME = Path(sys.executable).parent / "coldframe"
+SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprst" for vowel in "aeiou"]
+OTHERS = ["the", "of", "with", "then", "over", "near", "old", "new", "good", "please", "could", "you", "not"]
+Row = tuple[str, str]
+
+
+def made_up(classes: int, each: int) -> list[Row]:
+    """Texts, with line ends and commas, and labels: each label has words of its own among words of all."""
+    dice = random.Random(classes)
+    rows = []
+    for number in range(classes):
+        own = ["".join(dice.choices(SYLLABLES, k=3)) for _ in range(5)]
+        for _ in range(each):
+            words = [dice.choice(own if dice.random() < 0.4 else OTHERS) for _ in range(16)]
+            rows.append((f'{" ".join(words[:5])},\n"{" ".join(words[5:])}"', f"queue {number:03}"))
+    dice.shuffle(rows)
+    return rows
+
+
+def write_csv(path: Path, rows: Sequence[Row]) -> Path:
+    """A table with the columns `body` and `queue`."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([("body", "queue"), *rows])
+    return path
+
+
+def command(table: Path, models: Path, *options: str) -> list[str | Path]:
+    """`coldframe train` with the columns of `write_csv`."""
+    given = ["--text", "body", "--label", "queue", "--name", "tickets", "--models", str(models)]
+    return [COLDFRAME, "train", table, *given, *options]
+
+
+def train(table: Path, models: Path, *options: str) -> "subprocess.CompletedProcess[str]":
+    """Trains to the end. One thread each: on a busy machine several wait for each other."""
+    return subprocess.run(
+        command(table, models, *options),
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+
+
+def trained(table: Path, models: Path, *options: str) -> Path:
+    """The folder of a model."""
+    done = train(table, models, *options)
+    assert done.returncode == 0, done.stderr
+    return models / "tickets"
+
+
+def predictor_of(model: Path) -> Predictor:
+    """What serves a model."""
+    return load_predictor(Settings(model_dir=model))
+
+
+def accuracy(model: Path, rows: Sequence[Row], head: str) -> float:
+    """Share of rows whose label the served model gives."""
+    predictor = predictor_of(model)
+    found = predictor.predict([text for text, _ in rows], [head], use_cache=False).probabilities[head]
+    labels = [predictor.manifest.labels[ranked(to_floats(row))[0]] for row in found]
+    return sum(label == row[1] for label, row in zip(labels, rows, strict=True)) / len(rows)
+
+
+@pytest.fixture(scope="module")
+def twelve(bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of 12 labels, with all heads."""
+    folder = tmp_path_factory.mktemp("twelve")
+    return trained(write_csv(folder / "tickets.csv", made_up(12, 15)), folder / "models")
+
+
+@pytest.mark.parametrize("head", ["auto", "logreg", "rf", "mlp"])
+def test_twelve_labels(twelve: Path, head: str) -> None:
+    """A model of 12 labels is served; each head gives nearly all rows their label."""
+    manifest = load_manifest(twelve)
+    assert manifest.labels == sorted({label for _, label in made_up(12, 15)})
+    assert manifest.name == "tickets"
+    assert accuracy(twelve, made_up(12, 15), head) > 0.8
+
+
+def test_model_is_verified(bundle: Path, twelve: Path) -> None:
+    """A model passes `verify`, with the encoder of the built bundle and its golden vectors."""
+    assert verify_bundle(twelve).golden == 36
+    assert (
+        load_manifest(twelve).encoder_graph
+        == load_manifest(MODELS.parent / "layers/model/bundle").encoder_graph
+    )
+
+
+def test_figures_of_the_manifest(twelve: Path) -> None:
+    """The manifest has the accuracy of each head and of `auto` on rows that were held out."""
+    manifest = load_manifest(twelve)
+    figures = [head.accuracy["text"] for head in manifest.heads.values()]
+    assert len(figures) == 4
+    assert all(0 <= figure <= 1 for figure in [*figures, manifest.estimator.auto_accuracy["text"]])
+    assert manifest.estimator.threshold >= 0.6
+    assert manifest.estimator.min_tokens == 3
+
+
+def test_report(twelve: Path) -> None:
+    """The report has the manifest's accuracy, an interval around it, a row of every label, and a baseline."""
+    report = json.loads((twelve / "report.json").read_bytes())
+    assert report["accuracy"] == load_manifest(twelve).estimator.auto_accuracy["text"]
+    assert report["interval"][0] <= report["accuracy"] <= report["interval"][1]
+    assert [figures["support"] for figures in report["classes"]] == [3] * 12
+    assert sum(map(sum, report["confusion"])) == report["rows"] == 36
+    assert report["baseline"] > 0.5
+    assert all(1 <= mistake["row"] <= 12 * 15 for mistake in report["surest_mistakes"])
+
+
+def test_two_labels_twice(bundle: Path, tmp_path: Path) -> None:
+    """Two labels are enough, and one table trained twice gives one digest."""
+    rows = made_up(2, 20)
+    table = write_csv(tmp_path / "tickets.csv", rows)
+    first, again = (trained(table, tmp_path / place) for place in ("first", "again"))
+    assert load_manifest(first).version == load_manifest(again).version
+    assert min(accuracy(first, rows, head) for head in load_manifest(first).heads) > 0.8
+
+
+def test_seed_and_heads(bundle: Path, tmp_path: Path) -> None:
+    """Another seed is another model; heads that are not asked for are not in it."""
+    table = write_csv(tmp_path / "tickets.csv", made_up(3, 12))
+
+    def manifest_of(seed: str) -> Manifest:
+        return load_manifest(trained(table, tmp_path / seed, "--heads=logreg,rf", f"--seed={seed}"))
+
+    first, other = manifest_of("1"), manifest_of("2")
+    assert first.version != other.version
+    assert set(first.heads) == {"logreg", "rf"}
+
+
+def test_parquet(bundle: Path, tmp_path: Path) -> None:
+    """The same rows in CSV, JSON Lines and Parquet give one model."""
+    table = write_csv(tmp_path / "tickets.csv", made_up(2, 12))
+    convert = "import polars, sys; polars.read_csv(sys.argv[1]).write_parquet(sys.argv[2])"
+    subprocess.run([BUILD_PYTHON, "-c", convert, table, tmp_path / "tickets.parquet"], check=True)
+    lines = [json.dumps({"body": text, "queue": label}) for text, label in made_up(2, 12)]
+    (tmp_path / "tickets.jsonl").write_text("\n".join(lines))
+    versions = {
+        load_manifest(trained(tmp_path / f"tickets{kind}", tmp_path / kind, "--heads=logreg")).version
+        for kind in (".csv", ".jsonl", ".parquet")
+    }
+    assert len(versions) == 1
+
+
+def test_faults_are_said_at_once(bundle: Path, tmp_path: Path) -> None:
+    """All faults are in one message without a stack trace or a text, and no model is written."""
+    rows = [
+        *made_up(2, 8),
+        ("", "queue 000"),
+        ("secret words", "rare"),
+        ("one", "queue 000"),
+        ("one", "queue 001"),
+    ]
+    done = train(write_csv(tmp_path / "tickets.csv", rows), tmp_path / "models")
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: These rows cannot be used:")
+    assert [line.split(":")[1].strip() for line in done.stderr.splitlines()[1:4]] == [
+        "1 row (17)",
+        "2 rows (19, 20)",
+        "1 row (18)",
+    ]
+    assert "secret" not in done.stderr + done.stdout
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "models" / "tickets").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--name=../heads"], "The name '../heads' cannot be used"),
+        (["--models=layers/model", "--name=heads"], "is a folder of the repository"),
+        (["--heads=svm"], "'svm' is not a head. Heads: logreg, rf, hgb, mlp."),
+        (["--text=nothing"], "has no column 'nothing'. Its columns: body, queue."),
+    ],
+)
+def test_options_that_cannot_be(bundle: Path, tmp_path: Path, options: list[str], expected: str) -> None:
+    """An option that cannot be is one line that says what is expected."""
+    table = write_csv(tmp_path / "tickets.csv", made_up(2, 6))
+    done = subprocess.run(
+        command(table, tmp_path / "models", *options), cwd=MODELS.parent, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert expected in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_folder_that_is_no_model(bundle: Path, tmp_path: Path) -> None:
+    """A folder that holds something else is left alone."""
+    (tmp_path / "models" / "tickets").mkdir(parents=True)
+    done = train(write_csv(tmp_path / "tickets.csv", made_up(2, 6)), tmp_path / "models")
+    assert done.returncode == 1
+    assert "exists and is no model" in done.stderr
+
+
+def test_killed_half_way(bundle: Path, tmp_path: Path) -> None:
+    """A training that is killed while heads are trained leaves the model that was there before."""
+    models = tmp_path / "models"
+    older = trained(write_csv(tmp_path / "older.csv", made_up(2, 8)), models, "--heads=logreg")
+    version = load_manifest(older).version
+    process = subprocess.Popen(
+        command(write_csv(tmp_path / "newer.csv", made_up(4, 12)), models),
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    assert process.stderr is not None
+    seen = b""
+    while b"train heads" not in seen:
+        part = os.read(process.stderr.fileno(), 4096)
+        assert part, seen.decode()
+        seen += part
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    process.stderr.close()
+    assert load_manifest(older).version == version
+    assert verify_bundle(older).version == version
+
+
+def test_model_that_is_not_there(bundle: Path) -> None:
+    """`up --model` with an unknown name is one line that says how a model is made."""
+    done = subprocess.run([COLDFRAME, "up", "--model", "nothing"], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "no model 'nothing'" in done.stderr
+    assert "`coldframe train --name` makes one" in done.stderr
