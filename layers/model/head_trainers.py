@@ -61,7 +61,7 @@ def hgb(
         early_stopping=False,
         random_state=seed,
     )
-    return cast(TrainableHead, _on_discriminants(shrinkage, OneVsRestClassifier(booster)))
+    return cast(TrainableHead, _on_discriminants(shrinkage, OneVsRestClassifier(booster, n_jobs=-1)))
 
 
 def _on_discriminants(shrinkage: float, trees: object) -> Pipeline:

@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from coldframe.config import Settings
-from coldframe.model.bundle import Manifest, load_manifest
+from coldframe.model.bundle import load_manifest
 from coldframe.model.verify import verify_bundle
 from coldframe.pipeline.predictor import Predictor, load_predictor
 from coldframe.vectors import ranked, to_floats
@@ -124,47 +125,55 @@ def test_figures_of_the_manifest(twelve: Path) -> None:
 def test_report(twelve: Path) -> None:
     """The report has the manifest's accuracy, an interval around it, a row of every label, and a baseline."""
     report = json.loads((twelve / "report.json").read_bytes())
-    assert report["accuracy"] == load_manifest(twelve).estimator.auto_accuracy["text"]
-    assert report["interval"][0] <= report["accuracy"] <= report["interval"][1]
-    assert [figures["support"] for figures in report["classes"]] == [3] * 12
-    assert sum(map(sum, report["confusion"])) == report["rows"] == 36
-    assert report["baseline"] > 0.5
-    assert all(1 <= mistake["row"] <= 12 * 15 for mistake in report["surest_mistakes"])
+    found = report["summary"]
+    accuracy = load_manifest(twelve).estimator.auto_accuracy["text"]
+    assert found["accuracy"]["value"] == pytest.approx(accuracy, abs=1e-4)
+    assert found["accuracy"]["low"] <= accuracy <= found["accuracy"]["high"]
+    assert sum(count for *_, count in report["confusion"]) == found["rows"] == 36
+    assert found["baseline_accuracy"] > 0.5
+    assert all(1 <= mistake["row"] <= 12 * 15 for mistake in report["mistakes"])
+    assert "tickets" in (twelve / "report.html").read_text()
+
+
+def test_worse_model(bundle: Path, twelve: Path, tmp_path: Path) -> None:
+    """With --must-beat a model that is worse on the same rows is one line, and is not written."""
+    rows, dice = made_up(12, 15), random.Random(1)
+    labels = [label for _, label in rows]
+    shuffled = [(text, dice.choice(labels)) for text, _ in rows]
+    options = [f"--test={write_csv(tmp_path / 'test.csv', made_up(12, 8))}", "--heads=logreg"]
+    worse = train(
+        write_csv(tmp_path / "tickets.csv", [(f"{text} again", label) for text, label in shuffled]),
+        tmp_path / "models",
+        *options,
+        f"--compare={twelve}",
+        "--must-beat",
+    )
+    assert worse.returncode == 1
+    assert "is worse than tickets" in worse.stderr
+    assert "Traceback" not in worse.stderr
+    assert not (tmp_path / "models" / "tickets").exists()
+
+
+def test_model_to_compare_with_is_missing(bundle: Path, tmp_path: Path) -> None:
+    """A model to compare with that is not there is said before anything is trained."""
+    table = write_csv(tmp_path / "tickets.csv", made_up(2, 6))
+    done = train(table, tmp_path / "models", "--compare=older")
+    assert done.returncode == 1
+    assert "is a model" in done.stderr
+    assert "train heads" not in done.stderr
 
 
 def test_two_labels_twice(bundle: Path, tmp_path: Path) -> None:
-    """Two labels are enough, and one table trained twice gives one digest."""
-    rows = made_up(2, 20)
+    """Two labels are enough, and the same rows in CSV and in Parquet give one digest."""
+    rows, parquet = made_up(2, 10), tmp_path / "tickets.parquet"
     table = write_csv(tmp_path / "tickets.csv", rows)
-    first, again = (trained(table, tmp_path / place) for place in ("first", "again"))
-    assert load_manifest(first).version == load_manifest(again).version
-    assert min(accuracy(first, rows, head) for head in load_manifest(first).heads) > 0.8
-
-
-def test_seed_and_heads(bundle: Path, tmp_path: Path) -> None:
-    """Another seed is another model; heads that are not asked for are not in it."""
-    table = write_csv(tmp_path / "tickets.csv", made_up(3, 12))
-
-    def manifest_of(seed: str) -> Manifest:
-        return load_manifest(trained(table, tmp_path / seed, "--heads=logreg,rf", f"--seed={seed}"))
-
-    first, other = manifest_of("1"), manifest_of("2")
-    assert first.version != other.version
-    assert set(first.heads) == {"logreg", "rf"}
-
-
-def test_parquet(bundle: Path, tmp_path: Path) -> None:
-    """The same rows in CSV, JSON Lines and Parquet give one model."""
-    table = write_csv(tmp_path / "tickets.csv", made_up(2, 12))
     convert = "import polars, sys; polars.read_csv(sys.argv[1]).write_parquet(sys.argv[2])"
-    subprocess.run([BUILD_PYTHON, "-c", convert, table, tmp_path / "tickets.parquet"], check=True)
-    lines = [json.dumps({"body": text, "queue": label}) for text, label in made_up(2, 12)]
-    (tmp_path / "tickets.jsonl").write_text("\n".join(lines))
-    versions = {
-        load_manifest(trained(tmp_path / f"tickets{kind}", tmp_path / kind, "--heads=logreg")).version
-        for kind in (".csv", ".jsonl", ".parquet")
-    }
-    assert len(versions) == 1
+    subprocess.run([BUILD_PYTHON, "-c", convert, table, parquet], check=True)
+    options = ("--heads=mlp,rf,hgb", "--seed=7")
+    first, again = (trained(path, tmp_path / path.suffix, *options) for path in (table, parquet))
+    assert load_manifest(first).version == load_manifest(again).version
+    assert list(load_manifest(first).heads) == ["rf", "hgb", "mlp"]
+    assert min(accuracy(first, rows, head) for head in load_manifest(first).heads) > 0.8
 
 
 def test_faults_are_said_at_once(bundle: Path, tmp_path: Path) -> None:
@@ -192,9 +201,8 @@ def test_faults_are_said_at_once(bundle: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (["--name=../heads"], "The name '../heads' cannot be used"),
         (["--models=layers/model", "--name=heads"], "is a folder of the repository"),
-        (["--heads=svm"], "'svm' is not a head. Heads: logreg, rf, hgb, mlp."),
+        (["--must-beat"], "--must-beat needs --compare OTHER"),
         (["--text=nothing"], "has no column 'nothing'. Its columns: body, queue."),
     ],
 )
@@ -217,10 +225,10 @@ def test_folder_that_is_no_model(bundle: Path, tmp_path: Path) -> None:
     assert "exists and is no model" in done.stderr
 
 
-def test_killed_half_way(bundle: Path, tmp_path: Path) -> None:
+def test_killed_half_way(twelve: Path, tmp_path: Path) -> None:
     """A training that is killed while heads are trained leaves the model that was there before."""
     models = tmp_path / "models"
-    older = trained(write_csv(tmp_path / "older.csv", made_up(2, 8)), models, "--heads=logreg")
+    older = Path(shutil.copytree(twelve, models / "tickets"))
     version = load_manifest(older).version
     process = subprocess.Popen(
         command(write_csv(tmp_path / "newer.csv", made_up(4, 12)), models),
