@@ -336,7 +336,7 @@ def up(
 @main.command()
 @click.argument("texts", nargs=-1)
 @click.option("--head", "heads", multiple=True, help="A head that answers; may be repeated.")
-@click.option("--top-k", default=1, show_default=True, type=click.IntRange(1, 20))
+@click.option("--top-k", default=1, show_default=True, type=click.IntRange(1, 1000))
 def predict(texts: tuple[str, ...], heads: tuple[str, ...], top_k: int) -> None:
     """Classify TEXTS, or one text per line of standard input, without a server."""
     from coldframe.api.api import Api, Request

@@ -111,7 +111,7 @@ def tiny_manifest() -> Manifest:
     """A manifest with two heads and three labels."""
     facts = HeadFacts({"text": 0.5}, 0.55, {})
     manifest = Manifest(
-        name="tiny",
+        name="topics",
         version="",
         encoder=EncoderFacts(dimension=8, max_tokens=5, max_windows=4),
         encoder_graph="sha256:0",

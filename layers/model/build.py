@@ -22,7 +22,7 @@ from layers.model.paths import BUNDLE, CACHE, CALIBRATION, GOLDEN_VECTORS, TRAIN
 from layers.model.publish import copy_into, whole_folder
 from layers.model.weights import LICENCE, MODEL, SHA256, WeightsNotFound, find_weights
 
-NAME = "minilm-20news"
+NAME = "topics"
 ENCODER_FACTS = EncoderFacts(dimension=384, max_tokens=256, max_windows=4)
 _BUILT_WITH = ("onnxruntime", "optimum", "optimum-onnx", "torch", "transformers")
 
