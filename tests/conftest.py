@@ -103,15 +103,15 @@ class TinyEstimator:
     def predict(self, ids: Iterable[int]) -> list[float]:
         return [0.8, 0.1, 0.1] if len(list(ids)) % 2 == 0 else [0.2, 0.3, 0.5]
 
-    def is_sure(self, probabilities: Sequence[float]) -> bool:
+    def is_sure(self, probabilities: Sequence[float], ids: Iterable[int]) -> bool:
         return max(probabilities) > 0.5
 
 
 def tiny_manifest() -> Manifest:
     """A manifest with two heads and three labels."""
-    facts = HeadFacts(0.5, 0.6, 0.55, {})
+    facts = HeadFacts({"text": 0.5}, 0.55, {})
     manifest = Manifest(
-        name="tiny",
+        name="topics",
         version="",
         encoder=EncoderFacts(dimension=8, max_tokens=5, max_windows=4),
         encoder_graph="sha256:0",

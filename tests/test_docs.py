@@ -164,27 +164,23 @@ def test_accuracy_table_is_the_manifest(bundle: Path) -> None:
     page = REFERENCE["accuracy"]
     for name, facts in load_manifest(bundle).heads.items():
         numbers = (
-            f"| {facts.accuracy_stripped:.4f} | {facts.accuracy_full:.4f} | {facts.validation_stripped:.4f} |"
+            f"| {facts.accuracy['stripped']:.4f} | {facts.accuracy['full']:.4f} | {facts.validation:.4f} |"
         )
         assert re.search(rf"^\| `{name}` \| .* {re.escape(numbers)}$", page, re.MULTILINE), name
     auto = load_manifest(bundle).estimator
-    numbers = f"| {auto.auto_accuracy_stripped:.4f} | {auto.auto_accuracy_full:.4f} |"
+    numbers = f"| {auto.auto_accuracy['stripped']:.4f} | {auto.auto_accuracy['full']:.4f} |"
     assert re.search(rf"^\| `auto` \| .* {re.escape(numbers)}", page, re.MULTILINE)
-    shares = f"{auto.auto_alone_stripped:.0%} of the stripped and\n{auto.auto_alone_full:.0%} of the full"
-    assert shares in page
+    alone = auto.auto_alone
+    assert f"{alone['stripped']:.0%} of the stripped and\n{alone['full']:.0%} of the full" in page
 
 
 def test_readme_quotes_the_manifest(bundle: Path) -> None:
     """The README's accuracies of `auto` and of the best head are those of the bundle."""
     manifest = load_manifest(bundle)
-    auto = manifest.estimator
-    best = max(manifest.heads.values(), key=lambda facts: facts.accuracy_stripped)
+    best = max(manifest.heads.values(), key=lambda facts: facts.accuracy["stripped"])
     said = " ".join(README.split())
-    for stripped, full in (
-        (auto.auto_accuracy_stripped, auto.auto_accuracy_full),
-        (best.accuracy_stripped, best.accuracy_full),
-    ):
-        assert re.search(rf"{stripped:.1%}.*{full:.1%}".replace("%", " %"), said)
+    for accuracy in (manifest.estimator.auto_accuracy, best.accuracy):
+        assert re.search(rf"{accuracy['stripped']:.1%}.*{accuracy['full']:.1%}".replace("%", " %"), said)
 
 
 def test_readme_is_short() -> None:

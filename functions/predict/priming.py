@@ -28,24 +28,25 @@ def prime(handler: Handler) -> None:
     answer these must not get traffic.
     """
     with redirect_stdout(io.StringIO()):
-        for method, path, body in _requests(_heads(handler)):
+        for method, path, body in _requests(*_names(handler)):
             _ask(handler, method, path, body)
 
 
-def _requests(heads: list[str]) -> Iterator[tuple[str, str, Mapping[str, Any] | None]]:
+def _requests(name: str, heads: list[str]) -> Iterator[tuple[str, str, Mapping[str, Any] | None]]:
     asked = {"heads": ["auto", *heads], "cache": False}
     for words in _WORDS:
         yield "POST", "/v1/predict", {"text": " ".join([_WORD] * words), **asked}
     yield "POST", "/v1/predict", {"texts": _SHORT, **asked}
     yield "POST", "/v1/embeddings", {"input": _WORD}
-    yield "POST", f"/v2/models/topics-{heads[0]}/infer", {"inputs": [_TEXT]}
+    yield "POST", f"/v2/models/{name}-{heads[0]}/infer", {"inputs": [_TEXT]}
     yield "GET", "/openapi.json", None
     yield "GET", "/docs", None
 
 
-def _heads(handler: Handler) -> list[str]:
+def _names(handler: Handler) -> tuple[str, list[str]]:
+    """The names of the classifier and of its heads."""
     classifier = _ask(handler, "GET", "/v1/models", None)["data"][0]
-    return list(classifier["heads"])
+    return classifier["id"], list(classifier["heads"])
 
 
 def _ask(handler: Handler, method: str, path: str, body: Mapping[str, Any] | None) -> Any:

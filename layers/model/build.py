@@ -13,25 +13,16 @@ from typing import NoReturn
 import msgspec
 from tqdm import tqdm
 
-from coldframe.model.bundle import EncoderFacts, EstimatorFacts, Manifest, Source, describe_file
-from coldframe.model.files import (
-    AUTO,
-    ENCODER,
-    ESTIMATOR,
-    HEAD_NAMES,
-    MANIFEST,
-    TOKENIZER,
-    VOCABULARY,
-)
+from coldframe.model.bundle import EncoderFacts, Source
+from coldframe.model.files import ENCODER, TOKENIZER, VOCABULARY
 from coldframe.model.verify import verify_bundle
 from coldframe.model.vocabulary import write_vocabulary
-from layers.model.head_files import unpack_head
-from layers.model.metrics import read_metrics
-from layers.model.paths import BUNDLE, CACHE, CALIBRATION, FACTS, GOLDEN_VECTORS, TRAINED
+from layers.model.assemble import EncoderPart, copy_classifier, write_manifest
+from layers.model.paths import BUNDLE, CACHE, CALIBRATION, GOLDEN_VECTORS, TRAINED
 from layers.model.publish import copy_into, whole_folder
 from layers.model.weights import LICENCE, MODEL, SHA256, WeightsNotFound, find_weights
 
-NAME = "minilm-20news"
+NAME = "topics"
 ENCODER_FACTS = EncoderFacts(dimension=384, max_tokens=256, max_windows=4)
 _BUILT_WITH = ("onnxruntime", "optimum", "optimum-onnx", "torch", "transformers")
 
@@ -43,9 +34,12 @@ def main(weights: Path) -> None:
         with step(bar, "export and quantize the encoder (20 s)"):
             graph = build_encoder(weights, folder / ENCODER)
         with step(bar, "copy heads, tokenizer and golden vectors"):
-            copy_parts(weights, folder)
+            write_tokenizer(weights, folder)
+            copy_into(folder, GOLDEN_VECTORS)
+            copy_classifier(TRAINED, folder)
         with step(bar, "write the manifest"):
-            (folder / MANIFEST).write_bytes(make_manifest(folder, graph).encode())
+            source = Source(model=MODEL, sha256=SHA256["model.safetensors"], licence=LICENCE)
+            write_manifest(folder, NAME, TRAINED, EncoderPart(ENCODER_FACTS, graph, source, built_with()))
         with step(bar, "verify"):
             report = verify_bundle(folder)
     print(f"{BUNDLE}: {report.version}, lowest cosine to the golden vectors {report.lowest_cosine:.4f}")
@@ -69,16 +63,7 @@ def build_encoder(weights: Path, target: Path) -> str:
     with tempfile.TemporaryDirectory() as scratch:
         fp32 = Path(scratch) / "fp32.onnx"
         export_fp32(weights, fp32)
-        return quantize(fp32, ranges, target)
-
-
-def copy_parts(weights: Path, folder: Path) -> None:
-    """Everything in the bundle that is not made here."""
-    write_tokenizer(weights, folder)
-    copy_into(folder, GOLDEN_VECTORS)
-    copy_into(folder, TRAINED / ESTIMATOR)
-    for name in HEAD_NAMES:
-        unpack_head(TRAINED, name, folder)
+        return f"sha256:{quantize(fp32, ranges, target)}"
 
 
 def write_tokenizer(weights: Path, folder: Path) -> None:
@@ -90,24 +75,9 @@ def write_tokenizer(weights: Path, folder: Path) -> None:
     (folder / VOCABULARY).write_bytes(write_vocabulary(tokenizer["model"]["vocab"]))
 
 
-def make_manifest(folder: Path, graph: str) -> Manifest:
-    """The manifest of the files in `folder`."""
-    metrics = read_metrics(TRAINED)
-    files = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-    manifest = Manifest(
-        name=NAME,
-        version="",
-        encoder=ENCODER_FACTS,
-        encoder_graph=f"sha256:{graph}",
-        labels=metrics.labels,
-        estimator=msgspec.json.decode((TRAINED / FACTS).read_bytes(), type=EstimatorFacts),
-        default_head=AUTO,
-        heads=metrics.heads,
-        source=Source(model=MODEL, sha256=SHA256["model.safetensors"], licence=LICENCE),
-        built_with={name: version(name).partition("+")[0] for name in _BUILT_WITH},
-        files={name: describe_file(folder, name) for name in files},
-    )
-    return msgspec.structs.replace(manifest, version=manifest.digest())
+def built_with() -> dict[str, str]:
+    """Versions of what makes the encoder."""
+    return {name: version(name).partition("+")[0] for name in _BUILT_WITH}
 
 
 def weights_argument(arguments: Sequence[str]) -> Path:

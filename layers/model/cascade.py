@@ -1,49 +1,67 @@
-"""When the estimator may answer alone: its temperature and its threshold, chosen on validation rows."""
+"""When the estimator may answer alone: its temperature and its threshold, chosen on validation rows.
 
-from collections.abc import Callable
+Both have a floor. On easy data every threshold costs nothing on validation, and the estimator would answer
+alone whatever comes, also what is nothing like the data.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
+from layers.model.guesses import Guesses
 from layers.model.samples import share_right
 
 _MAX_LOSS = 0.001  # accuracy that answering alone may cost on validation
-_TEMPERATURES = [round(0.4 + 0.05 * step, 2) for step in range(23)]
-_THRESHOLDS = [round(0.3 + 0.01 * step, 2) for step in range(70)]
+_TEMPERATURES = [round(0.6 + 0.05 * step, 2) for step in range(29)]
+_THRESHOLDS = [round(0.6 + 0.01 * step, 2) for step in range(40)]
 
 
-def choose_temperature(guess_at: Callable[[float], NDArray[np.float64]], target: NDArray[np.int64]) -> float:
+def choose_temperature(bare: Guesses, target: NDArray[np.int64]) -> float:
     """The temperature that makes the held-out labels most likely: Guo et al. 2017.
 
-    guess_at: the estimator's probabilities (n, k) of the held-out rows at a temperature.
+    bare: the estimator's guesses of the held-out rows at temperature 1.
     """
 
     def surprise(temperature: float) -> float:
-        found = guess_at(temperature)[np.arange(len(target)), target]
-        return float(-np.log(found).mean())
+        found = bare.at(temperature).probabilities[np.arange(len(target)), target]
+        return float(-np.log(np.maximum(found, 1e-12)).mean())
 
-    return min(tqdm(_TEMPERATURES, desc="temperature of the estimator"), key=surprise)
-
-
-def cascade(
-    guessed: NDArray[np.float64], partner: NDArray[np.floating], threshold: float
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """What `auto` answers, for all rows at once, and which of them the estimator answers alone."""
-    sure = guessed.max(axis=1) > threshold
-    return np.where(sure[:, None], guessed, (guessed + partner) / 2), sure
+    return min(_TEMPERATURES, key=surprise)
 
 
-def choose_threshold(
-    guessed: NDArray[np.float64], partner: NDArray[np.floating], target: NDArray[np.int64]
-) -> float:
-    """The lowest threshold at which answering alone costs next to no accuracy."""
-    both = share_right(cascade(guessed, partner, threshold=1.0)[0], target)
+def cascade(guessed: Guesses, partner: NDArray[np.floating], threshold: float) -> NDArray[np.float64]:
+    """What `auto` answers, for all rows at once: (n, k)."""
+    sure = guessed.sure(threshold)[:, None]
+    return np.where(sure, guessed.probabilities, (guessed.probabilities + partner) / 2)
+
+
+def choose_threshold(guessed: Guesses, partner: NDArray[np.floating], target: NDArray[np.int64]) -> float:
+    """The lowest threshold that costs next to no accuracy, and above which the estimator keeps its word."""
+    both = share_right(cascade(guessed, partner, threshold=1.0), target)
     for threshold in _THRESHOLDS:
-        answers, sure = cascade(guessed, partner, threshold)
-        reached = share_right(answers, target)
-        if reached >= both - _MAX_LOSS:
-            alone = f"{sure.mean():.1%} alone; both always: {both:.4f}"
+        reached = share_right(cascade(guessed, partner, threshold), target)
+        if reached >= both - _MAX_LOSS and keeps_its_word(guessed, partner, threshold, target):
+            alone = f"{guessed.sure(threshold).mean():.1%} alone; both always: {both:.4f}"
             tqdm.write(f"threshold {threshold:.2f}: {reached:.4f}, {alone}")
             return threshold
     return 1.0
+
+
+def keeps_its_word(
+    guessed: Guesses, partner: NDArray[np.floating], threshold: float, target: NDArray[np.int64]
+) -> bool:
+    """Whether the estimator, where it answers alone, is as good as its probabilities promise.
+
+    It has to be right so often, and the partner head has to agree with it so often: labels that are easy for
+    words alone say little about texts that use other words. Two standard errors below the promise are taken
+    for chance.
+    """
+    sure = guessed.sure(threshold)
+    if not sure.any():
+        return True
+    found = guessed.probabilities[sure]
+    promised = found.max(axis=1)
+    error = np.sqrt((promised * (1 - promised)).sum()) / len(promised)
+    least = promised.mean() - 2 * error
+    agreed = share_right(found, partner[sure].argmax(axis=1))
+    return bool(min(share_right(found, target[sure]), agreed) >= least)

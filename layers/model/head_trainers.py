@@ -30,18 +30,25 @@ class TrainableHead(Protocol):
 
 
 def logreg(c: float) -> TrainableHead:
-    """Multinomial logistic regression with inverse regularisation `c`."""
+    """Multinomial logistic regression with inverse regularisation `c`; nothing in it is drawn at random."""
     return cast(TrainableHead, LogisticRegression(C=c, max_iter=500))
 
 
-def rf(shrinkage: float, trees: int, min_leaf: int) -> TrainableHead:
+def rf(shrinkage: float, trees: int, min_leaf: int, seed: int = SEED) -> TrainableHead:
     """Random forest on the discriminant directions, one fewer than classes."""
-    forest = RandomForestClassifier(trees, min_samples_leaf=min_leaf, n_jobs=-1, random_state=SEED)
+    forest = RandomForestClassifier(trees, min_samples_leaf=min_leaf, n_jobs=-1, random_state=seed)
     return cast(TrainableHead, _on_discriminants(shrinkage, forest))
 
 
 def hgb(
-    shrinkage: float, rounds: int, leaves: int, learning_rate: float, l2: float, features: float
+    shrinkage: float,
+    rounds: int,
+    leaves: int,
+    learning_rate: float,
+    l2: float,
+    features: float,
+    min_leaf: int = 20,
+    seed: int = SEED,
 ) -> TrainableHead:
     """One-vs-rest histogram gradient boosting on the discriminant directions, one fewer than classes."""
     booster = HistGradientBoostingClassifier(
@@ -50,10 +57,11 @@ def hgb(
         learning_rate=learning_rate,
         l2_regularization=l2,
         max_features=features,
+        min_samples_leaf=min_leaf,
         early_stopping=False,
-        random_state=SEED,
+        random_state=seed,
     )
-    return cast(TrainableHead, _on_discriminants(shrinkage, OneVsRestClassifier(booster)))
+    return cast(TrainableHead, _on_discriminants(shrinkage, OneVsRestClassifier(booster, n_jobs=-1)))
 
 
 def _on_discriminants(shrinkage: float, trees: object) -> Pipeline:
@@ -69,15 +77,17 @@ def _on_discriminants(shrinkage: float, trees: object) -> Pipeline:
 class TorchMlp:
     """One wide hidden layer, regularised by dropout and noise on its input."""
 
-    def __init__(self, hidden: int, dropout: float, noise: float, smoothing: float, epochs: int) -> None:
+    def __init__(
+        self, hidden: int, dropout: float, noise: float, smoothing: float, epochs: int, seed: int = SEED
+    ) -> None:
         self._hidden, self._dropout, self._noise = hidden, dropout, noise
-        self._smoothing, self._epochs = smoothing, epochs
+        self._smoothing, self._epochs, self._seed = smoothing, epochs, seed
         self.net: nn.Sequential
         self.mean: Tensor
         self.scale: Tensor
 
     def fit(self, X: Embeddings, y: NDArray[np.int64]) -> "TorchMlp":
-        torch.manual_seed(SEED)
+        torch.manual_seed(self._seed)
         inputs, target = torch.from_numpy(X), torch.from_numpy(y)
         self.mean, self.scale = inputs.mean(dim=0), inputs.std()
         inputs = (inputs - self.mean) / self.scale
@@ -124,3 +134,22 @@ CHOSEN: dict[str, Parameters] = {
 def new_head(name: str, parameters: Parameters) -> TrainableHead:
     """The head `name`, not yet trained."""
     return TRAINERS[name](**parameters)
+
+
+_STEPS = 300  # of the optimiser, at least: a small table needs more epochs
+_ROUNDS_TIMES_CLASSES = 2400  # boosted trees in all, about
+
+
+def scale_parameters(rows: int, classes: int, seed: int) -> dict[str, Parameters]:
+    """CHOSEN for a table of another size than the newsgroups'.
+
+    Fewer rows: smaller leaves and more epochs. More classes: fewer rounds of boosting for each.
+    """
+    per_class = rows // classes
+    chosen = {name: dict(parameters) for name, parameters in CHOSEN.items()}
+    leaf = max(2, per_class // 4)
+    chosen["rf"] |= {"min_leaf": min(15, leaf), "seed": seed}
+    rounds = min(60, max(5, _ROUNDS_TIMES_CLASSES // classes))
+    chosen["hgb"] |= {"min_leaf": min(20, leaf), "rounds": rounds, "seed": seed}
+    chosen["mlp"] |= {"epochs": max(25, -(-_STEPS // -(-rows // 256))), "seed": seed}
+    return chosen

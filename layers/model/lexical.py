@@ -12,17 +12,15 @@ from sklearn.linear_model import LogisticRegression
 from tqdm import tqdm
 
 from coldframe.model.bundle import EstimatorFacts
-from coldframe.model.estimator import Estimator
 from coldframe.model.files import ESTIMATOR, VOCABULARY, read_file
 from coldframe.model.tokenizer import TextWindows, content_tokens
 from coldframe.text import normalise
 from layers.model.embed import ServedEncoder
+from layers.model.guesses import Ids
 from layers.model.samples import Rows, Samples
 
 _C = 5.0
-
-Ids = list[list[int]]
-"""Token ids of each text, without [CLS] and [SEP]."""
+_MIN_TOKENS = 3  # a word or two say little, whatever the estimator makes of them
 
 
 class Tokens(NamedTuple):
@@ -48,6 +46,7 @@ class Tfidf:
         self.vocabulary = vocabulary
         frequency = np.bincount([t for ids in documents for t in set(ids)], minlength=vocabulary)
         self.idf = (np.log((1 + len(documents)) / (1 + frequency)) + 1).astype(np.float32)
+        self.unseen_idf = float(np.float32(np.log(1 + len(documents)) + 1))  # of a token in none of them
 
     def rows(self, documents: Ids) -> sp.csr_matrix:
         """Sparse (documents, vocabulary), every row of length 1."""
@@ -99,10 +98,6 @@ def fit_lexical(data: Tokens, target: NDArray[np.int64], vocabulary: int, folder
         temperature=1.0,
         threshold=1.0,
         partner="",
+        min_tokens=_MIN_TOKENS,
+        unseen_idf=tfidf.unseen_idf,
     )
-
-
-def guesses(facts: EstimatorFacts, documents: Ids, folder: Path) -> NDArray[np.float64]:
-    """What the served estimator in `folder` says of each document: (documents, k)."""
-    estimator = Estimator(folder, facts)
-    return np.array([estimator.predict(ids) for ids in documents])

@@ -7,6 +7,7 @@ TRAINED = ROOT / "layers" / "model" / "heads"  # committed: what training on the
 CALIBRATION = ROOT / "layers" / "model" / "encoder" / "calibration.json"  # committed: ranges of the encoder
 GOLDEN_VECTORS = ROOT / "layers" / "model" / "encoder" / "golden.json"  # committed: the encoder's own check
 BUNDLE = ROOT / "layers" / "model" / "bundle"  # built, ignored by git
+MODELS = ROOT / "models"  # trained on users' own tables, ignored by git
 CACHE = ROOT / ".cache"  # downloads and embeddings, ignored by git
 METRICS = "metrics.json"  # in a folder of trained heads
 FACTS = "estimator.json"  # beside it

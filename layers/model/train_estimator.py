@@ -2,6 +2,7 @@
 
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -10,14 +11,28 @@ from numpy.typing import NDArray
 from coldframe.model.bundle import EstimatorFacts
 from layers.model.cascade import cascade, choose_temperature, choose_threshold
 from layers.model.embed import ServedEncoder
-from layers.model.lexical import Tokens, fit_lexical, guesses, tokens_of, vocabulary_size
+from layers.model.guesses import guesses
+from layers.model.lexical import Tokens, fit_lexical, tokens_of, vocabulary_size
 from layers.model.samples import Embedded, Task, share_right
 from layers.model.train_heads import TrainedHead
 
 
+class Judged(NamedTuple):
+    """The estimator's facts with its accuracies, and `auto` on the test samples as callers send them.
+
+    answers: (n, k). alone: whether the estimator answered alone, (n,). uncalibrated: the answers with an
+    estimator without a temperature, (n, k).
+    """
+
+    facts: EstimatorFacts
+    answers: NDArray[np.float64]
+    alone: NDArray[np.bool_]
+    uncalibrated: NDArray[np.float64]
+
+
 def train_estimator(
     task: Task, test: Embedded, best: str, partner: TrainedHead, encoder: ServedEncoder, folder: Path
-) -> EstimatorFacts:
+) -> Judged:
     """Writes `estimator.bin` to `folder`, once, trained on everything. best: the name of `partner`."""
     tokens, vocabulary = tokens_of("train", task.train, encoder), vocabulary_size(encoder)
     chosen = choose(tokens, task, partner.held_out, vocabulary)
@@ -35,25 +50,29 @@ def choose(tokens: Tokens, task: Task, partner: NDArray[np.floating], vocabulary
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         facts = fit_lexical(tokens.take(task.fit), target[task.fit], vocabulary, folder)
-
-        def guess_at(temperature: float) -> NDArray[np.float64]:
-            return guesses(replace(facts, temperature=temperature), held_out, folder)
-
-        temperature = choose_temperature(guess_at, target[task.validation])
-        threshold = choose_threshold(guess_at(temperature), partner, target[task.validation])
+        bare = guesses(facts, held_out, folder)
+    temperature = choose_temperature(bare, target[task.validation])
+    threshold = choose_threshold(bare.at(temperature), partner, target[task.validation])
     return replace(facts, temperature=temperature, threshold=threshold)
 
 
 def judge(
     facts: EstimatorFacts, tokens: Tokens, test: Embedded, partner: TrainedHead, folder: Path
-) -> EstimatorFacts:
-    """With its accuracies on the test split: alone, and as `auto` with the served head."""
-    found: dict[str, float] = {}
-    for form, documents in tokens.forms.items():
-        guessed = guesses(facts, documents, folder)
-        answers, sure = cascade(guessed, partner.served.predict(test.forms[form]), facts.threshold)
-        found[f"accuracy_{form}"] = round(share_right(guessed, test.target), 4)
-        found[f"auto_accuracy_{form}"] = round(share_right(answers, test.target), 4)
-        found[f"auto_alone_{form}"] = round(float(sure.mean()), 4)
-    print(found)
-    return replace(facts, **found)
+) -> Judged:
+    """The estimator on the test split, alone and as `auto`."""
+    forms = {form: guesses(facts, documents, folder) for form, documents in tokens.forms.items()}
+    partners = {form: partner.served.predict(test.forms[form]) for form in forms}
+    answers = {form: cascade(guessed, partners[form], facts.threshold) for form, guessed in forms.items()}
+    alone = {form: guessed.sure(facts.threshold) for form, guessed in forms.items()}
+    judged = replace(
+        facts,
+        accuracy={
+            form: round(share_right(guessed.probabilities, test.target), 4) for form, guessed in forms.items()
+        },
+        auto_accuracy={form: round(share_right(found, test.target), 4) for form, found in answers.items()},
+        auto_alone={form: round(float(sure.mean()), 4) for form, sure in alone.items()},
+    )
+    print(f"estimator {judged.accuracy}, auto {judged.auto_accuracy}, answered alone {judged.auto_alone}")
+    bare = guesses(replace(facts, temperature=1.0), tokens.as_sent, folder)
+    sent = next(iter(forms))
+    return Judged(judged, answers[sent], alone[sent], cascade(bare, partners[sent], facts.threshold))

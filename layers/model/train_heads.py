@@ -71,11 +71,11 @@ def train_head(
     served = load_saved(folder, name)
     check_agreement(name, served, trained, test.as_sent)
     accuracies = {
-        f"accuracy_{form}": round(share_right(served.predict(embeddings), test.target), 4)
+        form: round(share_right(served.predict(embeddings), test.target), 4)
         for form, embeddings in test.forms.items()
     }
     validated = round(share_right(held_out, train.target[validation]), 4)
-    facts = HeadFacts(**accuracies, validation_stripped=validated, parameters=dict(parameters))
+    facts = HeadFacts(accuracies, validated, dict(parameters))
     return TrainedHead(facts, served, held_out)
 
 

@@ -200,7 +200,7 @@ class LambdaService:
 
     def render_metrics(self) -> tuple[str, bytes]:
         """Content type and body of `GET /_metrics`, in Prometheus' text format."""
-        from local.front.prometheus import render  # only who asks waits for the import
+        from local.lambda_service.prometheus import render  # only who asks waits for the import
 
         return render([function.metrics for function in self.functions], self._clock())
 

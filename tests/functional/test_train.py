@@ -107,8 +107,8 @@ def test_training_learns(trained: Path) -> None:
     metrics = msgspec.json.decode((trained / "metrics.json").read_bytes())
     estimator = msgspec.json.decode((trained / "estimator.json").read_bytes(), type=EstimatorFacts)
     assert metrics["labels"] == ["ovens", "rivers", "stars"]
-    assert min(head["accuracy_stripped"] for head in metrics["heads"].values()) > 0.9
-    assert min(estimator.accuracy_stripped, estimator.auto_accuracy_full) > 0.9
+    assert min(head["accuracy"]["stripped"] for head in metrics["heads"].values()) > 0.9
+    assert min(estimator.accuracy["stripped"], estimator.auto_accuracy["full"]) > 0.9
 
 
 def test_training_ends_before_it_replaces(tmp_path: Path, bundle: Path) -> None:

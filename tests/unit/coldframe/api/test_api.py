@@ -29,7 +29,7 @@ def test_one_text(api: Api) -> None:
     answer = body(reply)
     assert reply.status == 200
     assert reply.headers["content-type"] == "application/json"
-    assert (answer["model"], answer["version"]) == ("tiny", tiny_manifest().version)
+    assert (answer["model"], answer["version"]) == ("topics", tiny_manifest().version)
     (prediction,) = answer["predictions"]
     assert prediction["index"] == 0
     assert set(prediction["heads"]) == {"first"}
@@ -83,11 +83,11 @@ def test_server_timing(api: Api) -> None:
 def test_models_and_health(api: Api) -> None:
     """The model list names the classifier, the encoder and the heads; health names the version."""
     card, *others = body(api.answer(Request("GET", "/v1/models")))["data"]
-    assert card["id"] == "tiny"
+    assert card["id"] == "topics"
     assert [other["id"] for other in others] == ["minilm-l6-v2", "topics-first", "topics-second"]
     assert (others[0]["dimension"], others[0]["max_tokens"]) == (8, 20)
     assert "labels" not in others[0]
-    assert card["heads"]["first"] == {"accuracy_stripped": 0.5, "accuracy_full": 0.6}
+    assert card["heads"]["first"] == {"accuracy": {"text": 0.5}}
     assert body(api.answer(Request("GET", "/healthz"))) == {
         "status": "ok",
         "version": tiny_manifest().version,

@@ -55,7 +55,16 @@ def test_order_of_tokens_means_little(estimator: Estimator, ids: list[int]) -> N
 
 def test_sure_above_its_threshold(estimator: Estimator) -> None:
     """It is sure above the threshold, not at it."""
-    assert [estimator.is_sure([p, 1 - p]) for p in (0.79, 0.8, 0.81)] == [False, False, True]
+    assert [estimator.is_sure([p, 1 - p], [0]) for p in (0.79, 0.8, 0.81)] == [False, False, True]
+
+
+def test_not_sure_of_tokens_it_does_not_know(tmp_path: Path, estimator: Estimator) -> None:
+    """Without enough different tokens that training saw it is not sure, however high its probability."""
+    (tmp_path / ESTIMATOR).write_bytes(struct.pack("<4f", *IDF) + struct.pack("<8h", *[0] * 8))
+    careful = Estimator(tmp_path, msgspec.structs.replace(FACTS, min_tokens=2, unseen_idf=3.0))
+    texts = [[0, 1], [0, 0, 0], [0, 3], [], [2, 3, 1]]  # token 3 was not seen
+    assert [careful.is_sure([0.99, 0.01], ids) for ids in texts] == [True, False, False, False, True]
+    assert estimator.is_sure([0.99, 0.01], [])
 
 
 def test_file_must_fit(tmp_path: Path) -> None:

@@ -7,12 +7,16 @@ from coldframe.model.bundle import HeadFacts, Manifest
 from coldframe.model.files import AUTO
 
 ENCODER_MODEL = "minilm-l6-v2"
-_HEAD_PREFIX = "topics-"
 
 
 def model_names(manifest: Manifest) -> list[str]:
     """Models of the Open Inference Protocol: the encoder, then the heads, `auto` first."""
-    return [ENCODER_MODEL, *(_HEAD_PREFIX + head for head in [AUTO, *manifest.heads])]
+    return [ENCODER_MODEL, *(head_model(manifest, head) for head in [AUTO, *manifest.heads])]
+
+
+def head_model(manifest: Manifest, head: str) -> str:
+    """The name of a head among models: the bundle's own name, and the head's."""
+    return f"{manifest.name}-{head}"
 
 
 def head_of(manifest: Manifest, model: str) -> str | None:
@@ -23,7 +27,7 @@ def head_of(manifest: Manifest, model: str) -> str | None:
     names = model_names(manifest)
     if model not in names:
         raise NotFound(f"{echo(model)} is no model here. Models: {', '.join(names)}.")
-    return None if model == ENCODER_MODEL else model.removeprefix(_HEAD_PREFIX)
+    return None if model == ENCODER_MODEL else model.removeprefix(f"{manifest.name}-")
 
 
 def model_card(manifest: Manifest, created_s: int, model: str) -> ModelCard:
@@ -53,11 +57,11 @@ def model_cards(manifest: Manifest, created_s: int) -> list[ModelCard]:
     encoder.max_tokens = manifest.encoder.max_tokens * manifest.encoder.max_windows
     heads = []
     for name, facts in manifest.heads.items():
-        head = card(_HEAD_PREFIX + name)
+        head = card(head_model(manifest, name))
         head.labels, head.heads = manifest.labels, {name: _head_card(facts)}
         heads.append(head)
     return [classifier, encoder, *heads]
 
 
 def _head_card(facts: HeadFacts) -> HeadCard:
-    return HeadCard(facts.accuracy_stripped, facts.accuracy_full)
+    return HeadCard(facts.accuracy)

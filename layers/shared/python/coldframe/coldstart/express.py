@@ -100,8 +100,9 @@ class ExpressLane:
         return {"statusCode": 200, "headers": headers, "body": body, "isBase64Encoded": False}
 
     def _answer(self, text: str, asked: Json) -> dict[str, Any] | None:
-        guess = self._estimator.predict(self._wordpiece.ids(text, self._max_tokens))
-        if not self._estimator.is_sure(guess):
+        ids = self._wordpiece.ids(text, self._max_tokens)
+        guess = self._estimator.predict(ids)
+        if not self._estimator.is_sure(guess, ids):
             return None
         values = to_floats(to_vector(guess))
         best = ranked(values)[: asked.get("top_k", DEFAULT_TOP_K)]

@@ -26,15 +26,14 @@ class EncoderFacts(Struct, frozen=True):
 
 
 class HeadFacts(Struct, frozen=True):
-    """What a head was trained with, and its accuracy on 20 Newsgroups.
+    """What a head reached on texts that it was not trained on, and how it was trained.
 
-    accuracy_…: on the by-date test split, without headers, footers and quotes (stripped) and with them
-    (full). validation_stripped: on discussions of the training split that were held out.
+    accuracy: on the test split, by the form of its texts.
+    validation: on the rows that choices were made with.
     """
 
-    accuracy_stripped: float
-    accuracy_full: float
-    validation_stripped: float
+    accuracy: dict[str, float]
+    validation: float
     parameters: dict[str, str | int | float]
 
 
@@ -43,7 +42,10 @@ class EstimatorFacts(Struct, frozen=True):
 
     scales: unit of the integer weights of each label. threshold: the estimator
     answers alone above it; below, its probabilities and those of the head
-    `partner` are averaged. `auto_alone_…`: the share of texts it answers alone.
+    `partner` are averaged. min_tokens: different tokens of a text that training saw; with fewer, the
+    estimator does not answer alone. unseen_idf: the weight of a token that training did not see.
+    accuracy, auto_accuracy, auto_alone: of the estimator, of `auto`, and the share of texts that the
+    estimator answers alone, on the test split by the form of its texts.
     """
 
     vocabulary: int
@@ -52,12 +54,11 @@ class EstimatorFacts(Struct, frozen=True):
     temperature: float
     threshold: float
     partner: str
-    accuracy_stripped: float = 0.0
-    accuracy_full: float = 0.0
-    auto_accuracy_stripped: float = 0.0
-    auto_accuracy_full: float = 0.0
-    auto_alone_stripped: float = 0.0
-    auto_alone_full: float = 0.0
+    min_tokens: int = 0
+    unseen_idf: float = 0.0
+    accuracy: dict[str, float] = {}
+    auto_accuracy: dict[str, float] = {}
+    auto_alone: dict[str, float] = {}
 
 
 class Source(Struct, frozen=True):

@@ -60,9 +60,14 @@ class Estimator:
         ]
         return _softmax(logits)
 
-    def is_sure(self, probabilities: Sequence[float]) -> bool:
-        """Whether this guess may be the answer."""
-        return max(probabilities) > self._facts.threshold
+    def is_sure(self, probabilities: Sequence[float], ids: Iterable[int]) -> bool:
+        """Whether this guess may be the answer. ids: those that it was made of."""
+        return max(probabilities) > self._facts.threshold and self.knows_enough(ids)
+
+    def knows_enough(self, ids: Iterable[int]) -> bool:
+        """Whether these tokens are enough to answer alone from, as far as training saw them."""
+        wanted = self._facts.min_tokens
+        return not wanted or sum(self._idf[token] < self._facts.unseen_idf for token in set(ids)) >= wanted
 
 
 def _softmax(logits: Sequence[float]) -> list[float]:

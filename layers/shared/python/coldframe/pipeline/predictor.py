@@ -42,7 +42,7 @@ class TextEstimator(Protocol):
 
     def predict(self, ids: Iterable[int]) -> list[float]: ...
 
-    def is_sure(self, probabilities: Sequence[float]) -> bool: ...
+    def is_sure(self, probabilities: Sequence[float], ids: Iterable[int]) -> bool: ...
 
 
 class Encoded(Struct, frozen=True):
@@ -153,8 +153,9 @@ class Predictor:
 
     def _guess(self, windows: Sequence[Window], deadline: Deadline) -> Guess:
         deadline.check()
-        probabilities = self._estimator.predict(content_tokens(windows))
-        return Guess(probabilities, self._estimator.is_sure(probabilities))
+        ids = content_tokens(windows)
+        probabilities = self._estimator.predict(ids)
+        return Guess(probabilities, self._estimator.is_sure(probabilities, ids))
 
     def _encode(
         self,

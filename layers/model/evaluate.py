@@ -1,0 +1,80 @@
+"""What a trained model is reported and compared with: its answers, the baseline's, another model's."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+from coldframe.config import Settings
+from coldframe.model.bundle import Manifest, load_manifest
+from coldframe.model.files import AUTO
+from coldframe.model.model import to_matrix
+from coldframe.pipeline.predictor import load_predictor
+from layers.model.report import Comparison, Evaluation, answered_by, compare
+from layers.model.samples import Samples, Task
+from layers.model.train import Trained
+
+
+class NotBetter(Exception):
+    """A model that had to stand against another one is worse."""
+
+
+def evaluation_of(
+    task: Task, numbers: Sequence[int], trained: Trained, manifest: Manifest, seed: int
+) -> Evaluation:
+    """The model on its test rows, with TF-IDF and logistic regression beside it.
+
+    numbers: of the test rows in their file.
+    """
+    facts = manifest.estimator
+    return Evaluation(
+        name=manifest.name,
+        version=manifest.version,
+        labels=task.labels,
+        target=task.test.target,
+        rows=np.array(numbers, dtype=np.int64),
+        probabilities=trained.probabilities,
+        alone=trained.alone,
+        uncalibrated=trained.uncalibrated,
+        baseline=baseline(task.train, task.test),
+        trained_on=np.bincount(task.train.target, minlength=len(task.labels)).tolist(),
+        seed=seed,
+        settings={
+            "rows trained on": len(task.train.target),
+            "rows that choices are made with": len(task.validation),
+            "temperature of the estimator": facts.temperature,
+            "threshold of the estimator": facts.threshold,
+            "partner of the estimator": facts.partner,
+        },
+    )
+
+
+def baseline(train: Samples, test: Samples) -> NDArray[np.float64]:
+    """Probabilities (n, k) of the test rows by TF-IDF and logistic regression, as a measure."""
+    texts = [next(iter(samples.forms.values())) for samples in (train, test)]
+    words = TfidfVectorizer(sublinear_tf=True, token_pattern=r"(?u)\b\w+\b")  # noqa: S106 (words)
+    model = make_pipeline(words, LogisticRegression(C=10, max_iter=300)).fit(texts[0], train.target)
+    found: NDArray[np.float64] = model.predict_proba(texts[1])
+    return found
+
+
+def compare_with(other: Path, task: Task, evaluation: Evaluation) -> Comparison:
+    """The model against the one in the folder `other`, which is asked about the same texts."""
+    manifest = load_manifest(other)
+    predictor = load_predictor(Settings(model_dir=other))
+    texts = next(iter(task.test.forms.values()))
+    found = predictor.predict(texts, [AUTO], use_cache=False).probabilities[AUTO]
+    answers = to_matrix(found)
+    return compare(
+        evaluation, answered_by(manifest.name, manifest.version, manifest.labels, answers, evaluation)
+    )
+
+
+def check_not_worse(comparison: Comparison) -> None:
+    """Raises NotBetter when the model is worse than the other one, and more so than chance explains."""
+    if comparison.is_worse:
+        raise NotBetter(f"{comparison.line}. --must-beat is given: nothing was written.")

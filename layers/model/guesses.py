@@ -1,0 +1,44 @@
+"""What the served estimator says of texts."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coldframe.model.bundle import EstimatorFacts
+from coldframe.model.estimator import Estimator
+
+_SMALLEST = np.finfo(np.float64).tiny
+
+Ids = list[list[int]]
+"""Token ids of each text, without [CLS] and [SEP]."""
+
+
+class Guesses(NamedTuple):
+    """What the served estimator says of documents.
+
+    known: whether a document has enough tokens that training saw, (n,): others the estimator does not
+    answer alone, however sure it is.
+    """
+
+    probabilities: NDArray[np.float64]  # (n, k)
+    known: NDArray[np.bool_]
+
+    def sure(self, threshold: float) -> NDArray[np.bool_]:
+        """Which documents the estimator may answer alone, (n,)."""
+        above: NDArray[np.bool_] = self.probabilities.max(axis=1) > threshold
+        return above & self.known
+
+    def at(self, temperature: float) -> "Guesses":
+        """These guesses, made at temperature 1, as they are at another; equal up to rounding."""
+        logits = np.log(np.maximum(self.probabilities, _SMALLEST)) / temperature
+        powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return self._replace(probabilities=powers / powers.sum(axis=1, keepdims=True))
+
+
+def guesses(facts: EstimatorFacts, documents: Ids, folder: Path) -> Guesses:
+    """What the estimator in `folder` says of each document."""
+    estimator = Estimator(folder, facts)
+    probabilities = np.array([estimator.predict(ids) for ids in documents])
+    return Guesses(probabilities, np.array([estimator.knows_enough(ids) for ids in documents], dtype=bool))

@@ -1,0 +1,110 @@
+"""What a report is made of: what a model said of the rows that it was not trained on. It holds no texts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+AUTO = "auto"
+
+Probabilities = NDArray[np.floating[Any]]
+"""Of each row and class, (n, k)."""
+
+Setting = str | int | float | bool | None
+
+
+class EvaluationFault(ValueError):
+    """The parts of an evaluation do not fit together."""
+
+
+class Answers(NamedTuple):
+    """The most probable class of each row, (n,), and its probability, (n,)."""
+
+    said: NDArray[np.int64]
+    probability: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A model on the n held-out rows of a table with k labels. Raises EvaluationFault for other shapes.
+
+    target: class of each row, (n,), a position in the labels.
+    rows: number of each row in its table, (n,), each once.
+    probabilities: (n, k) by the name of the head; `auto` is one of them.
+    alone: whether the estimator answered `auto` alone, (n,); None without an estimator.
+    uncalibrated: probabilities of `auto` as they were before calibration, (n, k), if there are any.
+    baseline: probabilities of TF-IDF and logistic regression, trained on the same rows as the model, (n, k).
+    trained_on: training rows of each class, (k,).
+    min_probability: below it, `auto` abstains.
+    seed: of everything that the report draws at random.
+    settings: shown in the report as they are; callers put no texts there.
+    """
+
+    name: str
+    version: str
+    labels: Sequence[str]
+    target: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    probabilities: Mapping[str, Probabilities]
+    alone: NDArray[np.bool_] | None = None
+    uncalibrated: Probabilities | None = None
+    baseline: Probabilities | None = None
+    trained_on: Sequence[int] | None = None
+    min_probability: float | None = None
+    seed: int = 0
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        n, k = len(self.target), len(self.labels)
+        if AUTO not in self.probabilities:
+            raise EvaluationFault(
+                f"Found heads {', '.join(self.probabilities)}; expected {AUTO!r} among them."
+            )
+        if not n or k < 2:
+            raise EvaluationFault(f"Found {n} held-out rows and {k} labels; expected at least 1 and 2.")
+        _check_classes(self.target, k)
+        check_shape("rows", self.rows, (n,))
+        if len(np.unique(self.rows)) < n:
+            raise EvaluationFault("A row number is there twice; expected each held-out row once.")
+        if self.alone is not None:
+            check_shape("alone", self.alone, (n,))
+        if self.trained_on is not None:
+            check_shape("trained_on", np.asarray(self.trained_on), (k,))
+        for name, probabilities in self._all_probabilities():
+            check_shape(name, probabilities, (n, k))
+            _check_probabilities(name, probabilities)
+
+    def _all_probabilities(self) -> list[tuple[str, Probabilities]]:
+        others = (("uncalibrated", self.uncalibrated), ("baseline", self.baseline))
+        return [*self.probabilities.items(), *((name, found) for name, found in others if found is not None)]
+
+    @property
+    def heads(self) -> list[str]:
+        """Names of the heads, without `auto`."""
+        return [name for name in self.probabilities if name != AUTO]
+
+
+def answers_of(probabilities: Probabilities) -> Answers:
+    """What is answered with these probabilities. Of equal ones, the first class counts."""
+    said = probabilities.argmax(axis=1).astype(np.int64)
+    return Answers(said, np.take_along_axis(probabilities, said[:, None], axis=1)[:, 0].astype(np.float64))
+
+
+def _check_classes(target: NDArray[np.int64], classes: int) -> None:
+    if target.min() < 0 or target.max() >= classes:
+        found = f"classes {target.min()} to {target.max()}"
+        raise EvaluationFault(f"target has {found}; expected 0 to {classes - 1}, positions in the labels.")
+
+
+def check_shape(name: str, found: NDArray[Any], expected: tuple[int, ...]) -> None:
+    """Raises EvaluationFault when an array has another shape."""
+    if found.shape != expected:
+        raise EvaluationFault(f"{name} has the shape {found.shape}; expected {expected}.")
+
+
+def _check_probabilities(name: str, found: Probabilities) -> None:
+    low, high = found.min(), found.max()  # of NaN, both are NaN, and no comparison holds
+    if not (low >= 0 and high <= 1 + 1e-3):
+        raise EvaluationFault(f"{name} has values from {low} to {high}; expected probabilities, 0 to 1.")

@@ -1,0 +1,18 @@
+"""A report on disk: figures for programs, a page for people."""
+
+from pathlib import Path
+
+import msgspec
+
+from layers.model.report.page import render_page
+from layers.model.report.report import Report
+
+REPORT_JSON = "report.json"
+REPORT_PAGE = "report.html"
+
+
+def write_report(report: Report, folder: Path) -> None:
+    """Writes `report.json` and `report.html` to `folder`, which exists. No file has a text of the table."""
+    (folder / REPORT_JSON).write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")
+    # A label may hold what UTF-8 cannot: half of a surrogate pair becomes a character reference.
+    (folder / REPORT_PAGE).write_bytes(render_page(report).encode("utf-8", errors="xmlcharrefreplace"))

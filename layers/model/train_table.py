@@ -1,0 +1,138 @@
+"""A table of texts and labels to a model that can be served: `coldframe train`."""
+
+import argparse
+import re
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from coldframe.errors import ColdframeError
+from coldframe.model.bundle import load_manifest
+from coldframe.model.files import HEAD_NAMES, MANIFEST
+from coldframe.model.verify import verify_bundle
+from layers.model.assemble import copy_classifier, share_encoder, write_manifest
+from layers.model.checks import Checked, check_table
+from layers.model.embed import served_encoder
+from layers.model.evaluate import NotBetter, check_not_worse, compare_with, evaluation_of
+from layers.model.head_trainers import scale_parameters
+from layers.model.paths import BUNDLE, MODELS, ROOT
+from layers.model.prove import AnswersDiffer, prove
+from layers.model.publish import whole_folder
+from layers.model.report import EvaluationFault, make_report, write_report
+from layers.model.table import Columns, TableFault, read_table
+from layers.model.table_task import task_of
+from layers.model.train import train
+from layers.model.train_heads import HeadDiffers
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Trains, and writes the model; whatever is wrong ends the program with one message."""
+    given = parse(arguments)
+    if given.must_beat and not given.compare:
+        sys.exit("Error: --must-beat needs --compare OTHER: the model that must not be better.")
+    try:
+        target = target_of(given.name, given.models)
+        train_table(given, target)
+    except (TableFault, AnswersDiffer, HeadDiffers, EvaluationFault, NotBetter, ColdframeError) as exc:
+        sys.exit(f"Error: {exc}")
+    print(f"{target}: {load_manifest(target).version}")
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """The options of `coldframe train`."""
+    parser = argparse.ArgumentParser(prog="coldframe train")
+    parser.add_argument("table", type=Path)
+    parser.add_argument("--text", required=True)
+    parser.add_argument("--label", required=True)
+    parser.add_argument("--group")
+    parser.add_argument("--name", required=True)
+    parser.add_argument("--test", type=Path)
+    parser.add_argument("--test-share", type=float, default=0.2)
+    parser.add_argument("--seed", type=int, default=20)
+    parser.add_argument("--heads", default=",".join(HEAD_NAMES))
+    parser.add_argument("--drop", action="store_true")
+    parser.add_argument("--compare", metavar="OTHER")
+    parser.add_argument("--must-beat", action="store_true")
+    parser.add_argument("--models", type=Path, default=MODELS)
+    return parser.parse_args(arguments)
+
+
+def target_of(name: str, models: Path) -> Path:
+    """The folder of the model `name`. Raises TableFault when no model may be written there."""
+    if not _NAME.fullmatch(name):
+        expected = "lower-case letters, digits, '.', '_' and '-', at most 64, with a letter or digit first"
+        raise TableFault(f"The name {name!r} cannot be used. Expected {expected}.")
+    target = (models / name).resolve()
+    if target.is_relative_to(ROOT) and not target.is_relative_to(MODELS):
+        raise TableFault(f"{target} is a folder of the repository. Expected one in {MODELS}, or elsewhere.")
+    if target.exists() and not (target / MANIFEST).exists():
+        raise TableFault(f"{target} exists and is no model. Take another --name, or remove it.")
+    return target
+
+
+def train_table(given: argparse.Namespace, target: Path) -> None:
+    """Reads, checks, trains, verifies; only then there is anything at `target`."""
+    encoder = served_encoder(BUNDLE)
+    other = other_model(given.compare, given.models)
+    columns = Columns(given.text, given.label, given.group)
+    checked = read_checked(given.table, columns, given.drop)
+    test = read_checked(given.test, columns, given.drop, is_test=True) if given.test else None
+    task, notes, numbers = task_of(checked, test, given.test_share, given.seed)
+    for note in notes:
+        print(note)
+    print(
+        f"{len(task.labels):,} labels; {len(task.fit):,} rows to train on, {len(task.validation):,} to make"
+        f" choices with, {len(task.test.target):,} to test with"
+    )
+    parameters = scale_parameters(len(task.train.target), len(task.labels), given.seed)
+    chosen = {name: parameters[name] for name in heads_of(given.heads)}
+    with whole_folder(target) as folder, tempfile.TemporaryDirectory() as scratch:
+        trained = Path(scratch)
+        answers = train(task, encoder, trained, chosen)
+        part = share_encoder(encoder.folder, folder)
+        copy_classifier(trained, folder)
+        manifest = write_manifest(folder, given.name, trained, part)
+        verify_bundle(folder)
+        prove(folder, task.test, answers.probabilities)
+        evaluation = evaluation_of(task, numbers, answers, manifest, given.seed)
+        comparison = compare_with(other, task, evaluation) if other else None
+        if comparison and given.must_beat:
+            check_not_worse(comparison)
+        report = make_report(evaluation, comparison)
+        write_report(report, folder)
+    print(report.line)
+    if comparison:
+        print(comparison.line)
+
+
+def other_model(name: str | None, models: Path) -> Path | None:
+    """The folder of the model to compare with: a name, or the path of a bundle. Raises TableFault."""
+    if name is None:
+        return None
+    for folder in (models / name, Path(name)):
+        if (folder / MANIFEST).exists():
+            return folder.resolve()
+    raise TableFault(f"--compare {name}: neither {models / name} nor {name} is a model.")
+
+
+def read_checked(path: Path, columns: Columns, drop: bool, is_test: bool = False) -> Checked:
+    """A table without faults. Raises TableFault."""
+    try:
+        return check_table(read_table(path, columns), drop, is_test)
+    except OSError as exc:
+        raise TableFault(f"{path} cannot be read: {exc.strerror}.") from exc
+
+
+def heads_of(names: str) -> list[str]:
+    """Heads by name, in our order. Raises TableFault for one that is unknown."""
+    asked = [name.strip() for name in names.split(",")]
+    if unknown := [name for name in asked if name not in HEAD_NAMES]:
+        raise TableFault(f"{unknown[0]!r} is not a head. Heads: {', '.join(HEAD_NAMES)}.")
+    return [name for name in HEAD_NAMES if name in asked]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

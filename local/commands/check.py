@@ -1,0 +1,44 @@
+"""`coldframe check`: what AWS would refuse."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from coldframe.capacity import limits
+from local.name_value import template_parameters
+from local.paths import ROOT
+from local.paths import model_dir as _model_dir
+
+_TEMPLATE = ROOT / "template.yaml"
+
+
+@click.command()
+@click.option(
+    "--template",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    default=_TEMPLATE,
+    help="A SAM template; default: the project's own.",
+)
+@template_parameters
+@click.option(
+    "--account-concurrency",
+    default=limits.CONCURRENCY.value,
+    show_default=True,
+    type=click.IntRange(1),
+    help="The account's limit; a new account may have less.",
+)
+def check(template: Path, parameters: tuple[tuple[str, str], ...], account_concurrency: int) -> None:
+    """Refuse what AWS would refuse during a deployment, or after it."""
+    from local.check.check import RULES
+    from local.check.check import check as findings_of
+    from local.check.deployment import load_deployment
+    from local.template.cloudformation import load_stack
+
+    stack = load_stack(template, dict(parameters))
+    findings = findings_of(load_deployment(stack, _model_dir(), account_concurrency))
+    for finding in findings:
+        click.echo(finding)
+    if findings:
+        sys.exit(1)
+    click.echo(f"{template.name}: {len(stack.resources)} resources pass {len(RULES)} rules")

@@ -1,0 +1,104 @@
+"""Commands that make models, in the build environment."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+
+from coldframe.model.files import HEAD_NAMES
+from local.paths import BUILD_PYTHON, ROOT, build_environ
+
+_FILE = click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Path)
+_FOLDER = click.Path(file_okay=False, resolve_path=True, path_type=Path)
+
+
+@click.command()
+@click.option(
+    "--train",
+    is_flag=True,
+    help="Train heads and estimator again on 20 Newsgroups (a quarter of an hour), and build with them.",
+)
+@click.option(
+    "--weights", type=click.Path(exists=True, path_type=Path), help="Folder with model.safetensors."
+)
+def build(train: bool, weights: Path | None) -> None:
+    """Build the model bundle: fetch, export, quantize, check."""
+    arguments = ["--weights", str(weights)] if weights else []
+    _run_in_build_environment("layers.model.build", *arguments)
+    if train:  # on the encoder that was just built
+        _run_in_build_environment("layers.model.train")
+        _run_in_build_environment("layers.model.build", *arguments)
+
+
+def _run_in_build_environment(module: str, *arguments: str) -> None:
+    """Runs a module where torch and scikit-learn are; when it fails, this process ends with its status."""
+    if not BUILD_PYTHON.exists():
+        raise click.ClickException(
+            f"{BUILD_PYTHON} is missing: the build environment is not set up. Run `make build`."
+        )
+    finished = subprocess.run([BUILD_PYTHON, "-m", module, *arguments], cwd=ROOT, env=build_environ())
+    if finished.returncode:
+        sys.exit(finished.returncode)
+
+
+@click.command()
+@click.argument("table", type=_FILE)
+@click.option("--text", required=True, metavar="COLUMN", help="The column of the texts.")
+@click.option("--label", required=True, metavar="COLUMN", help="The column of the labels, one for each text.")
+@click.option("--group", metavar="COLUMN", help="Rows of one group, such as a thread, are not tested apart.")
+@click.option("--name", required=True, help="The model's name; it is written to models/NAME.")
+@click.option("--test", type=_FILE, help="Rows to test with.  [default: a share of TABLE]")
+@click.option(
+    "--test-share",
+    default=0.2,
+    show_default=True,
+    type=click.FloatRange(0.01, 0.4),
+    help="The share of TABLE that is held out to test with.",
+)
+@click.option("--seed", default=20, show_default=True, type=click.IntRange(0, 2**31 - 1))
+@click.option(
+    "--heads",
+    default=",".join(HEAD_NAMES),
+    show_default=True,
+    help="Heads to train, separated by commas.",
+)
+@click.option("--drop", is_flag=True, help="Leave out rows with faults instead of ending with their list.")
+@click.option(
+    "--compare", metavar="OTHER", help="A model, by name or folder, that is asked about the same test rows."
+)
+@click.option(
+    "--must-beat", is_flag=True, help="An error, and no model, when this model is worse than OTHER."
+)
+@click.option("--models", type=_FOLDER, help="The folder of models.  [default: models]")
+def train(
+    table: Path,
+    text: str,
+    label: str,
+    group: str | None,
+    name: str,
+    test: Path | None,
+    test_share: float,
+    seed: int,
+    heads: str,
+    drop: bool,
+    compare: str | None,
+    must_beat: bool,
+    models: Path | None,
+) -> None:
+    """Train a model on TABLE: CSV, TSV, JSON Lines or Parquet, with a column of texts and one of labels."""
+    given = {
+        "--text": text,
+        "--label": label,
+        "--group": group,
+        "--name": name,
+        "--test": test,
+        "--test-share": test_share,
+        "--seed": seed,
+        "--heads": heads,
+        "--compare": compare,
+        "--models": models,
+    }
+    options = [f"{option}={value}" for option, value in given.items() if value is not None]
+    flags = ["--drop"] * drop + ["--must-beat"] * must_beat
+    _run_in_build_environment("layers.model.train_table", *options, *flags, "--", str(table))

@@ -1,0 +1,182 @@
+"""`coldframe up`: the local API."""
+
+import os
+from pathlib import Path
+
+import click
+
+from coldframe.capacity import limits
+from local.name_value import template_parameters
+from local.paths import ROOT, named_model
+
+_AWS_ACCESS = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_REGION",
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_DYNAMODB",
+    "AWS_ENDPOINT_URL_S3",
+    "AWS_CA_BUNDLE",
+)
+_MODEL_DIR = "COLDFRAME_MODEL_DIR"
+_TEMPLATE = ROOT / "template.yaml"
+_DEMO_ENVIRONMENTS = 10  # what `coldframe up` alone may take of a small machine
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True)
+@click.option("--port", default=3000, show_default=True, type=click.IntRange(0, 65535), help="0: a free one.")
+@click.option(
+    "--template",
+    default=_TEMPLATE,
+    type=click.Path(path_type=Path),
+    help="The SAM template to run.  [default: the project's]",
+)
+@template_parameters
+@click.option(
+    "--concurrency",
+    "--max-environments",
+    type=click.IntRange(1, 100_000),
+    help="Environments at once that this machine is to bear of a function without reserved concurrency; "
+    "AWS has no such limit.  [default: 10 for the project's template, else what the account has]",
+)
+@click.option(
+    "--reserved-concurrency",
+    type=click.IntRange(0, 100_000),
+    help="Of each function; more requests at once get 429.  [default: the template's]",
+)
+@click.option(
+    "--request-rate/--no-request-rate",
+    default=True,
+    help="At most ten requests a second for each unit of concurrency, as on Lambda.  [default: request-rate]",
+)
+@click.option(
+    "--provisioned-concurrency",
+    type=click.IntRange(0, limits.CONCURRENCY.value),
+    help="Environments of each function initialised ahead of requests.  [default: the template's]",
+)
+@click.option(
+    "--account-concurrency",
+    default=limits.CONCURRENCY.value,
+    show_default=True,
+    type=click.IntRange(1, 100_000),
+    help="The same limit for all functions together.",
+)
+@click.option(
+    "--memory-mb",
+    type=click.IntRange(limits.MIN_MEMORY.value, limits.MEMORY.value),
+    help="An environment that holds more is killed.  [default: the template's]",
+)
+@click.option(
+    "--cpu-from-memory",
+    is_flag=True,
+    help=f"CPU in proportion to memory, as on Lambda: {limits.VCPU.value} MB are one vCPU.",
+)
+@click.option(
+    "--freeze", is_flag=True, help="Nothing of a function runs between its invocations, as on Lambda."
+)
+@click.option(
+    "--keep-alive-s",
+    default=600.0,
+    show_default=True,
+    type=click.FloatRange(0.1),
+    help="An idle environment is stopped after this.",
+)
+@click.option(
+    "--timeout-s",
+    type=click.FloatRange(0.1, limits.TIMEOUT.value),
+    help="An invocation is stopped after this.  [default: the template's]",
+)
+@click.option("--model", help="A model that `coldframe train` made.  [default: the example's]")
+@click.option(
+    "--as-aws",
+    is_flag=True,
+    help="Failures of functions have AWS's statuses and bodies, for clients whose retries are to be tried.",
+)
+@click.option("--reload", is_flag=True, help="Load changed code: environments are replaced.")
+@click.option(
+    "--stores/--no-stores",
+    default=True,
+    help="DynamoDB, S3 and SQS for the template's tables, buckets and queues.  [default: stores, in memory]",
+)
+@click.option(
+    "--dynamodb-endpoint",
+    envvar="AWS_ENDPOINT_URL_DYNAMODB",
+    metavar="URL",
+    help="Another DynamoDB, such as DynamoDB Local.",
+)
+@click.option("--s3-endpoint", envvar="AWS_ENDPOINT_URL_S3", metavar="URL", help="Another S3, such as MinIO.")
+@click.option(
+    "--sqs-endpoint", envvar="AWS_ENDPOINT_URL_SQS", metavar="URL", help="Another SQS, such as ElasticMQ."
+)
+def up(
+    host: str,
+    port: int,
+    template: Path,
+    parameters: tuple[tuple[str, str], ...],
+    concurrency: int | None,
+    reserved_concurrency: int | None,
+    request_rate: bool,
+    provisioned_concurrency: int | None,
+    account_concurrency: int,
+    memory_mb: int | None,
+    cpu_from_memory: bool,
+    freeze: bool,
+    keep_alive_s: float,
+    timeout_s: float | None,
+    model: str | None,
+    as_aws: bool,
+    reload: bool,
+    stores: bool,
+    dynamodb_endpoint: str | None,
+    s3_endpoint: str | None,
+    sqs_endpoint: str | None,
+) -> None:
+    """Serve the functions of template.yaml on this machine, as API Gateway and Lambda would.
+
+    One request per environment, each a process that starts cold. The Lambda API is on the same port: boto3
+    and the AWS CLI reach it with --endpoint-url.
+    """
+    from coldframe.model.bundle import load_manifest
+    from local.front.emulator import run
+    from local.front.options import EmulatorOptions
+    from local.stores.places import StoreOptions
+    from local.stores.stores import without_stores
+    from local.template.template import load_template
+
+    if model:
+        os.environ[_MODEL_DIR] = str(named_model(model))
+    url = f"http://{host}:{port}"
+    loaded = load_template(template, dict(parameters), url=url)
+    loaded = loaded.with_settings(
+        reserved_concurrency=reserved_concurrency,
+        provisioned_concurrency=provisioned_concurrency,
+        memory_mb=memory_mb,
+        timeout_s=timeout_s,
+        cpu_from_memory=cpu_from_memory,
+        freeze=freeze,
+    )
+    for model_dir in loaded.values_of(_MODEL_DIR):
+        # A missing bundle is better said here than by each environment.
+        load_manifest(Path(os.environ.get(_MODEL_DIR) or model_dir))
+    environ: dict[str, str] = {}
+    if os.environ.get("COLDFRAME_CACHE_TABLE"):
+        # A table of one's own: its AWS settings pass, as Lambda gives its functions those of their role.
+        environ |= {name: os.environ[name] for name in _AWS_ACCESS if name in os.environ}
+        stores = False
+    run(
+        EmulatorOptions(
+            host=host,
+            port=port,
+            template=loaded if stores else without_stores(loaded),
+            max_environments=concurrency or (_DEMO_ENVIRONMENTS if template == _TEMPLATE else None),
+            account_concurrency=account_concurrency,
+            request_rate=request_rate,
+            keep_alive_s=keep_alive_s,
+            environ=environ,
+            stores=StoreOptions(dynamodb_endpoint, s3_endpoint, sqs_endpoint),
+            reload=reload,
+            as_aws=as_aws,
+        )
+    )

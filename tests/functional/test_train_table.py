@@ -1,0 +1,257 @@
+"""`coldframe train`, as a user types it: a table becomes a model that is served."""
+
+import csv
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from coldframe.config import Settings
+from coldframe.model.bundle import load_manifest
+from coldframe.model.verify import verify_bundle
+from coldframe.pipeline.predictor import Predictor, load_predictor
+from coldframe.vectors import ranked, to_floats
+from local.paths import BUILD_PYTHON, MODELS
+
+pytestmark = pytest.mark.skipif(
+    not BUILD_PYTHON.exists(), reason=f"no {BUILD_PYTHON}: nothing was trained. `make build` sets it up."
+)
+
+COLDFRAME = Path(sys.executable).parent / "coldframe"
+SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprst" for vowel in "aeiou"]
+OTHERS = ["the", "of", "with", "then", "over", "near", "old", "new", "good", "please", "could", "you", "not"]
+Row = tuple[str, str]
+
+
+def made_up(classes: int, each: int) -> list[Row]:
+    """Texts, with line ends and commas, and labels: each label has words of its own among words of all."""
+    dice = random.Random(classes)
+    rows = []
+    for number in range(classes):
+        own = ["".join(dice.choices(SYLLABLES, k=3)) for _ in range(5)]
+        for _ in range(each):
+            words = [dice.choice(own if dice.random() < 0.4 else OTHERS) for _ in range(16)]
+            rows.append((f'{" ".join(words[:5])},\n"{" ".join(words[5:])}"', f"queue {number:03}"))
+    dice.shuffle(rows)
+    return rows
+
+
+def write_csv(path: Path, rows: Sequence[Row]) -> Path:
+    """A table with the columns `body` and `queue`."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([("body", "queue"), *rows])
+    return path
+
+
+def command(table: Path, models: Path, *options: str) -> list[str | Path]:
+    """`coldframe train` with the columns of `write_csv`."""
+    given = ["--text", "body", "--label", "queue", "--name", "tickets", "--models", str(models)]
+    return [COLDFRAME, "train", table, *given, *options]
+
+
+def train(table: Path, models: Path, *options: str) -> "subprocess.CompletedProcess[str]":
+    """Trains to the end. One thread each: on a busy machine several wait for each other."""
+    return subprocess.run(
+        command(table, models, *options),
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+
+
+def trained(table: Path, models: Path, *options: str) -> Path:
+    """The folder of a model."""
+    done = train(table, models, *options)
+    assert done.returncode == 0, done.stderr
+    return models / "tickets"
+
+
+def predictor_of(model: Path) -> Predictor:
+    """What serves a model."""
+    return load_predictor(Settings(model_dir=model))
+
+
+def accuracy(model: Path, rows: Sequence[Row], head: str) -> float:
+    """Share of rows whose label the served model gives."""
+    predictor = predictor_of(model)
+    found = predictor.predict([text for text, _ in rows], [head], use_cache=False).probabilities[head]
+    labels = [predictor.manifest.labels[ranked(to_floats(row))[0]] for row in found]
+    return sum(label == row[1] for label, row in zip(labels, rows, strict=True)) / len(rows)
+
+
+@pytest.fixture(scope="module")
+def twelve(bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of 12 labels, with all heads."""
+    folder = tmp_path_factory.mktemp("twelve")
+    return trained(write_csv(folder / "tickets.csv", made_up(12, 15)), folder / "models")
+
+
+@pytest.mark.parametrize("head", ["auto", "logreg", "rf", "mlp"])
+def test_twelve_labels(twelve: Path, head: str) -> None:
+    """A model of 12 labels is served; each head gives nearly all rows their label."""
+    manifest = load_manifest(twelve)
+    assert manifest.labels == sorted({label for _, label in made_up(12, 15)})
+    assert manifest.name == "tickets"
+    assert accuracy(twelve, made_up(12, 15), head) > 0.8
+
+
+def test_model_is_verified(bundle: Path, twelve: Path) -> None:
+    """A model passes `verify`, with the encoder of the built bundle and its golden vectors."""
+    assert verify_bundle(twelve).golden == 36
+    assert (
+        load_manifest(twelve).encoder_graph
+        == load_manifest(MODELS.parent / "layers/model/bundle").encoder_graph
+    )
+
+
+def test_figures_of_the_manifest(twelve: Path) -> None:
+    """The manifest has the accuracy of each head and of `auto` on rows that were held out."""
+    manifest = load_manifest(twelve)
+    figures = [head.accuracy["text"] for head in manifest.heads.values()]
+    assert len(figures) == 4
+    assert all(0 <= figure <= 1 for figure in [*figures, manifest.estimator.auto_accuracy["text"]])
+    assert manifest.estimator.threshold >= 0.6
+    assert manifest.estimator.min_tokens == 3
+
+
+def test_report(twelve: Path) -> None:
+    """The report has the manifest's accuracy, an interval around it, a row of every label, and a baseline."""
+    report = json.loads((twelve / "report.json").read_bytes())
+    found = report["summary"]
+    accuracy = load_manifest(twelve).estimator.auto_accuracy["text"]
+    assert found["accuracy"]["value"] == pytest.approx(accuracy, abs=1e-4)
+    assert found["accuracy"]["low"] <= accuracy <= found["accuracy"]["high"]
+    assert sum(count for *_, count in report["confusion"]) == found["rows"] == 36
+    assert found["baseline_accuracy"] > 0.5
+    assert all(1 <= mistake["row"] <= 12 * 15 for mistake in report["mistakes"])
+    assert "tickets" in (twelve / "report.html").read_text()
+
+
+def test_worse_model(bundle: Path, twelve: Path, tmp_path: Path) -> None:
+    """With --must-beat a model that is worse on the same rows is one line, and is not written."""
+    rows, dice = made_up(12, 15), random.Random(1)
+    labels = [label for _, label in rows]
+    shuffled = [(text, dice.choice(labels)) for text, _ in rows]
+    options = [f"--test={write_csv(tmp_path / 'test.csv', made_up(12, 8))}", "--heads=logreg"]
+    worse = train(
+        write_csv(tmp_path / "tickets.csv", [(f"{text} again", label) for text, label in shuffled]),
+        tmp_path / "models",
+        *options,
+        f"--compare={twelve}",
+        "--must-beat",
+    )
+    assert worse.returncode == 1
+    assert "is worse than tickets" in worse.stderr
+    assert "Traceback" not in worse.stderr
+    assert not (tmp_path / "models" / "tickets").exists()
+
+
+def test_model_to_compare_with_is_missing(bundle: Path, tmp_path: Path) -> None:
+    """A model to compare with that is not there is said before anything is trained."""
+    table = write_csv(tmp_path / "tickets.csv", made_up(2, 6))
+    done = train(table, tmp_path / "models", "--compare=older")
+    assert done.returncode == 1
+    assert "is a model" in done.stderr
+    assert "train heads" not in done.stderr
+
+
+def test_two_labels_twice(bundle: Path, tmp_path: Path) -> None:
+    """Two labels are enough, and the same rows in CSV and in Parquet give one digest."""
+    rows, parquet = made_up(2, 10), tmp_path / "tickets.parquet"
+    table = write_csv(tmp_path / "tickets.csv", rows)
+    convert = "import polars, sys; polars.read_csv(sys.argv[1]).write_parquet(sys.argv[2])"
+    subprocess.run([BUILD_PYTHON, "-c", convert, table, parquet], check=True)
+    options = ("--heads=mlp,rf,hgb", "--seed=7")
+    first, again = (trained(path, tmp_path / path.suffix, *options) for path in (table, parquet))
+    assert load_manifest(first).version == load_manifest(again).version
+    assert set(load_manifest(first).heads) == {"rf", "hgb", "mlp"}
+    assert min(accuracy(first, rows, head) for head in load_manifest(first).heads) > 0.8
+
+
+def test_faults_are_said_at_once(bundle: Path, tmp_path: Path) -> None:
+    """All faults are in one message without a stack trace or a text, and no model is written."""
+    rows = [
+        *made_up(2, 8),
+        ("", "queue 000"),
+        ("secret words", "rare"),
+        ("one", "queue 000"),
+        ("one", "queue 001"),
+    ]
+    done = train(write_csv(tmp_path / "tickets.csv", rows), tmp_path / "models")
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: These rows cannot be used:")
+    assert [line.split(":")[1].strip() for line in done.stderr.splitlines()[1:4]] == [
+        "1 row (17)",
+        "2 rows (19, 20)",
+        "1 row (18)",
+    ]
+    assert "secret" not in done.stderr + done.stdout
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "models" / "tickets").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--models=layers/model", "--name=heads"], "is a folder of the repository"),
+        (["--must-beat"], "--must-beat needs --compare OTHER"),
+        (["--text=nothing"], "has no column 'nothing'. Its columns: body, queue."),
+    ],
+)
+def test_options_that_cannot_be(bundle: Path, tmp_path: Path, options: list[str], expected: str) -> None:
+    """An option that cannot be is one line that says what is expected."""
+    table = write_csv(tmp_path / "tickets.csv", made_up(2, 6))
+    done = subprocess.run(
+        command(table, tmp_path / "models", *options), cwd=MODELS.parent, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert expected in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_folder_that_is_no_model(bundle: Path, tmp_path: Path) -> None:
+    """A folder that holds something else is left alone."""
+    (tmp_path / "models" / "tickets").mkdir(parents=True)
+    done = train(write_csv(tmp_path / "tickets.csv", made_up(2, 6)), tmp_path / "models")
+    assert done.returncode == 1
+    assert "exists and is no model" in done.stderr
+
+
+def test_killed_half_way(twelve: Path, tmp_path: Path) -> None:
+    """A training that is killed while heads are trained leaves the model that was there before."""
+    models = tmp_path / "models"
+    older = Path(shutil.copytree(twelve, models / "tickets"))
+    version = load_manifest(older).version
+    process = subprocess.Popen(
+        command(write_csv(tmp_path / "newer.csv", made_up(4, 12)), models),
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    assert process.stderr is not None
+    seen = b""
+    while b"train heads" not in seen:
+        part = os.read(process.stderr.fileno(), 4096)
+        assert part, seen.decode()
+        seen += part
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    process.stderr.close()
+    assert load_manifest(older).version == version
+    assert verify_bundle(older).version == version
+
+
+def test_model_that_is_not_there(bundle: Path) -> None:
+    """`up --model` with an unknown name is one line that says how a model is made."""
+    done = subprocess.run([COLDFRAME, "up", "--model", "nothing"], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "no model 'nothing'" in done.stderr
+    assert "`coldframe train --name` makes one" in done.stderr

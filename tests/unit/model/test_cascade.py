@@ -1,0 +1,69 @@
+"""When the estimator may answer alone."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from layers.model.cascade import cascade, choose_temperature, choose_threshold, keeps_its_word
+from layers.model.guesses import Guesses
+
+TARGET = np.array([0, 1] * 50)
+
+
+def guesses(probability: float, right: float = 1.0) -> Guesses:
+    """Guesses of one certainty for all rows, of which a share is right."""
+    wrong = np.arange(len(TARGET)) >= right * len(TARGET)
+    chosen = np.where(wrong, 1 - TARGET, TARGET)
+    rows = np.full((len(TARGET), 2), 1 - probability)
+    rows[np.arange(len(TARGET)), chosen] = probability
+    return Guesses(rows, np.ones(len(TARGET), dtype=bool))
+
+
+def partner() -> NDArray[np.float64]:
+    """A head that is always right."""
+    always_right: NDArray[np.float64] = np.eye(2)[TARGET]
+    return always_right
+
+
+def test_threshold_has_a_floor() -> None:
+    """On rows that the estimator has all right the threshold is not lower than 0.6."""
+    assert choose_threshold(guesses(0.99), partner(), TARGET) == 0.6
+
+
+def test_threshold_above_what_costs_accuracy() -> None:
+    """Where the estimator is wrong and the head is right, the estimator does not answer alone."""
+    assert choose_threshold(guesses(0.8, right=0.5), partner(), TARGET) >= 0.8
+
+
+def test_estimator_keeps_its_word() -> None:
+    """Right as often as its probability promises, it may answer alone; much less often, it may not."""
+    assert keeps_its_word(guesses(0.9, right=0.9), partner(), 0.6, TARGET)
+    assert not keeps_its_word(guesses(0.99, right=0.9), partner(), 0.6, TARGET)
+    assert keeps_its_word(guesses(0.5), partner(), 0.6, TARGET)
+
+
+def test_head_has_to_agree() -> None:
+    """A head that disagrees more often than the estimator's probability promises keeps it from answering."""
+    other = guesses(1.0, right=0.8).probabilities
+    assert not keeps_its_word(guesses(0.97), other, 0.6, TARGET)
+    assert keeps_its_word(guesses(0.85), other, 0.6, TARGET)
+    assert choose_threshold(guesses(0.97), other, TARGET) >= 0.97
+
+
+def test_temperature_has_a_floor() -> None:
+    """An estimator that is always right is not made surer than the floor allows."""
+    assert choose_temperature(guesses(0.9), TARGET) == 0.6
+
+
+def test_temperature_of_an_estimator_that_is_too_sure() -> None:
+    """An estimator that says 0.99 and is right on 0.9 is made to say about 0.9."""
+    bare = guesses(0.99, right=0.9)
+    found = bare.at(choose_temperature(bare, TARGET)).probabilities.max()
+    assert 0.88 <= found <= 0.92
+
+
+def test_too_few_known_tokens() -> None:
+    """A guess from too few known tokens is averaged with the head's, however sure it is."""
+    sure = guesses(0.99)
+    unknown = Guesses(sure.probabilities, np.zeros(len(TARGET), dtype=bool))
+    assert np.array_equal(cascade(sure, partner(), 0.6), sure.probabilities)
+    assert np.array_equal(cascade(unknown, partner(), 0.6), (sure.probabilities + partner()) / 2)
