@@ -20,13 +20,13 @@ from bench.records.quantiles import median
 from bench.records.raw_files import Fact, RawFile, Results, Timing
 from bench.records.tables import table
 from bench.targets.machine import describe_run
+from coldframe.capacity.limits import VCPU
 from coldframe.capacity.prices import PRICES as LAMBDA
 from local.paths import ROOT
 
 PRICES = ROOT / "bench" / "data" / "prices.toml"
-MEMORY_MB = (512, 1024, 1769, 3008)
+MEMORY_MB = (512, 1024, VCPU.value, 3008)
 ARCHITECTURES = ("x86_64", "arm64")
-WHOLE_VCPU_MB = 1769  # https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html, read 2026-11
 _COLD_SAMPLES = 5
 _OURS = "coldframe"
 _COMPUTED, _HIT, _COLD = "computed", "hit", "cold"
@@ -134,7 +134,7 @@ def costs(measured: Measured, prices: Prices) -> list[Cost]:
 def _cost(measured: Measured, prices: Prices, architecture: str, memory_mb: int) -> Cost:
     rates = LAMBDA[architecture]
     container, table, assumed = prices.container[architecture], prices.table, prices.assumed
-    gb, slower = memory_mb / 1024, max(1.0, WHOLE_VCPU_MB / memory_mb)
+    gb, slower = memory_mb / 1024, max(1.0, VCPU.value / memory_mb)
     computed_s, hit_s = (_billed_s(times, slower) for times in (measured.invocations_ms, measured.hits_ms))
     usd_per_s = gb * rates.on_demand_gb_s_usd
     on_demand = computed_s * usd_per_s + rates.request_usd

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 
-from coldframe.capacity.limits import MEMORY
+from coldframe.capacity.limits import MEMORY, MIN_MEMORY
 from coldframe.capacity.prices import PRICES
 from local.lambda_service.cpu import can_limit_cpu, vcpus
 from local.lambda_service.hosted import HostedFunction
@@ -17,7 +17,7 @@ from local.lambda_service.lambda_types import (
 from local.lambda_service.settings import INTERPRETER, FunctionSettings
 from local.lambda_service.spawn import die_with_parent
 
-_MEMORY_MB = range(128, MEMORY.value + 1)
+_MEMORY_MB = range(MIN_MEMORY.value, MEMORY.value + 1)
 
 
 class Functions:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from types import TracebackType
 
 from coldframe.capacity.admission import LATEST, Arrival, Limits, Throttle
+from coldframe.capacity.limits import CONCURRENCY
 from coldframe.capacity.prices import Bill
 from coldframe.timing import Clock
 from local.lambda_service.changes import Changes
@@ -45,7 +46,7 @@ class LambdaService:
         self,
         log: Log,
         *,
-        account_concurrency: int = 1000,
+        account_concurrency: int = CONCURRENCY.value,
         machine_environments: int | None = None,
         request_rate: bool = True,
         keep_alive_s: float = 600.0,

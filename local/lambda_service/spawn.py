@@ -14,14 +14,13 @@ import sys
 from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Mapping
 
+from coldframe.capacity.limits import FILES
 from local.lambda_service.settings import FunctionSettings, LogFormat
 
 # Without these an interpreter may not find its programs, native libraries or a writable folder.
 _PASSED_THROUGH = ("PATH", "LD_LIBRARY_PATH", "TMPDIR")
 _PROJECT_PREFIX = "COLDFRAME_"
 _PROBE_TIMEOUT_S = 10
-# Source: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html, read 2026-11.
-_MAX_FILES = 1024
 _FILES_TO_START = 8  # pipes to the child while it is made, and those that it is given
 
 
@@ -126,7 +125,7 @@ def limit_files(pid: int) -> None:
     """
     if sys.platform == "linux":
         with contextlib.suppress(ProcessLookupError, PermissionError, ValueError):
-            resource.prlimit(pid, resource.RLIMIT_NOFILE, (_MAX_FILES, _MAX_FILES))
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (FILES.value, FILES.value))
 
 
 def kill_group(pid: int) -> None:

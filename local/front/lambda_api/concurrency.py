@@ -5,6 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any
 
+from coldframe.capacity.limits import CODE, ZIP, ZIPPED
 from local.front.lambda_api.answers import answer
 from local.front.lambda_api.call import Call, Operation
 from local.gateway.http import HttpResponse
@@ -12,11 +13,10 @@ from local.lambda_service.lambda_types import ProvisionedConcurrencyConfig
 from local.lambda_service.service import LambdaService
 
 _PROVISIONED = "/2019-09-30/functions/{FunctionName}/provisioned-concurrency"
-# Source: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html, read 2026-11.
 _CODE_SIZES = {
-    "TotalCodeSize": 80_530_636_800,
-    "CodeSizeUnzipped": 262_144_000,
-    "CodeSizeZipped": 52_428_800,
+    "TotalCodeSize": CODE.value,
+    "CodeSizeUnzipped": ZIP.value,
+    "CodeSizeZipped": ZIPPED.value,
 }
 
 

@@ -44,6 +44,8 @@ STORAGE = Quota(10_240, "MB", _LAMBDA)
 ENVIRONMENT = Quota(4096, "bytes of environment variables", _LAMBDA)
 LAYERS = Quota(5, "layers", _LAMBDA)
 ZIP = Quota(250 * _MB, "bytes unzipped, layers included", _LAMBDA)
+ZIPPED = Quota(50 * _MB, "bytes zipped, uploaded directly", _LAMBDA)
+CODE = Quota(75 * 1024 * _MB, "bytes of all zip functions and layers of an account", _LAMBDA)
 IMAGE = Quota(10 * 1024 * _MB, "bytes uncompressed", _LAMBDA)
 FILES = Quota(1024, "open files of an environment", _LAMBDA)
 SNAPSTART_STORAGE = Quota(512, "MB of /tmp with SnapStart", _SNAPSTART)
@@ -58,6 +60,7 @@ INIT_AHEAD = Quota(130, "s of init ahead of traffic, or the function's timeout i
 CONCURRENCY = Quota(1000, "environments of an account in a region, until AWS raises it", _LAMBDA)
 UNRESERVED = Quota(100, "environments that must stay unreserved", _CONCURRENCY)
 SCALING = Quota(1000, "environments that a function may start in 10 s", _SCALING)
+REQUEST_RATE = Quota(10, "synchronous requests a second for each unit of concurrency", _LAMBDA, "2026-11-21")
 SCALING_PERIOD = Quota(10, "s in which a function may start so many environments", _SCALING)
 
 # API Gateway.

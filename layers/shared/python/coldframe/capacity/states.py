@@ -8,6 +8,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
+from coldframe.capacity.limits import CONCURRENCY, REQUEST_RATE, SCALING, SCALING_PERIOD
+
 LATEST = "$LATEST"
 
 # After this many init phases in a row without a success, provisioned environments are not replaced
@@ -61,11 +63,11 @@ class Limits:
 
     keep_alive_s: float = 600.0
     reserved_concurrency: int | None = None
-    account_concurrency: int = 1000
+    account_concurrency: int = CONCURRENCY.value
     machine_environments: int | None = None
-    scaling_burst: int = 1000
-    scaling_per_s: float = 100.0
-    requests_per_environment_s: float | None = 10.0
+    scaling_burst: int = SCALING.value
+    scaling_per_s: float = SCALING.value / SCALING_PERIOD.value
+    requests_per_environment_s: float | None = REQUEST_RATE.value
 
 
 @dataclass(frozen=True, slots=True)
