@@ -49,7 +49,9 @@ def train_heads(
     for name, parameters in (bar := tqdm(chosen.items(), desc="train heads", unit="head")):
         bar.set_postfix_str(name)
         heads[name] = train_head(name, parameters, train, fit, validation, test, folder)
-        tqdm.write(f"{name}: {heads[name].facts}")
+        facts = heads[name].facts
+        reached = ", ".join(f"{form} {accuracy:.4f}" for form, accuracy in facts.accuracy.items())
+        tqdm.write(f"{name}: accuracy {reached}; on validation {facts.validation:.4f}")
     return heads
 
 

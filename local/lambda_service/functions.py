@@ -14,7 +14,7 @@ from local.lambda_service.lambda_types import (
     ResourceConflictException,
     ResourceNotFoundException,
 )
-from local.lambda_service.settings import INTERPRETER, FunctionSettings
+from local.lambda_service.settings import FunctionSettings
 from local.lambda_service.spawn import die_with_parent
 
 _MEMORY_MB = range(MIN_MEMORY.value, MEMORY.value + 1)
@@ -121,9 +121,4 @@ def differences(function: FunctionSettings) -> Iterator[str]:
         yield (
             f"{function.name} has {given:.1f} CPUs on Lambda with {function.memory_mb} MB; "
             f"this machine has {here}, so it gets no more than these."
-        )
-    if function.runtime not in (None, INTERPRETER):
-        yield (
-            f"{function.name} has the runtime {function.runtime}; here it runs on {INTERPRETER}, "
-            "the interpreter of this emulator."
         )

@@ -206,9 +206,8 @@ async def test_reservation_of_one_admits_ten_requests_a_second(client: Any, cloc
     assert (await told(client, "echo"))["event"] == {"do": "echo"}
 
 
-async def test_runtime_is_the_template_s(client: Any, emulator: Emulator, lines: list[str]) -> None:
-    """GetFunction says what the template says; the log says from the start what it runs on instead."""
+async def test_runtime_is_the_template_s(client: Any, emulator: Emulator) -> None:
+    """GetFunction says what the template says, whichever interpreter runs it here."""
     emulator.service.create_function(function(name="older", runtime="python3.9"))
     configuration = await called(client.get_function_configuration, FunctionName="older")
     assert (configuration["Runtime"], configuration["PackageType"]) == ("python3.9", "Zip")
-    assert re.fullmatch(r"older has the runtime python3\.9; here it runs on python3\.\d+, .*", lines[-1])

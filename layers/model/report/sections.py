@@ -102,8 +102,8 @@ def abstaining(report: Report) -> Element:
         "What abstaining buys",
         node(
             "p",
-            "With a min_probability, the model gives an answer only where its probability is at least that."
-            " Fewer rows are answered then, and more of the answers are right.",
+            "A caller who takes only answers of at least some probability (min_probability) gets fewer of them."
+            " More of those are right.",
         ),
         plot_coverage(report.coverage, baseline),
         legend(*entries),
