@@ -102,8 +102,8 @@ def abstaining(report: Report) -> Element:
         "What abstaining buys",
         node(
             "p",
-            "A caller who takes only answers of at least some probability (min_probability) gets fewer of them."
-            " More of those are right.",
+            "A caller who takes only answers of at least a min_probability gets fewer answers."
+            " More of these are right.",
         ),
         plot_coverage(report.coverage, baseline),
         legend(*entries),
