@@ -8,9 +8,9 @@ from functools import cache
 from typing import Any
 
 from coldframe.api.api import Api, Request
+from coldframe.api.contract import PREDICT
+from coldframe.model.files import AUTO
 
-# `auto` alone might be sure without the encoder, and leave it cold.
-_REQUEST = b'{"text": "warm-up", "heads": ["auto", "logreg"], "cache": false}'
 _SPARED_MS = 1000  # of the invocation's time, for the way back
 
 
@@ -26,7 +26,9 @@ def answer_ping(
     Returns which environment it is, and its start: `cold` when this ping waited for the init phase,
     so that no request does.
     """
-    reply = api.answer(Request("POST", "/v1/predict", body=_REQUEST, request_id=request_id))
+    # `auto` alone might be sure, and leave the encoder cold. Every model has a partner head.
+    asked = {"text": "warm-up", "heads": [AUTO, api.manifest.estimator.partner], "cache": False}
+    reply = api.answer(Request(*PREDICT, body=json.dumps(asked).encode(), request_id=request_id))
     answer = json.loads(reply.body)
     if reply.status != 200:
         raise RuntimeError(f"The prediction of a ping was answered with {reply.status}.")

@@ -15,8 +15,11 @@ from coldframe.coldstart.pings import (
     ping,
     ping_environments,
 )
-from functions.predict import answer_ping as answer_ping_module
+from coldframe.config import Settings
+from coldframe.errors import BundleCorrupt
+from coldframe.timing import StartMark
 from functions.predict.answer_ping import answer_ping
+from tests.conftest import TinyEncoder, TinyHead, tiny_predictor
 from tests.functional.test_predict_function import HTTP, REST
 
 
@@ -86,11 +89,7 @@ def test_requests_are_no_pings(event: dict[str, Any]) -> None:
 
 
 @pytest.fixture
-def slept_s(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The tiny model has other heads."""
-    monkeypatch.setattr(
-        answer_ping_module, "_REQUEST", b'{"text": "warm-up", "heads": ["first"], "cache": false}'
-    )
+def slept_s() -> list[float]:
     return []
 
 
@@ -104,6 +103,20 @@ def test_hold(api: Api, slept_s: list[float], hold_ms: int, left_ms: int, held_m
     assert (pong["held_ms"], slept_s) == (held_ms, [held_ms / 1000])
 
 
+def test_encoder_is_run(slept_s: list[float], log_lines: list[str]) -> None:
+    """A ping warms the encoder and the partner head of any model, whatever its heads are called."""
+    encoder, read = TinyEncoder(), []
+
+    def read_head(name: str) -> TinyHead:
+        read.append(name)
+        return TinyHead()
+
+    api = Api(tiny_predictor(encoder, read_head), Settings(), StartMark(), log_lines.append)
+    answer_ping(ping(0), api, "1", lambda: 29_000, slept_s.append)
+    assert encoder.batches
+    assert read == ["second"]
+
+
 def test_start_is_cold_once(api: Api, slept_s: list[float], log_lines: list[str]) -> None:
     """The first ping takes the cold start; both have the name of this environment, and a log line."""
     first, second = (answer_ping(ping(0), api, "1", lambda: 29_000, slept_s.append) for _ in range(2))
@@ -112,7 +125,12 @@ def test_start_is_cold_once(api: Api, slept_s: list[float], log_lines: list[str]
     assert len(log_lines) == 2
 
 
-def test_a_failing_prediction_is_an_error(api: Api) -> None:
+def test_a_failing_prediction_is_an_error(log_lines: list[str]) -> None:
     """An environment that cannot predict does not pass for a warm one."""
-    with pytest.raises(RuntimeError, match="422"):  # the tiny model has no head `logreg`
+
+    def missing(name: str) -> TinyHead:
+        raise BundleCorrupt(name)
+
+    api = Api(tiny_predictor(read_head=missing), Settings(), StartMark(), log_lines.append)
+    with pytest.raises(RuntimeError, match="503"):
         answer_ping(ping(0), api, "1", lambda: 29_000, lambda seconds: None)
