@@ -47,10 +47,6 @@ class StageTimes:
         """Adds the time of the `with` block to `name`, whether it succeeds or not."""
         return Stage(self.stages_ms, name, self._clock)
 
-    def spent_ms(self, *names: str) -> float:
-        """Milliseconds spent in these stages together."""
-        return sum(self.stages_ms.get(name, 0.0) for name in names)
-
     def total_ms(self) -> float:
         """Milliseconds since this object was made."""
         return (self._clock() - self._started) * 1e3

@@ -167,10 +167,7 @@ class Api:
             usage=prediction.usage,
         )
         timing = {"server-timing": prediction.times.server_timing()}
-        log = {"usage": prediction.usage, **prediction.times.rounded()}
-        if prediction.cache_error:
-            log["cache_error"] = prediction.cache_error
-        return json_reply(reply, timing, log, _TOO_LARGE_HINT, prediction.unsaved)
+        return json_reply(reply, timing, prediction.log(), _TOO_LARGE_HINT, prediction.unsaved)
 
     def _texts(self, asked: PredictRequest) -> list[str]:
         if isinstance(asked.text, str) == isinstance(asked.texts, list):

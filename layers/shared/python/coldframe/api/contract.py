@@ -15,6 +15,7 @@ REQUEST_FIELDS = ("text", "texts", "heads", "top_k", "scores", "cache", "budget_
 DEFAULT_TOP_K, MAX_TOP_K = 1, 20
 MAX_HEADS = 16
 MIN_BUDGET_MS, MAX_BUDGET_MS = 1, 86_400_000  # a day: nothing that answers requests runs for longer
+ENVELOPE_BYTES = 2048  # status and headers around the body in a function's result, rounded up
 
 USAGE_COUNTS = ("texts", "unique", "estimated", "tokens", "padded_tokens", "windows", "batches")
 CACHE_COUNTS = ("l1", "l2", "embedding", "miss")

@@ -37,7 +37,7 @@ def check_supported(asked: InferRequest) -> None:
     if any(region is not None for region in regions):
         raise Invalid("Shared memory is not supported. Send tensors as `data` or as binary data.")
     if any(given.classification for given in of_outputs):
-        raise Invalid("`classification` of outputs is not supported. Ask a topics model for `label`.")
+        raise Invalid("`classification` of outputs is not supported. Ask a head's model for `label`.")
 
 
 def only_input(inputs: Mapping[str, InputTensor], known: Sequence[str]) -> InputTensor:

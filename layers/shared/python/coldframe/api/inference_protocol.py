@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from http import HTTPStatus
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
@@ -29,7 +30,6 @@ from coldframe.api.messages import (
     json_reply,
     read_body,
 )
-from coldframe.api.schemas import Usage
 from coldframe.api.tensors import (
     InputTensor,
     OutputValues,
@@ -54,6 +54,9 @@ _HEADER_LENGTH = "inference-header-content-length"
 _EXAMPLE = '{"inputs": [{"name": "text", "shape": [1], "datatype": "BYTES", "data": ["…"]}]}'
 _TOO_LARGE_HINT = "Ask for binary outputs, or for fewer of them (not `scores`), or send fewer texts."
 _ANY = -1
+
+_Computed: TypeAlias = tuple[Mapping[str, OutputValues], StageTimes, dict[str, object], Unsaved]
+"""Values of the outputs, where the time went, what the log says, and what the shared cache is to have."""
 
 
 class InferenceProtocol:
@@ -118,18 +121,15 @@ class InferenceProtocol:
         wanted = wanted_outputs(asked, known)
         inputs = find_inputs(asked.inputs, binary)
         deadline = deadline_of(request)
-        values, times, usage, unsaved = (
+        values, times, log, unsaved = (
             self._encode(inputs, deadline) if head is None else self._classify(head, inputs, deadline)
         )
         reply = self._reply(request, asked, values, wanted)
-        log: dict[str, object] = {"model": request.params["model"], **times.rounded()}
-        if usage is not None:
-            log["usage"] = usage
         return Reply(
             reply.status,
             reply.body,
             {**reply.headers, "server-timing": times.server_timing()},
-            log,
+            {"model": request.params["model"], **log},
             _TOO_LARGE_HINT,
             unsaved,
         )
@@ -142,27 +142,24 @@ class InferenceProtocol:
             raise NotFound(f"There is no such version of this model. Served: {manifest.version}.")
         return head
 
-    def _encode(
-        self, inputs: Mapping[str, InputTensor], deadline: Deadline
-    ) -> tuple[dict[str, OutputValues], StageTimes, Usage, Unsaved]:
+    def _encode(self, inputs: Mapping[str, InputTensor], deadline: Deadline) -> _Computed:
         tensor = only_input(inputs, ("text",))
         embedded = self._predictor.embed(read_texts(tensor, self._settings.max_texts), deadline)
-        return {"embedding": to_matrix(embedded.vectors)}, embedded.times, embedded.usage, embedded.unsaved
+        values = {"embedding": to_matrix(embedded.vectors)}
+        return values, embedded.times, embedded.log(), embedded.unsaved
 
-    def _classify(
-        self, head: str, inputs: Mapping[str, InputTensor], deadline: Deadline
-    ) -> tuple[dict[str, OutputValues], StageTimes, Usage | None, Unsaved]:
+    def _classify(self, head: str, inputs: Mapping[str, InputTensor], deadline: Deadline) -> _Computed:
         tensor = only_input(inputs, _inputs_of(head))
         limit = self._settings.max_texts
         if tensor.name == "text":
             prediction = self._predictor.predict(read_texts(tensor, limit), [head], deadline=deadline)
             scores = to_matrix(prediction.probabilities[head])
-            return self._topics(scores), prediction.times, prediction.usage, prediction.unsaved
+            return self._outputs(scores), prediction.times, prediction.log(), prediction.unsaved
         rows = read_matrix(tensor, self._predictor.manifest.encoder.dimension, limit)
         times = StageTimes()
         with times.stage("heads"):
             probabilities = self._predict_rows(rows, head)
-        return self._topics(probabilities), times, None, {}
+        return self._outputs(probabilities), times, times.rounded(), {}
 
     def _predict_rows(self, rows: Embeddings, head: str) -> Probabilities:
         with np.errstate(all="ignore"):  # a value that overflows is refused below
@@ -175,7 +172,7 @@ class InferenceProtocol:
             )
         return probabilities
 
-    def _topics(self, scores: Probabilities) -> dict[str, OutputValues]:
+    def _outputs(self, scores: Probabilities) -> dict[str, OutputValues]:
         labels = self._predictor.manifest.labels
         best = scores.argmax(axis=1)
         return {

@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct, field
 
-from coldframe.api.contract import JSON, READ_AS_JSON, media_type
+from coldframe.api.contract import ENVELOPE_BYTES, JSON, READ_AS_JSON, media_type
 from coldframe.api.schemas import Problem, Start
 from coldframe.cache.cache import Unsaved
 from coldframe.config import Settings
@@ -20,7 +20,6 @@ BINARY = "application/octet-stream"
 _ECHOED_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_.")
 
 _KEPT_FOR_THE_REPLY_S = 0.25
-_ENVELOPE_BYTES = 2048  # status and headers around the body in a function's result, rounded up
 
 T = TypeVar("T")
 
@@ -76,7 +75,7 @@ class Reply(Struct, frozen=True):
 
 def check_size(reply: Reply, limit_bytes: int) -> None:
     """Raises AnswerTooLarge, with the reply's hint, for one that a function's result cannot carry."""
-    found = reply.carried_bytes() + _ENVELOPE_BYTES
+    found = reply.carried_bytes() + ENVELOPE_BYTES
     if found > limit_bytes:
         raise AnswerTooLarge(
             f"The answer would have {found} bytes on its way out, expected at most {limit_bytes}."

@@ -49,12 +49,8 @@ def answer_embeddings(predictor: Predictor, settings: Settings, request: Request
         usage=EmbeddingsUsage(embedded.prompt_tokens, embedded.prompt_tokens),
     )
     timing = {"server-timing": embedded.times.server_timing()}
-    log: dict[str, object] = {"usage": embedded.usage, **embedded.times.rounded()}
-    if embedded.cache_error:
-        log["cache_error"] = embedded.cache_error
-    return json_reply(
-        reply, timing, log, Reply.too_large_hint if in_base64 else _TOO_LARGE_HINT, embedded.unsaved
-    )
+    hint = Reply.too_large_hint if in_base64 else _TOO_LARGE_HINT
+    return json_reply(reply, timing, embedded.log(), hint, embedded.unsaved)
 
 
 def _read(request: Request, settings: Settings) -> EmbeddingsRequest:

@@ -32,6 +32,7 @@ Unsaved: TypeAlias = Mapping[CacheKey, tuple[Kind, bytes]]
 EMBEDDING = "embedding"
 """Stands in a key where a prediction has its head."""
 
+_KINDS = {AUTO: Kind.AUTO, EMBEDDING: Kind.EMBEDDING}
 _KEY_BYTES = 16
 _ENTRY_OVERHEAD_BYTES = 250  # key, value header and dictionary slots in CPython, rounded up
 _LAYOUT = b"layout 2"
@@ -50,7 +51,7 @@ def cache_key(version: str, head: str, text: str) -> CacheKey:
 
 def _kind(name: str) -> Kind:
     """The kind of the values under a head's name, or under `EMBEDDING`."""
-    return {AUTO: Kind.AUTO, EMBEDDING: Kind.EMBEDDING}.get(name, Kind.PREDICTION)
+    return _KINDS.get(name, Kind.PREDICTION)
 
 
 class CacheLookup(Struct):

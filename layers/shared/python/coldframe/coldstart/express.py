@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from coldframe.api.contract import (
     CACHE_COUNTS,
     DEFAULT_TOP_K,
+    ENVELOPE_BYTES,
     JSON,
     MAX_BUDGET_MS,
     MAX_TOP_K,
@@ -45,7 +46,6 @@ Json = Mapping[str, Any]
 
 _MAX_BODY = 20_000  # characters
 _MAX_TEXTS = 64
-_ENVELOPE_BYTES = 2048  # status and headers around the body, rounded up
 _FIELDS = frozenset(REQUEST_FIELDS)
 
 
@@ -89,7 +89,7 @@ class ExpressLane:
             "usage": self._usage(len(texts), len(answers)),
         }
         body = json.dumps(reply, separators=(",", ":"))
-        if 2 * len(body) + _ENVELOPE_BYTES > self._settings.max_answer_bytes:
+        if 2 * len(body) + ENVELOPE_BYTES > self._settings.max_answer_bytes:
             return None
         self.answered += 1
         total_ms = (time.perf_counter() - started_s) * 1e3

@@ -9,32 +9,39 @@ from coldframe.timing import StageTimes
 from coldframe.vectors import Vector
 
 
-class Prediction(Struct, frozen=True):
-    """Probabilities (k,) of each text by head, in input order; what they cost; where the time went.
+class Answered(Struct, frozen=True):
+    """What the answers of one request cost, and where the time went.
+
+    unsaved: what `PredictionCache.save` is to write, once the reply is built.
+    cache_error: name of what went wrong in the shared cache.
+    """
+
+    usage: Usage
+    times: StageTimes
+    unsaved: Unsaved
+    cache_error: str | None
+
+    def log(self) -> dict[str, object]:
+        """What the log line of the request says of it: counts, times and names."""
+        failed = {"cache_error": self.cache_error} if self.cache_error else {}
+        return {"usage": self.usage, **self.times.rounded(), **failed}
+
+
+class Prediction(Answered, frozen=True):
+    """Probabilities (k,) of each text by head, in input order.
 
     sources: who gave each answer of the head `auto`; empty when `auto` was not asked.
-    unsaved: what `PredictionCache.save` is to write, once the reply is built.
-    cache_error: name of what went wrong in the shared cache, for the log.
     """
 
     probabilities: dict[str, list[Vector]]
     sources: list[AnswerSource]
-    usage: Usage
-    times: StageTimes
-    unsaved: Unsaved
-    cache_error: str | None
 
 
-class Embedding(Struct, frozen=True):
-    """The embedding (d,) of each text, in input order; what they cost; where the time went.
+class Embedding(Answered, frozen=True):
+    """The embedding (d,) of each text, in input order.
 
     prompt_tokens: of all texts, also of repeated texts and of those whose embedding was cached.
-    unsaved, cache_error: as of `Prediction`.
     """
 
     vectors: list[Vector]
     prompt_tokens: int
-    usage: Usage
-    times: StageTimes
-    unsaved: Unsaved
-    cache_error: str | None

@@ -132,7 +132,7 @@ class Predictor:
         answers, sources = split_answers(rows)
         estimated = len(missing) - len(encoded.vectors)
         usage = encoded.usage(texts, unique, estimated, known.count(heads, unique, encoded.vectors))
-        return Prediction(answers, sources, usage, times, unsaved, known.error)
+        return Prediction(usage, times, unsaved, known.error, answers, sources)
 
     def embed(self, texts: Sequence[str], deadline: Deadline = NO_DEADLINE) -> Embedding:
         """The embedding of each text. Raises what `predict` raises."""
@@ -149,7 +149,8 @@ class Predictor:
         tokens = {text: sum(map(len, rows)) for text, rows in windows.items()}
         usage = encoded.usage(texts, unique, 0, known.count([], unique, unique))
         vectors = [encoded.vectors[text] for text in texts]
-        return Embedding(vectors, sum(tokens[text] for text in texts), usage, times, unsaved, known.error)
+        prompt_tokens = sum(tokens[text] for text in texts)
+        return Embedding(usage, times, unsaved, known.error, vectors, prompt_tokens)
 
     def _guess(self, windows: Sequence[Window], deadline: Deadline) -> Guess:
         deadline.check()
