@@ -152,6 +152,14 @@ class Results:
             timing.ms for timing in self.of(Timing) if timing.name == name and timing.was_under(**conditions)
         ]
 
+    def totals_ms(self, series: str) -> list[float]:
+        """Milliseconds to the first answer of a series: untraced processes with a warm page cache."""
+        return [
+            cold.total_ms
+            for cold in self.of(Cold)
+            if cold.series == series and cold.is_warm and not cold.traced
+        ]
+
     def facts(self, name: str, subject: str) -> list[float]:
         """Values of a fact about a subject; facts that are words are left out."""
         found = (fact.value for fact in self.of(Fact) if (fact.name, fact.subject) == (name, subject))

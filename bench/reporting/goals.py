@@ -18,7 +18,7 @@ from bench.benchmarks.compare import (
 )
 from bench.records.budgets import Budgets
 from bench.records.quantiles import Interval, median, median_ratio
-from bench.records.raw_files import Cold, Results
+from bench.records.raw_files import Results
 from bench.records.tables import Row, table, verdict
 from bench.targets.peers import load_peers
 
@@ -32,18 +32,9 @@ def goals_table(results: Mapping[str, Results], budgets: Budgets) -> str:
 
 def _cold_goals(results: Results, budgets: Budgets) -> Iterable[Row]:
     for series in (Series.ENCODER, Series.ESTIMATOR):
-        ratio = median_ratio(untouched_ms(results, series), floor_ms(results), results.run.seed)
+        ratio = median_ratio(results.totals_ms(series), floor_ms(results), results.run.seed)
         goal = budgets.goals[series]
         yield (f"cold start through the {series} ≤ {goal:g} × the floor", ratio.text(2), verdict(ratio, goal))
-
-
-def untouched_ms(results: Results, series: str) -> list[float]:
-    """Milliseconds to the first answer of processes that were not traced, with a warm page cache."""
-    return [
-        sample.total_ms
-        for sample in results.of(Cold)
-        if sample.series == series and sample.is_warm and not sample.traced
-    ]
 
 
 def _peer_goals(results: Results, budgets: Budgets) -> Iterable[Row]:

@@ -33,9 +33,7 @@ def _distributions(results: Results) -> go.Figure:
     """Share of processes that have answered, over time."""
     figure = _figure("Cold starts: share of processes that have answered", "ms", "share")
     for series in dict.fromkeys(sample.series for sample in results.of(Cold)):
-        times = sorted(
-            s.total_ms for s in results.of(Cold) if s.series == series and not s.traced and s.is_warm
-        )
+        times = sorted(results.totals_ms(series))
         shares = [(number + 1) / len(times) for number in range(len(times))]
         figure.add_scatter(x=times, y=shares, name=series, mode="lines", line_shape="hv")
     return figure

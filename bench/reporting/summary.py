@@ -9,7 +9,7 @@ from bench.records.budgets import Budgets
 from bench.records.quantiles import median, median_ratio
 from bench.records.raw_files import Results
 from bench.records.tables import Row, table
-from bench.reporting.goals import load_goals, untouched_ms
+from bench.reporting.goals import load_goals
 from bench.targets.peers import load_peers
 
 _FIRST_ANSWERS = {
@@ -30,7 +30,7 @@ def summary_table(results: Mapping[str, Results], budgets: Budgets) -> str:
 def _first_answers(results: Results) -> Iterable[Row]:
     floor = floor_ms(results)
     for series, label in _FIRST_ANSWERS.items():
-        taken_ms = untouched_ms(results, series)
+        taken_ms = results.totals_ms(series)
         ratio = median_ratio(taken_ms, floor, results.run.seed)
         yield (label, f"{median(taken_ms).value:.0f} ms, {ratio.text(2)} × the floor", "`make bench`")
 

@@ -47,17 +47,14 @@ def spent(results: Results, budgets: Budgets) -> list[Spent]:
 
 def floor_ms(results: Results) -> list[float]:
     """Totals of the floor's processes, with a warm page cache."""
-    return [
-        sample.total_ms for sample in results.of(Cold) if sample.series == Series.FLOOR and sample.is_warm
-    ]
+    return results.totals_ms(Series.FLOOR)
 
 
 def _series(results: Results, budgets: Budgets, series: str, budget: SeriesBudget) -> Iterator[Spent]:
     floor, seed = floor_ms(results), results.run.seed
-    samples = [sample for sample in results.of(Cold) if sample.series == series and sample.is_warm]
-    traced = [sample for sample in samples if sample.traced]
-    totals = [sample.total_ms for sample in samples if not sample.traced]
-    yield Spent(series, "total", "first answer", median_ratio(totals, floor, seed), budget.total)
+    total = median_ratio(results.totals_ms(series), floor, seed)
+    yield Spent(series, "total", "first answer", total, budget.total)
+    traced = [s for s in results.of(Cold) if s.series == series and s.is_warm and s.traced]
     for stage, limit in budget.stages.items():
         times = [sample.stages_ms.get(stage, 0.0) for sample in traced]
         yield Spent(series, "stage", stage, median_ratio(times, floor, seed), limit)

@@ -4,7 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from bench.records.raw_files import Fact, RawFile, RawFileUnreadable, Results, Sample, Timing, read_results
+from bench.records.raw_files import (
+    DROPPED,
+    WARM,
+    Cold,
+    Fact,
+    RawFile,
+    RawFileUnreadable,
+    Results,
+    Sample,
+    Timing,
+    read_results,
+)
 from bench.targets.machine import describe_run
 
 
@@ -88,3 +99,15 @@ def test_timings_are_found_by_their_conditions(bundle: Path) -> None:
     assert found.timings_ms("encode", tokens=16) == [2.0, 9.0]
     assert found.timings_ms("encode", threads=1) == []
     assert found.facts("memory_mb", "encode") == [12.0]
+
+
+def test_totals_are_untraced_and_warm(bundle: Path) -> None:
+    """A total is quoted of one series, never of a traced process or of one whose pages were dropped."""
+    samples: list[Sample] = [
+        Cold("encoder", 0, WARM, False, 150.0, {}),
+        Cold("encoder", 0, WARM, True, 170.0, {}),
+        Cold("encoder", 0, DROPPED, False, 320.0, {}),
+        Cold("estimator", 0, WARM, False, 30.0, {}),
+    ]
+    found = Results(Path("none"), describe_run("cold", bundle, 0, {}), samples)
+    assert found.totals_ms("encoder") == [150.0]
