@@ -200,6 +200,14 @@ async def test_template_without_stores(template: Template) -> None:
     assert Stores(without, StoreOptions(), print).environ == {}
 
 
+async def test_endpoint_without_anything_to_make(template: Template, lines: list[str], moto: str) -> None:
+    """An endpoint of the shell alone, such as `AWS_ENDPOINT_URL_DYNAMODB`, starts no process."""
+    async with Stores(without_stores(template), StoreOptions(moto), lines.append) as stores:
+        stores.start()
+        await stores.ready()
+        assert (stores.pid, lines) == (None, [])
+
+
 async def test_predictions_survive_the_store(bundle: Path, lines: list[str]) -> None:
     """The function writes to the store and, once it is killed, answers on without."""
     template = load_template(ROOT / "template.yaml", {"CachePolicy": "always", "L1CacheBytes": "0"})
