@@ -26,6 +26,7 @@ from local.front.summary import summary
 from local.gateway.definitions import DEFAULT_STAGE
 from local.lambda_service.async_invocations import AsyncInvocations, Sleep
 from local.lambda_service.lambda_types import LambdaException
+from local.lambda_service.scratch import remove_leftovers
 from local.lambda_service.service import LambdaService
 from local.lambda_service.spawn import function_environ, raise_file_limit
 from local.stores.stores import Stores
@@ -44,6 +45,7 @@ def run(options: EmulatorOptions) -> None:
     Raises CannotListen when the address is taken or not allowed.
     """
     raise_file_limit()
+    remove_leftovers()
     uvloop.run(_serve_until_signal(options))
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import atexit
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from local.lambda_service.scratch import new_folder
 from local.template.dockerfile import Dockerfile
 from local.template.errors import NotKnown, NotRunnable, TemplateError
 from local.template.identities import FUNCTION, LAYER, PLAIN_LAYER
@@ -161,8 +159,7 @@ def is_image(properties: Properties) -> bool:
 
 def _inline(text: str) -> Path:
     """A folder with code of the template, as Lambda's module `index`; it goes when this process ends."""
-    folder = Path(tempfile.mkdtemp(prefix="coldframe-inline-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder = new_folder()
     (folder / "index.py").write_text(text)
     return folder
 

@@ -435,6 +435,29 @@ async def test_killed_emulator_takes_busy_environments_along(tmp_path: Path) -> 
         await until(lambda: not any(is_alive(pid) for pid in pids))
 
 
+async def test_killed_emulator_s_temporary_files_go_with_the_next_start(tmp_path: Path) -> None:
+    """A new emulator removes what killed ones left, and nothing of one that runs or of anybody else."""
+    temporary = tmp_path / "temporary"
+    (temporary / "coldframe-of-somebody").mkdir(parents=True)
+    async with emulator_process(tmp_path, TMPDIR=str(temporary)) as (killed, client):
+        await client.get("/echo")
+        killed.kill()
+        await killed.wait()
+    left = {*temporary.iterdir()}
+    assert len(left) == 2
+    async with emulator_process(tmp_path, TMPDIR=str(temporary)) as (running, client):
+        assert [folder.name for folder in temporary.iterdir()] == ["coldframe-of-somebody"]
+        await client.get("/echo")
+        in_use = {*temporary.rglob("*")}
+        async with emulator_process(tmp_path, TMPDIR=str(temporary)) as (other, _):
+            assert {*temporary.rglob("*")} == in_use
+            other.send_signal(signal.SIGTERM)
+            await other.wait()
+        running.send_signal(signal.SIGTERM)
+        await running.wait()
+    assert [folder.name for folder in temporary.iterdir()] == ["coldframe-of-somebody"]
+
+
 async def test_idle_environments_leave_when_the_runtime_api_is_gone(tmp_path: Path) -> None:
     """Where no parent death signal is to be had, idle environments of a killed emulator end themselves."""
     async with emulator_process(tmp_path, PATH="") as (process, client):
