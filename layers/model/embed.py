@@ -4,25 +4,21 @@ import multiprocessing
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 from tqdm import tqdm
 
 from coldframe.model.bundle import EncoderFacts, load_manifest
-from coldframe.model.encoder import Embeddings, Encoder
-from coldframe.model.heads import load_head
-from coldframe.model.model import Model, to_matrix
+from coldframe.model.encoder import Embeddings, Encoder, plan_batches, pool_windows
 from coldframe.model.tokenizer import TextWindows
 from coldframe.text import normalise
-from coldframe.timing import NO_DEADLINE, MovingAverage
-from layers.model.embedding_store import EmbeddingStore, store_of
+from layers.model.embedding_store import EmbeddedWindows, EmbeddingStore, store_of
 from layers.model.paths import CACHE
 
 _CHUNK = 64  # texts handed to a process at once
 _BATCH_TOKENS = 512
-_MS_PER_TOKEN = 0.1  # until it is measured; nothing here has a deadline
 
 
 class ServedEncoder(NamedTuple):
@@ -40,15 +36,27 @@ def served_encoder(bundle: Path) -> ServedEncoder:
 
 
 def embed(title: str, texts: Sequence[str], encoder: ServedEncoder) -> Embeddings:
-    """float32 (len(texts), d), with up to `encoder.facts.max_windows` windows of each text.
+    """float32 (len(texts), d), with up to `encoder.facts.max_windows` windows of each text."""
+    return pool(embed_windows(title, texts, encoder))
 
-    Each distinct text is embedded once; its embedding is kept under `.cache/embeddings`.
+
+def embed_windows(title: str, texts: Sequence[str], encoder: ServedEncoder) -> list[EmbeddedWindows]:
+    """The windows of each text, apart.
+
+    Each distinct text is embedded once; its windows are kept under `.cache/embeddings`.
     """
     normal = [normalise(text) for text in texts]
     with closing(store_of(CACHE / "embeddings", encoder.facts, encoder.graph)) as store:
         if missing := store.missing(normal):
             _embed(title, missing, encoder, store)
-        return store.rows(normal)
+        return [store.windows(text) for text in normal]
+
+
+def pool(texts: Sequence[EmbeddedWindows], at_most: int | None = None) -> Embeddings:
+    """One embedding per text, (n, d), as serving makes it of the first `at_most` windows of each."""
+    tokens = [windows.tokens[:at_most] for windows in texts]
+    rows = np.concatenate([windows.embeddings[:at_most] for windows in texts])
+    return pool_windows(rows, np.concatenate(tokens).tolist(), [len(lengths) for lengths in tokens])
 
 
 def _embed(title: str, texts: Sequence[str], encoder: ServedEncoder, store: EmbeddingStore) -> None:
@@ -59,8 +67,8 @@ def _embed(title: str, texts: Sequence[str], encoder: ServedEncoder, store: Embe
     context = multiprocessing.get_context("spawn")
     bar = tqdm(total=len(texts), desc=f"embed {title}", unit="text")
     with bar, context.Pool(processes, _start, (encoder.folder, encoder.facts)) as pool:
-        for chunk, embeddings in zip(chunks, pool.imap(_embed_chunk, chunks), strict=True):
-            store.add(chunk, embeddings)
+        for chunk, embedded in zip(chunks, pool.imap(_embed_chunk, chunks), strict=True):
+            store.add(chunk, embedded)
             bar.update(len(chunk))
 
 
@@ -69,16 +77,22 @@ def _parts(texts: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def _start(folder: Path, facts: EncoderFacts) -> None:
-    global _model, _windows
-    encoder = Encoder(folder, facts, threads=1)
-    _model = Model(encoder, partial(load_head, folder), _BATCH_TOKENS, MovingAverage(_MS_PER_TOKEN))
+    global _encoder, _windows
+    _encoder = Encoder(folder, facts, threads=1)
     _windows = TextWindows(folder, facts)
 
 
-_model: Model
+_encoder: Encoder
 _windows: TextWindows
 
 
-def _embed_chunk(texts: Sequence[str]) -> Embeddings:
-    windows = _windows.cut(texts)
-    return to_matrix([vector for vector in _model.embed(windows, NO_DEADLINE).vectors if vector is not None])
+def _embed_chunk(texts: Sequence[str]) -> list[EmbeddedWindows]:
+    cut = _windows.cut(texts)
+    rows = [window for windows in cut for window in windows]
+    lengths = [len(row) for row in rows]
+    embeddings = np.empty((len(rows), _encoder.dimension), dtype=np.float32)
+    for batch in plan_batches(lengths, _BATCH_TOKENS):
+        embeddings[batch] = _encoder.encode([rows[row] for row in batch])
+    ends = np.cumsum([len(windows) for windows in cut])[:-1]
+    parts = zip(np.split(np.array(lengths, dtype=np.int32), ends), np.split(embeddings, ends), strict=True)
+    return [EmbeddedWindows(tokens, part) for tokens, part in parts]
