@@ -7,7 +7,8 @@ VENV := .venv
 BUILD := .venv-build
 SAM := .venv-sam
 MINISTACK := .venv-ministack
-BUNDLE := layers/model/bundle
+MODELS := models
+BUILT := $(MODELS)/topics/manifest.json
 PIP := -m pip install --disable-pip-version-check
 
 .DEFAULT_GOAL := help
@@ -16,10 +17,10 @@ PIP := -m pip install --disable-pip-version-check
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-14s %s\n", $$1, $$2 }'
 
-run: $(BUNDLE)/manifest.json ## Start the local API on http://127.0.0.1:3000
+run: $(BUILT) ## Start the local API on http://127.0.0.1:3000
 	@exec $(VENV)/bin/coldframe up --port $(PORT)
 
-test: $(VENV)/tests.stamp $(BUNDLE)/manifest.json $(SAM)/stamp $(MINISTACK)/stamp ## Run all tests
+test: $(VENV)/tests.stamp $(BUILT) $(SAM)/stamp $(MINISTACK)/stamp ## Run all tests
 	$(VENV)/bin/python -m pytest
 
 lint: $(VENV)/tests.stamp ## Check style, types, and which package imports which
@@ -28,33 +29,33 @@ lint: $(VENV)/tests.stamp ## Check style, types, and which package imports which
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-logo --no-cache
 
-build: $(BUNDLE)/manifest.json ## Build the model bundle (encoder, heads, manifest)
+build: $(BUILT) ## Build the encoder and the example model
 
-image: $(BUNDLE)/manifest.json $(SAM)/stamp ## Build the container image `coldframe` (ARCHITECTURE=arm64 for another; needs Docker)
+image: $(BUILT) $(SAM)/stamp ## Build the container image `coldframe` (ARCHITECTURE=arm64 for another; needs Docker)
 	@local/tools/image.sh $(ARCHITECTURE)
 
 image-report: image ## Weigh the image and measure its cold start
 	@$(VENV)/bin/coldframe bench image
 
-sam: $(BUNDLE)/manifest.json $(SAM)/stamp ## Build with the SAM CLI and serve with `sam local start-api` (needs Docker)
+sam: $(BUILT) $(SAM)/stamp ## Build with the SAM CLI and serve with `sam local start-api` (needs Docker)
 	@local/tools/sam.sh build
 	@exec local/tools/sam.sh start-api --port $(PORT)
 
 train: $(BUILD)/stamp $(VENV)/local.stamp ## Train heads and estimator on 20 Newsgroups, then build
 	$(VENV)/bin/coldframe build --train
 
-bench: $(VENV)/bench.stamp $(BUNDLE)/manifest.json ## Measure cold starts against the floor of this machine
+bench: $(VENV)/bench.stamp $(BUILT) ## Measure cold starts against the floor of this machine
 	$(VENV)/bin/coldframe bench cold
 
 bench-setup: $(VENV)/bench.stamp
 
-bench-check: $(VENV)/bench.stamp $(BUNDLE)/manifest.json ## Fail when a cold start is over its budget
+bench-check: $(VENV)/bench.stamp $(BUILT) ## Fail when a cold start is over its budget
 	$(VENV)/bin/coldframe bench cold --check
 
 bench-encoder: $(BUILD)/stamp ## Build and compare variants of the encoder (four minutes; half an hour with the data set)
 	PYTHONPATH=.:layers/shared/python $(BUILD)/bin/python -m layers.model.study.variants
 
-check: $(BUNDLE)/manifest.json $(SAM)/stamp ## Check template and bundle against AWS's limits (PARAMETERS="Name=Value …")
+check: $(BUILT) $(SAM)/stamp ## Check template and bundle against AWS's limits (PARAMETERS="Name=Value …")
 	@$(VENV)/bin/coldframe check $(addprefix --parameter ,$(PARAMETERS))
 
 sam-validate: $(SAM)/stamp ## Validate template.yaml with the SAM CLI
@@ -63,8 +64,8 @@ sam-validate: $(SAM)/stamp ## Validate template.yaml with the SAM CLI
 lock: ## Write the lock files anew (needs uv)
 	local/tools/lock.sh
 
-clean: ## Remove everything the other targets made
-	rm -rf $(VENV) $(BUILD) $(SAM) $(MINISTACK) $(BUNDLE) .pytest_cache .mypy_cache .ruff_cache .hypothesis .aws-sam build
+clean: ## Remove what the other targets made; models trained on tables of your own stay
+	rm -rf $(VENV) $(BUILD) $(SAM) $(MINISTACK) $(MODELS)/encoders/minilm-l6-v2 $(MODELS)/topics .pytest_cache .mypy_cache .ruff_cache .hypothesis .aws-sam build
 
 # --- environments -----------------------------------------------------------------
 # The runtime never shares one with torch, nor with the SAM CLI.
@@ -110,12 +111,12 @@ $(MINISTACK)/stamp: tests/ministack-requirements.txt
 	@$(MINISTACK)/bin/python $(PIP) --no-deps --require-hashes -r $<
 	@touch $@
 
-# --- the bundle -------------------------------------------------------------------
+# --- encoder and example -------------------------------------------------------------------
 
-BUNDLE_SOURCES := $(wildcard layers/model/*.py layers/model/encoder/* layers/model/heads/*) \
+MODEL_SOURCES := $(wildcard layers/model/*.py layers/model/encoder/* layers/model/heads/*) \
 	$(addprefix layers/shared/python/coldframe/,$(addprefix model/,bundle.py encoder.py first_tokens.py heads.py model.py tokenizer.py wordpiece.py))
 
-$(BUNDLE)/manifest.json: $(BUNDLE_SOURCES) | $(VENV)/local.stamp
+$(BUILT): $(MODEL_SOURCES) | $(VENV)/local.stamp
 	@$(MAKE) --no-print-directory $(BUILD)/stamp
 	@$(VENV)/bin/coldframe build
 	@touch $@

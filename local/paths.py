@@ -1,32 +1,45 @@
 """Where the parts of the repository are, for the commands that use them."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from coldframe.errors import BundleMissing
-from coldframe.model.files import MANIFEST
+from coldframe.model.files import built_models
 
 ROOT = Path(__file__).resolve().parent.parent
-BUNDLE = ROOT / "layers" / "model" / "bundle"
-MODELS = ROOT / "models"  # what `coldframe train` makes
+MODELS = ROOT / "models"  # what `coldframe build` and `coldframe train` make
+EXAMPLE = "topics"  # the model that comes with the project
 # Environments beside the one that serves: `make build` and `make .venv-sam/stamp` set them up.
 BUILD_PYTHON = ROOT / ".venv-build" / "bin" / "python"
 SAM_PYTHON = ROOT / ".venv-sam" / "bin" / "python"
 
 
 def model_dir() -> Path:
-    """The folder of the model bundle: COLDFRAME_MODEL_DIR, else where `coldframe build` writes it."""
-    return Path(os.environ.get("COLDFRAME_MODEL_DIR") or BUNDLE)
+    """The folder of encoders and models: COLDFRAME_MODEL_DIR, else where `coldframe build` writes them."""
+    return Path(os.environ.get("COLDFRAME_MODEL_DIR") or MODELS)
 
 
-def named_model(name: str) -> Path:
-    """The folder of a model that `coldframe train --name` made. Raises BundleMissing, which lists them."""
-    folder = MODELS / name
-    if (folder / MANIFEST).exists():
-        return folder
-    found = sorted(path.parent.name for path in MODELS.glob(f"[!.]*/{MANIFEST}"))
-    known = f"Models: {', '.join(found)}" if found else "There are none yet"
-    raise BundleMissing(f"{MODELS} has no model {name!r}. {known}. `coldframe train --name` makes one.")
+def models() -> str:
+    """The setting of the models to serve: COLDFRAME_MODELS, else the example."""
+    return os.environ.get("COLDFRAME_MODELS") or EXAMPLE
+
+
+def default_model() -> str:
+    """The name of the model that answers requests that name none."""
+    return models().partition(",")[0].strip()
+
+
+def check_built(names: Iterable[str]) -> None:
+    """Raises BundleMissing for the first name of no model, and lists those that are built."""
+    built = built_models(model_dir())
+    for name in names:
+        if name not in built:
+            known = f"Models: {', '.join(built)}" if built else "There are none yet"
+            raise BundleMissing(
+                f"{model_dir()} has no model {name!r}. {known}. `coldframe train --name` makes one,"
+                " `coldframe build` makes the example."
+            )
 
 
 def python_path(root: Path = ROOT) -> str:

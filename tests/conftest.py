@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -15,16 +16,26 @@ from coldframe.api.api import Api, Reply, Request
 from coldframe.cache.cache import PredictionCache
 from coldframe.coldstart.lazy import LazyValue
 from coldframe.config import Settings
-from coldframe.model.bundle import EncoderFacts, EstimatorFacts, HeadFacts, Manifest, Source
+from coldframe.model.bundle import (
+    EncoderFacts,
+    EncoderManifest,
+    EncoderVersion,
+    EstimatorFacts,
+    HeadFacts,
+    Manifest,
+    Source,
+)
 from coldframe.model.encoder import Embeddings
 from coldframe.model.heads import Head, Probabilities
-from coldframe.model.model import Model
+from coldframe.model.model import Heads, Model, TextEncoder
 from coldframe.model.tokenizer import Window
-from coldframe.pipeline.predictor import Predictor, load_predictor
+from coldframe.pipeline.models import Models, load_predictor
+from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import NO_DEADLINE, Clock, Deadline, MovingAverage, StartMark
 
 ROOT = Path(__file__).resolve().parent.parent
-BUNDLE = ROOT / "layers" / "model" / "bundle"
+MODELS = ROOT / "models"
+EXAMPLE = "topics"
 LABELS = ["animals", "music", "weather"]
 
 
@@ -37,11 +48,14 @@ def clean_environ(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def bundle() -> Path:
-    """The real bundle, built by `make build` (which `make test` runs first)."""
-    if not (BUNDLE / "manifest.json").exists():
-        pytest.fail(f"{BUNDLE} is not built. Run `make test`, or `make build` first.")
-    return BUNDLE
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example and its encoder, as `make build` makes them, without other models."""
+    if not (MODELS / EXAMPLE / "manifest.json").exists():
+        pytest.fail(f"{MODELS} has no {EXAMPLE}. Run `make test`, or `make build` first.")
+    folder = tmp_path_factory.mktemp("models")
+    for part in ("encoders", EXAMPLE):
+        (folder / part).symlink_to(MODELS / part)
+    return folder
 
 
 @pytest.fixture(scope="session")
@@ -107,22 +121,33 @@ class TinyEstimator:
         return max(probabilities) > 0.5
 
 
-def tiny_manifest() -> Manifest:
+def tiny_encoder_manifest() -> EncoderManifest:
+    """The manifest of `TinyEncoder`."""
+    manifest = EncoderManifest(
+        name="tiny",
+        version="",
+        files={},
+        facts=EncoderFacts(dimension=8, max_tokens=5, max_windows=4),
+        graph="sha256:0",
+        source=Source("none", "0" * 64, "none"),
+        built_with={},
+    )
+    return msgspec.structs.replace(manifest, version=manifest.digest())
+
+
+def tiny_manifest(name: str = "topics") -> Manifest:
     """A manifest with two heads and three labels."""
     facts = HeadFacts({"text": 0.5}, 0.55, {})
     manifest = Manifest(
-        name="topics",
+        name=name,
         version="",
-        encoder=EncoderFacts(dimension=8, max_tokens=5, max_windows=4),
-        encoder_graph="sha256:0",
+        encoder=EncoderVersion("tiny", tiny_encoder_manifest().version),
         estimator=EstimatorFacts(
             vocabulary=0, scales=[], bias=[], temperature=1.0, threshold=0.5, partner="second"
         ),
         labels=LABELS,
         default_head="first",
         heads={"first": facts, "second": facts},
-        source=Source("none", "0" * 64, "none"),
-        built_with={},
         files={},
     )
     return msgspec.structs.replace(manifest, version=manifest.digest())
@@ -134,12 +159,29 @@ def tiny_predictor(
     cache_bytes: int = 1 << 20,
     cache: PredictionCache | None = None,
     clock: Clock = time.perf_counter,
+    name: str = "topics",
 ) -> Predictor:
     """A predictor without files. clock: times the encoder."""
     both = encoder or TinyEncoder()  # it cuts texts, too
     read = read_head or (lambda name: TinyHead())
-    model = LazyValue(lambda: Model(both, read, 20, MovingAverage(0.1), clock))
-    return Predictor(tiny_manifest(), both, TinyEstimator(), model, cache or PredictionCache(cache_bytes))
+    passes = TextEncoder(both, 20, MovingAverage(0.1), clock)
+    return Predictor(
+        tiny_manifest(name),
+        tiny_encoder_manifest(),
+        both,
+        TinyEstimator(),
+        LazyValue(lambda: Model(passes, Heads(read))),
+        cache or PredictionCache(cache_bytes),
+    )
+
+
+def served(*predictors: Predictor) -> Models:
+    """Models that are there already, the default first."""
+    return Models({found.manifest.name: partial(_same, found) for found in predictors})
+
+
+def _same(predictor: Predictor) -> Predictor:
+    return predictor
 
 
 @pytest.fixture
@@ -151,7 +193,7 @@ def log_lines() -> list[str]:
 @pytest.fixture
 def api(log_lines: list[str]) -> Api:
     """The engine over the tiny predictor."""
-    return Api(tiny_predictor(), Settings(max_texts=100), StartMark(), log_lines.append)
+    return Api(served(tiny_predictor()), Settings(max_texts=100), StartMark(), log_lines.append)
 
 
 def post(engine: Api, body: object, path: str = "/v1/predict", **headers: str) -> Reply:

@@ -18,10 +18,12 @@ from tqdm import tqdm
 from bench.data.mixes import Corpus, load_corpus
 from coldframe.config import DEFAULT_BATCH_TOKENS
 from coldframe.model.budget import measure_budget
-from coldframe.model.bundle import load_manifest
+from coldframe.model.bundle import load_pair
 from coldframe.model.encoder import Batch, Encoder, plan_batches
+from coldframe.model.files import encoder_folder
 from coldframe.model.tokenizer import TextWindows, Window
 from coldframe.text import normalise
+from local.paths import default_model
 
 FIXED_SIZES = (1, 2, 4, 8, 16, 32, 64)
 PLAN = "plan"
@@ -42,8 +44,9 @@ class Mix:
 
 def run(model_dir: Path, requests: int, budget: int | None, seed: int) -> None:
     """Prints one table. requests: of each mix. budget: tokens of a pass; None for the measured one."""
-    facts = load_manifest(model_dir).encoder
-    encoder, windows = Encoder(model_dir, facts, threads=1), TextWindows(model_dir, facts)
+    _, built = load_pair(model_dir, default_model())
+    folder = encoder_folder(model_dir, built.name)
+    encoder, windows = Encoder(folder, built.facts, threads=1), TextWindows(folder, built.facts)
     corpus = load_corpus(seed)
     measured = measure_budget(encoder.encode, DEFAULT_BATCH_TOKENS)
     mixes = make_mixes(corpus, windows, requests)

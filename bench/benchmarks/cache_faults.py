@@ -25,7 +25,9 @@ from bench.targets import faulty_server as faults
 from coldframe.config import Settings
 from coldframe.errors import ColdframeError
 from coldframe.pipeline.answers import Prediction
-from coldframe.pipeline.predictor import Predictor, load_predictor
+from coldframe.pipeline.models import load_predictor
+from coldframe.pipeline.predictor import Predictor
+from local.paths import models
 
 TABLE = "predictions"
 HEADS = ["logreg"]
@@ -57,7 +59,13 @@ class Outcome(msgspec.Struct, frozen=True):
 def run(model_dir: Path, requests: int, seed: int) -> None:
     """Prints a row for each fault. requests: texts for each."""
     posts = _posts(requests, seed)
-    base = Settings(model_dir=model_dir, l1_cache_bytes=0, cache_deadline_ms=_DEADLINE_MS, log_level="off")
+    base = Settings(
+        model_dir=model_dir,
+        models=models(),
+        l1_cache_bytes=0,
+        cache_deadline_ms=_DEADLINE_MS,
+        log_level="off",
+    )
     alone = _load(base)
     rows = []
     with moto_server() as moto, faults.faulty_server(moto) as server:

@@ -22,7 +22,7 @@ from bench.targets.environments import ENVIRONMENTS, PEERS, folder_mb, install, 
 from bench.targets.machine import describe_run
 from bench.targets.peers import Contender, Peer, load_peers, ours, peer_environ
 from bench.targets.serving import ServerFailed, memory_mb, processor_s, serve
-from local.paths import ROOT
+from local.paths import ROOT, models
 
 OURS_AUTO = "coldframe, `auto`"
 OURS_HEAD = "coldframe, `logreg`, one window"
@@ -143,9 +143,9 @@ class _Comparison:
 
     def _contenders(self) -> Iterator[Contender]:
         """Us and everyone, each with a port of this round."""
-        model_dir = {"COLDFRAME_MODEL_DIR": str(self._options.model_dir.resolve())}
-        yield ours(OURS_AUTO, '["auto"]', model_dir)
-        yield ours(OURS_HEAD, '["logreg"]', model_dir | {"COLDFRAME_MAX_WINDOWS": "1"})
+        served = {"COLDFRAME_MODEL_DIR": str(self._options.model_dir.resolve()), "COLDFRAME_MODELS": models()}
+        yield ours(OURS_AUTO, '["auto"]', served)
+        yield ours(OURS_HEAD, '["logreg"]', served | {"COLDFRAME_MAX_WINDOWS": "1"})
         for name, peer in self._peers.items():
             yield peer.contender(name, self._options.environments / name)
 

@@ -13,7 +13,9 @@ from bench.records.raw_files import RawFile, Results, Timing
 from bench.records.tables import Row, table
 from bench.targets.environments import ENVIRONMENTS, PEERS_MODEL, PeersMissing, install, prepare_model
 from bench.targets.machine import describe_run, usable_cores
-from local.paths import ROOT
+from coldframe.model.bundle import load_pair
+from coldframe.model.files import encoder_folder
+from local.paths import ROOT, default_model
 
 _NAME = "encoders"
 _ROUNDS = 5
@@ -69,7 +71,8 @@ def _timings(options: EncoderOptions, name: str, threads: int) -> list[Timing]:
     """Of one encoder, in a process of its own. Raises PeersMissing where that fails."""
     python = options.environments / _NAME / "bin" / "python"
     program = ROOT / "bench" / "peers" / _NAME / "measure.py"
-    places = (options.model_dir.resolve(), PEERS_MODEL)
+    _, encoder = load_pair(options.model_dir, default_model())
+    places = (encoder_folder(options.model_dir.resolve(), encoder.name), PEERS_MODEL)
     command = [str(part) for part in (python, program, name, *places, threads)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     if done.returncode:

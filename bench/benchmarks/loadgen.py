@@ -21,6 +21,7 @@ from bench.targets.machine import describe_run
 from bench.targets.peers import Contender, ours
 from bench.targets.serving import ServerFailed, serve
 from coldframe.capacity.arrivals import poisson
+from local.paths import models
 
 LOADGEN, OURS = "LoadGen", "our loader"
 SINGLE_STREAM, SERVER, OFFLINE = "SingleStream", "Server", "Offline"
@@ -50,7 +51,8 @@ def run(options: LoadGenOptions) -> Path:
     described = describe_run("loadgen", options.model_dir, options.seed, facts)
     if reason := install(options.environments / _NAME, _NAME, needs_torch=False):
         raise PeersMissing(f"MLPerf LoadGen cannot be installed: {reason}")
-    contender = ours("coldframe", '["auto"]', {"COLDFRAME_MODEL_DIR": str(options.model_dir.resolve())})
+    served = {"COLDFRAME_MODEL_DIR": str(options.model_dir.resolve()), "COLDFRAME_MODELS": models()}
+    contender = ours("coldframe", '["auto"]', served)
     server = contender.server
     bodies = [server.ask(text) for text in load_texts(_TEXTS, options.seed).texts]
     with RawFile(options.out, described) as raw, target_cores(), serve(server, sentences()[0]), loader_core():

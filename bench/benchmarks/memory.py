@@ -15,17 +15,19 @@ from typing import Any
 
 from tqdm import tqdm
 
-from local.paths import ROOT
+from coldframe.model.bundle import load_pair
+from coldframe.model.files import encoder_folder
+from local.paths import ROOT, default_model, models
 
 _SESSION = """
 import time
 import numpy, onnxruntime
 from pathlib import Path
-from coldframe.model.bundle import load_manifest
+from coldframe.model.bundle import load_encoder_manifest
 from coldframe.model.encoder import Encoder
 
-folder = Path({model_dir!r})
-facts, row = load_manifest(folder).encoder, [2000] * 16
+folder = Path({folder!r})
+facts, row = load_encoder_manifest(folder.parent.parent, folder.name).facts, [2000] * 16
 started, cpu_started = time.perf_counter(), time.process_time()
 Encoder(folder, facts, threads=1).encode([row])
 print([(time.perf_counter() - started) * 1e3, (time.process_time() - cpu_started) * 1e3])
@@ -75,7 +77,8 @@ SCENARIOS: dict[str, list[dict[str, Any]]] = {
 def run(model_dir: Path, samples: int) -> None:
     """Prints both tables."""
     environ = _environ(model_dir)
-    code = _SESSION.format(model_dir=str(model_dir))
+    _, encoder = load_pair(model_dir, default_model())
+    code = _SESSION.format(folder=str(encoder_folder(model_dir, encoder.name)))
     _output(code, environ)  # fills the page cache; not counted
     taken = [
         json.loads(_output(code, environ)) for _ in tqdm(range(samples), desc="sessions", unit="process")
@@ -97,7 +100,12 @@ def peak_mb(model_dir: Path, scenario: str) -> float:
 
 
 def _environ(model_dir: Path) -> dict[str, str]:
-    return {**os.environ, "COLDFRAME_MODEL_DIR": str(model_dir), "COLDFRAME_LOG_LEVEL": "off"}
+    ours = {
+        "COLDFRAME_MODEL_DIR": str(model_dir),
+        "COLDFRAME_MODELS": models(),
+        "COLDFRAME_LOG_LEVEL": "off",
+    }
+    return {**os.environ, **ours}
 
 
 def _event(body: Mapping[str, Any]) -> bytes:

@@ -18,7 +18,7 @@ from optimum.onnxruntime.configuration import AutoQuantizationConfig
 from sklearn.linear_model import LogisticRegression
 
 from coldframe.model.bundle import load_manifest
-from layers.model.paths import BUNDLE, CACHE, TRAINED
+from layers.model.paths import CACHE, EXAMPLE, MODELS, TRAINED
 from layers.model.weights import find_weights
 
 
@@ -34,7 +34,7 @@ def main(folder: Path) -> None:
         shutil.move(model / "onnx" / name, model / name)
     for name in ("config.json", "model.safetensors"):
         shutil.copy(weights / name, model / name)
-    labels = load_manifest(BUNDLE).labels
+    labels = load_manifest(MODELS, EXAMPLE).labels
     (folder / "labels.json").write_bytes(msgspec.json.encode(labels))
     with np.load(TRAINED / "logreg.npz", allow_pickle=False) as arrays:
         weight, bias = arrays["weight"], arrays["bias"]

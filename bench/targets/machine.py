@@ -11,7 +11,7 @@ from typing import Any
 
 from bench.records.raw_files import Run
 from coldframe.model.bundle import load_manifest
-from local.paths import ROOT
+from local.paths import ROOT, default_model
 
 # What int8 products run on, where a processor has it; the rest of the flags says nothing here.
 _FLAGS = ("avx2", "avx_vnni", "avx512_vnni", "avx512_bf16", "amx_int8", "asimddp", "i8mm", "sve")
@@ -27,7 +27,7 @@ def describe_run(benchmark: str, model_dir: Path, seed: int, options: Mapping[st
         started=datetime.now(UTC).isoformat(timespec="seconds"),
         commit=_git("rev-parse", "HEAD"),
         changed=bool(_git("status", "--porcelain", "--untracked-files=no", "--", ".", _BUT_RESULTS)),
-        bundle=load_manifest(model_dir).version,
+        bundle=load_manifest(model_dir, default_model()).version,
         cpu=cpu,
         cpu_flags=flags,
         cores=usable_cores(),

@@ -56,8 +56,8 @@ def verify(invoke: Invoke, golden: dict[str, Any], environments: int) -> dict[st
         raise NotVerified("No environment answered a ping. Is reserved concurrency used up?")
     _ask(invoke, "GET", "/healthz")
     lowest, texts = _check_embeddings(invoke, golden)
-    version = _check_predictions(invoke, golden)
-    return {"model": version, "golden": texts, "lowest_cosine": round(lowest, 4), **pinged._asdict()}
+    versions = _check_predictions(invoke, golden)
+    return {"models": versions, "golden": texts, "lowest_cosine": round(lowest, 4), **pinged._asdict()}
 
 
 def _check_embeddings(invoke: Invoke, golden: dict[str, Any]) -> tuple[float, int]:
@@ -76,20 +76,26 @@ def _check_embeddings(invoke: Invoke, golden: dict[str, Any]) -> tuple[float, in
     return lowest, len(rows)
 
 
-def _check_predictions(invoke: Invoke, golden: dict[str, Any]) -> str:
-    """Every head answers with a probability for one of the labels. Returns the model's version."""
+def _check_predictions(invoke: Invoke, golden: dict[str, Any]) -> dict[str, str]:
+    """Every head of every model answers with a probability for one of its labels. Returns the versions."""
     listed = [entry for entry in _ask(invoke, "GET", "/v1/models")["data"] if "default_head" in entry]
-    if len(listed) != 1:
-        raise NotVerified(f"/v1/models lists {len(listed)} classifiers, expected one.")
-    heads, labels = ["auto", *listed[0]["heads"]], set(listed[0]["labels"])
+    if not listed:
+        raise NotVerified("/v1/models lists no model.")
     texts = [v["text"] for v in golden["vectors"][:4]]
-    answer = _ask(invoke, "POST", "/v1/predict", {"texts": texts, "heads": heads, "cache": False})
+    return {model["id"]: _check_model(invoke, model, texts) for model in listed}
+
+
+def _check_model(invoke: Invoke, model: dict[str, Any], texts: Sequence[str]) -> str:
+    name, heads, labels = model["id"], ["auto", *model["heads"]], set(model["labels"])
+    asked = {"model": name, "texts": texts, "heads": heads, "cache": False}
+    answer = _ask(invoke, "POST", "/v1/predict", asked)
     predictions = list(_predictions(answer))
     if len(predictions) != len(texts) * len(heads):
-        raise NotVerified(f"{len(predictions)} predictions came back, expected {len(texts) * len(heads)}.")
+        found = f"{len(predictions)} predictions of {name} came back"
+        raise NotVerified(f"{found}, expected {len(texts) * len(heads)}.")
     for head, prediction in predictions:
         if prediction["label"] not in labels or not 0 < prediction["probability"] <= 1:
-            raise NotVerified(f'Head "{head}" answered with no probability of a known label.')
+            raise NotVerified(f'Head "{head}" of {name} answered with no probability of a known label.')
     return str(answer["version"])
 
 

@@ -27,7 +27,11 @@ def answer_ping(
     so that no request does.
     """
     # `auto` alone might be sure, and leave the encoder cold. Every model has a partner head.
-    asked = {"text": "warm-up", "heads": [AUTO, api.manifest.estimator.partner], "cache": False}
+    asked = {
+        "text": "warm-up",
+        "heads": [AUTO, api.models.default.manifest.estimator.partner],
+        "cache": False,
+    }
     reply = api.answer(Request(*PREDICT, body=json.dumps(asked).encode(), request_id=request_id))
     answer = json.loads(reply.body)
     if reply.status != 200:

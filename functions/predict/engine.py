@@ -9,7 +9,7 @@ from coldframe.api.api import Api, Reply, Request
 from coldframe.api.gateway_event import read_http
 from coldframe.coldstart import pings
 from coldframe.config import Settings, load_settings
-from coldframe.pipeline.predictor import Predictor, load_predictor
+from coldframe.pipeline.models import Models, load_models
 from coldframe.timing import StartMark
 
 Event = Mapping[str, Any]
@@ -37,14 +37,14 @@ class Engine:
         Raises BadSetting or a BundleError, and ahead of traffic RuntimeError when it cannot answer.
         """
         settings = load_settings(environ)
-        predictor = load_predictor(settings)
+        models = load_models(settings)
         initialization_type = environ.get("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand")
         is_on_demand = initialization_type == "on-demand"
-        self.api = Api(predictor, settings, StartMark(is_warm=has_answered or not is_on_demand))
+        self.api = Api(models, settings, StartMark(is_warm=has_answered or not is_on_demand))
         if is_on_demand:
-            predictor.model.start()
+            models.default.model.start()
         else:
-            self._prepare(predictor, settings, will_be_snapshot=initialization_type == "snap-start")
+            self._prepare(models, settings, will_be_snapshot=initialization_type == "snap-start")
 
     def handle_event(self, event: Event, context: Context) -> Response:
         """The function's result for an HTTP API (payload 2.0) or REST API (1.0) event, or a ping."""
@@ -60,14 +60,15 @@ class Engine:
 
         return answer_ping(event, self.api, context.aws_request_id, context.get_remaining_time_in_millis)
 
-    def _prepare(self, predictor: Predictor, settings: Settings, will_be_snapshot: bool) -> None:
+    def _prepare(self, models: Models, settings: Settings, will_be_snapshot: bool) -> None:
         """Ahead of traffic, where nobody waits for the init phase: everything once."""
         from functions.predict.priming import prime
 
-        model = predictor.model.get()
+        encoders = {predictor.encoder.name: predictor.model.get().encoder for predictor in models.all()}
         if not settings.max_batch_tokens:
-            model.measure_budget()
-        predictor.cache.set_up()
+            for encoder in encoders.values():
+                encoder.measure_budget()
+        models.default.cache.set_up()
         prime(self.handle_event)
         if will_be_snapshot:
             from functions.predict.snapshot import register_hooks

@@ -14,12 +14,12 @@ import msgspec
 
 import coldframe
 from coldframe.api import messages, schemas
-from coldframe.api.catalogue import model_cards, model_names
+from coldframe.api.catalogue import model_cards, protocol_models
 from coldframe.api.contract import JSON
 from coldframe.config import Settings
 from coldframe.errors import REQUEST_ERRORS, MethodNotAllowed, NotFound, RequestError
-from coldframe.model.bundle import Manifest
 from coldframe.model.files import AUTO
+from coldframe.pipeline.models import Models
 from functions.predict.operations import OPERATIONS, TAGS, Operation
 
 Schema = dict[str, Any]
@@ -28,20 +28,20 @@ _NULL = {"type": "null"}
 _FP32 = {"type": "number", "minimum": -3.4e38, "maximum": 3.4e38}
 
 
-def openapi(manifest: Manifest, settings: Settings) -> dict[str, Any]:
-    """The document of an environment that serves the model of `manifest`."""
+def openapi(models: Models, settings: Settings) -> dict[str, Any]:
+    """The document of an environment that serves these models."""
     types = {kind for operation in OPERATIONS.values() for kind in (operation.request, operation.reply)}
     named = sorted(filter(None, types | {schemas.Problem}), key=lambda kind: kind.__name__)
     _, components = msgspec.json.schema_components(named, ref_template=_REF)
     for component in components.values():
         # Of a docstring, with the indentation that it has in the source before Python 3.13.
         component["description"] = cleandoc(component["description"])
-    _tighten_predict(components["PredictRequest"], manifest, settings)
-    _tighten_embeddings(components["EmbeddingsRequest"], manifest, settings)
-    _tighten_infer(components, manifest, settings)
+    _tighten_predict(components["PredictRequest"], models, settings)
+    _tighten_embeddings(components["EmbeddingsRequest"], models, settings)
+    _tighten_infer(components, models, settings)
     paths: dict[str, Any] = {}
     for (method, path), operation in OPERATIONS.items():
-        paths.setdefault(path, {})[method.lower()] = _describe(operation, path, manifest)
+        paths.setdefault(path, {})[method.lower()] = _describe(operation, path, models)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Coldframe", "version": coldframe.__version__, "description": _ABOUT},
@@ -54,42 +54,45 @@ def openapi(manifest: Manifest, settings: Settings) -> dict[str, Any]:
 _ABOUT = "Text classification from AWS Lambda, its cold starts under control. Errors are RFC 9457 problems."
 
 
-def _tighten_predict(component: Schema, manifest: Manifest, settings: Settings) -> None:
-    """Exactly one of `text` and `texts`, heads of this model, as many texts as the settings allow."""
+def _tighten_predict(component: Schema, models: Models, settings: Settings) -> None:
+    """Exactly one of `text` and `texts`, models and heads by name, as many texts as the settings allow."""
     component["oneOf"] = [{"required": ["text"]}, {"required": ["texts"]}]
     component["properties"]["texts"]["maxItems"] = settings.max_texts
+    component["properties"]["model"] |= {"enum": models.names, "default": models.names[0]}
     heads = component["properties"]["heads"]
-    heads["items"] = {"type": "string", "enum": [AUTO, *manifest.heads]}
-    heads["default"] = [manifest.default_head]
+    known = dict.fromkeys(head for predictor in models.all() for head in predictor.manifest.heads)
+    heads["items"] = {"type": "string", "enum": [AUTO, *known]}
+    heads["default"] = [models.default.manifest.default_head]
 
 
-def _tighten_embeddings(component: Schema, manifest: Manifest, settings: Settings) -> None:
-    """One text or some, and the dimensions of this encoder."""
+def _tighten_embeddings(component: Schema, models: Models, settings: Settings) -> None:
+    """One text or some, and the dimensions of the encoders."""
     properties = component["properties"]
     properties["input"]["anyOf"][1]["maxItems"] = settings.max_texts
-    dimension = manifest.encoder.dimension
+    known = _dimensions(models)
+    own = " or ".join(map(str, known))
     properties["dimensions"] = {
-        "description": f"The encoder's own, {dimension}, or left out: embeddings cannot be shortened.",
-        "enum": [dimension, None],
+        "description": f"The encoder's own, {own}, or left out: embeddings cannot be shortened.",
+        "enum": [*known, None],
         "default": None,
     }
 
 
-def _tighten_infer(components: dict[str, Schema], manifest: Manifest, settings: Settings) -> None:
+def _dimensions(models: Models) -> list[int]:
+    return list(dict.fromkeys(predictor.encoder.facts.dimension for predictor in models.all()))
+
+
+def _tighten_infer(components: dict[str, Schema], models: Models, settings: Settings) -> None:
     """The tensors of these models. As JSON: binary ones are described beside, as another media type."""
     request = components["InferRequest"]["properties"]
     rows = settings.max_texts
-    columns = manifest.encoder.dimension
     texts = {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": rows}
-    row = {"type": "array", "items": _FP32, "minItems": columns, "maxItems": columns}
-    by_row = {"type": "array", "items": row, "minItems": 1, "maxItems": rows}
-    flat = {"type": "array", "items": _FP32, "minItems": columns, "maxItems": columns * rows}
     text = _tensor("text", "BYTES", rows, [], texts)
-    embedding = _tensor("embedding", "FP32", rows, [columns], {"oneOf": [by_row, flat]})
+    embeddings = [_embeddings(rows, columns) for columns in _dimensions(models)]
     components["InferInput"] = {
         "title": "InferInput",
         "description": "The one input: texts, or for a head also embeddings. `shape` counts its `data`.",
-        "oneOf": [text, embedding],
+        "oneOf": [text, *embeddings],
     }
     request["inputs"]["maxItems"] = 1
     names = ["embedding", "label", "probability", "scores"]
@@ -103,6 +106,14 @@ def _tighten_infer(components: dict[str, Schema], manifest: Manifest, settings: 
         "shared_memory_region": {**_NULL, "description": "Not supported."},
     }
     del components["InputParameters"]  # of binary tensors
+
+
+def _embeddings(rows: int, columns: int) -> Schema:
+    """Embeddings of so many dimensions, row by row or side by side."""
+    row = {"type": "array", "items": _FP32, "minItems": columns, "maxItems": columns}
+    by_row = {"type": "array", "items": row, "minItems": 1, "maxItems": rows}
+    flat = {"type": "array", "items": _FP32, "minItems": columns, "maxItems": columns * rows}
+    return _tensor("embedding", "FP32", rows, [columns], {"oneOf": [by_row, flat]})
 
 
 def _tensor(name: str, datatype: str, max_rows: int, columns: Sequence[int], data: Schema) -> Schema:
@@ -128,7 +139,7 @@ def _tensor(name: str, datatype: str, max_rows: int, columns: Sequence[int], dat
     }
 
 
-def _describe(operation: Operation, path: str, manifest: Manifest) -> dict[str, Any]:
+def _describe(operation: Operation, path: str, models: Models) -> dict[str, Any]:
     described: dict[str, Any] = {
         "summary": operation.summary,
         "tags": [operation.tag],
@@ -142,22 +153,20 @@ def _describe(operation: Operation, path: str, manifest: Manifest) -> dict[str, 
             name: {"summary": name, "value": value} for name, value in operation.examples.items()
         }
         described["requestBody"] = {"required": True, **content}
-    if parameters := [_parameter(name, path, manifest) for name in re.findall(r"{(\w+)}", path)]:
+    if parameters := [_parameter(name, path, models) for name in re.findall(r"{(\w+)}", path)]:
         described["parameters"] = parameters
     for error in REQUEST_ERRORS if operation.request else (NotFound, MethodNotAllowed):
         _add_problem(described["responses"], error)
     return described
 
 
-def _parameter(name: str, path: str, manifest: Manifest) -> dict[str, Any]:
+def _parameter(name: str, path: str, models: Models) -> dict[str, Any]:
     """A name in the path, with all that it may be; the one to try comes first."""
-    if name == "version":
-        known = [manifest.version]
-    elif path.startswith("/v1"):
-        known = [card.id for card in model_cards(manifest, 0)]
+    if path.startswith("/v1"):
+        known = [card.id for card in model_cards(models, 0)]
     else:
-        encoder, *heads = model_names(manifest)
-        known = [*heads, encoder]
+        named = dict(sorted(protocol_models(models).items(), key=lambda item: item[1].head is None))
+        known = list(dict.fromkeys(n.version for n in named.values())) if name == "version" else list(named)
     schema = {"type": "string", "enum": known}
     return {"name": name, "in": "path", "required": True, "schema": schema, "example": known[0]}
 

@@ -10,9 +10,9 @@ from coldframe.api import schemas
 TAGS = {
     "Classify": "Texts to labels with probabilities.",
     "Embed": "Texts to vectors, as OpenAI's API has it.",
-    "Models": "What is served: the classifier, its encoder and its heads.",
+    "Models": "What is served: models, their encoders and their heads.",
     "Open Inference Protocol": "The same models by tensors, version 2 of the protocol.",
-    "Health": "Whether the model is loaded.",
+    "Health": "Whether every model is loaded.",
 }
 
 
@@ -90,5 +90,5 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("GET", "/v2/models/{model}/versions/{version}"): _MODEL,
     ("GET", "/v2/models/{model}/versions/{version}/ready"): _MODEL_READY,
     ("POST", "/v2/models/{model}/versions/{version}/infer"): _INFER,
-    ("GET", "/healthz"): Operation("Health", "Whether the model is loaded", schemas.Health),
+    ("GET", "/healthz"): Operation("Health", "Whether every model is loaded", schemas.Health),
 }

@@ -18,6 +18,7 @@ Handler = Callable[[Mapping[str, Any], Any], Mapping[str, Any]]
 _WORD = "the"
 _WORDS = (1, 2, 4, 8, 16, 32, 64, 128, 254, 1016)
 _SHORT = [f"{_WORD} {letter}" for letter in "abcdefgh"]
+_PAGES = ("/openapi.json", "/docs")
 _TEXT = {"name": "text", "datatype": "BYTES", "shape": [1], "data": [_WORD]}
 
 
@@ -28,25 +29,21 @@ def prime(handler: Handler) -> None:
     answer these must not get traffic.
     """
     with redirect_stdout(io.StringIO()):
-        for method, path, body in _requests(*_names(handler)):
-            _ask(handler, method, path, body)
+        models = [card for card in _ask(handler, "GET", "/v1/models", None)["data"] if "default_head" in card]
+        for model in models:
+            for method, path, body in _requests(model["id"], list(model["heads"])):
+                _ask(handler, method, path, body)
+        for page in _PAGES:
+            _ask(handler, "GET", page, None)
 
 
-def _requests(name: str, heads: list[str]) -> Iterator[tuple[str, str, Mapping[str, Any] | None]]:
-    asked = {"heads": ["auto", *heads], "cache": False}
+def _requests(name: str, heads: list[str]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    asked = {"model": name, "heads": ["auto", *heads], "cache": False}
     for words in _WORDS:
         yield "POST", "/v1/predict", {"text": " ".join([_WORD] * words), **asked}
     yield "POST", "/v1/predict", {"texts": _SHORT, **asked}
-    yield "POST", "/v1/embeddings", {"input": _WORD}
+    yield "POST", "/v1/embeddings", {"model": name, "input": _WORD}
     yield "POST", f"/v2/models/{name}-{heads[0]}/infer", {"inputs": [_TEXT]}
-    yield "GET", "/openapi.json", None
-    yield "GET", "/docs", None
-
-
-def _names(handler: Handler) -> tuple[str, list[str]]:
-    """The names of the classifier and of its heads."""
-    classifier = _ask(handler, "GET", "/v1/models", None)["data"][0]
-    return classifier["id"], list(classifier["heads"])
 
 
 def _ask(handler: Handler, method: str, path: str, body: Mapping[str, Any] | None) -> Any:

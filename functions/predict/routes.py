@@ -38,7 +38,7 @@ def create_app(engine: api.Api) -> FastAPI:
 
     app.add_route("/{path:path}", answer, methods=_METHODS, include_in_schema=False)
     app.router.default = request_response(answer)  # a path with a line break matches no route
-    app.openapi = partial(openapi, engine.manifest, engine.settings)  # type: ignore[method-assign]
+    app.openapi = partial(openapi, engine.models, engine.settings)  # type: ignore[method-assign]
     return app
 
 

@@ -14,35 +14,43 @@ import msgspec
 from tqdm import tqdm
 
 from coldframe.model.bundle import EncoderFacts, Source
-from coldframe.model.files import ENCODER, TOKENIZER, VOCABULARY
-from coldframe.model.verify import verify_bundle
+from coldframe.model.files import ENCODER, TOKENIZER, VOCABULARY, encoder_folder
+from coldframe.model.verify import verify_encoder, verify_model
 from coldframe.model.vocabulary import write_vocabulary
-from layers.model.assemble import EncoderPart, copy_classifier, write_manifest
-from layers.model.paths import BUNDLE, CACHE, CALIBRATION, GOLDEN_VECTORS, TRAINED
-from layers.model.publish import copy_into, whole_folder
+from layers.model.assemble import EncoderPart, copy_classifier, write_encoder_manifest, write_manifest
+from layers.model.paths import CACHE, CALIBRATION, DEFAULT_ENCODER, EXAMPLE, GOLDEN_VECTORS, MODELS, TRAINED
+from layers.model.publish import copy_into, whole_encoder, whole_model
 from layers.model.weights import LICENCE, MODEL, SHA256, WeightsNotFound, find_weights
 
-NAME = "topics"
 ENCODER_FACTS = EncoderFacts(dimension=384, max_tokens=256, max_windows=4)
 _BUILT_WITH = ("onnxruntime", "optimum", "optimum-onnx", "torch", "transformers")
 
 
 def main(weights: Path) -> None:
-    """Builds the bundle beside the old one, verifies it, and only then takes its place."""
+    """Builds encoder and example beside the old ones, verifies them, and only then takes their places."""
     bar: tqdm[NoReturn] = tqdm(total=4, desc="build", unit="step")
-    with whole_folder(BUNDLE) as folder, bar:
-        with step(bar, "export and quantize the encoder (20 s)"):
-            graph = build_encoder(weights, folder / ENCODER)
-        with step(bar, "copy heads, tokenizer and golden vectors"):
-            write_tokenizer(weights, folder)
-            copy_into(folder, GOLDEN_VECTORS)
-            copy_classifier(TRAINED, folder)
-        with step(bar, "write the manifest"):
-            source = Source(model=MODEL, sha256=SHA256["model.safetensors"], licence=LICENCE)
-            write_manifest(folder, NAME, TRAINED, EncoderPart(ENCODER_FACTS, graph, source, built_with()))
-        with step(bar, "verify"):
-            report = verify_bundle(folder)
-    print(f"{BUNDLE}: {report.version}, lowest cosine to the golden vectors {report.lowest_cosine:.4f}")
+    with bar:
+        with whole_encoder(MODELS, DEFAULT_ENCODER) as stage:
+            folder = encoder_folder(stage, DEFAULT_ENCODER)
+            with step(bar, "export and quantize the encoder (20 s)"):
+                graph = build_encoder(weights, folder / ENCODER)
+            with step(bar, "tokenizer, golden vectors and manifest"):
+                write_tokenizer(weights, folder)
+                copy_into(folder, GOLDEN_VECTORS)
+                source = Source(model=MODEL, sha256=SHA256["model.safetensors"], licence=LICENCE)
+                encoder = write_encoder_manifest(
+                    folder, DEFAULT_ENCODER, EncoderPart(ENCODER_FACTS, graph, source, built_with())
+                )
+            with step(bar, "verify the encoder"):
+                report = verify_encoder(stage, DEFAULT_ENCODER)
+        with step(bar, "heads of the example"), whole_model(MODELS, EXAMPLE) as stage:
+            copy_classifier(TRAINED, stage / EXAMPLE)
+            write_manifest(stage / EXAMPLE, EXAMPLE, TRAINED, encoder)
+            model = verify_model(stage, EXAMPLE)
+    print(
+        f"{DEFAULT_ENCODER} {report.version}, lowest cosine to the golden vectors {report.lowest_cosine:.4f}"
+    )
+    print(f"{EXAMPLE} {model.version}, in {MODELS}")
 
 
 @contextmanager

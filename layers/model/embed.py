@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from coldframe.model.bundle import EncoderFacts, load_manifest
+from coldframe.model.bundle import EncoderFacts, EncoderManifest, load_encoder_manifest
 from coldframe.model.encoder import Embeddings, Encoder, plan_batches, pool_windows
+from coldframe.model.files import encoder_folder
 from coldframe.model.tokenizer import TextWindows
 from coldframe.text import normalise
 from layers.model.embedding_store import EmbeddedWindows, EmbeddingStore, store_of
@@ -22,17 +23,19 @@ _BATCH_TOKENS = 512
 
 
 class ServedEncoder(NamedTuple):
-    """The encoder of the bundle in `folder`, with the digest of its graph."""
+    """A built encoder, and the folder of its files."""
 
     folder: Path
-    facts: EncoderFacts
-    graph: str
+    manifest: EncoderManifest
+
+    @property
+    def facts(self) -> EncoderFacts:
+        return self.manifest.facts
 
 
-def served_encoder(bundle: Path) -> ServedEncoder:
-    """The encoder of a built bundle. Raises a BundleError when there is none."""
-    manifest = load_manifest(bundle)
-    return ServedEncoder(bundle, manifest.encoder, manifest.encoder_graph)
+def served_encoder(model_dir: Path, name: str) -> ServedEncoder:
+    """The encoder `name` as it was built. Raises a BundleError when there is none."""
+    return ServedEncoder(encoder_folder(model_dir, name), load_encoder_manifest(model_dir, name))
 
 
 def embed(title: str, texts: Sequence[str], encoder: ServedEncoder) -> Embeddings:
@@ -46,7 +49,7 @@ def embed_windows(title: str, texts: Sequence[str], encoder: ServedEncoder) -> l
     Each distinct text is embedded once; its windows are kept under `.cache/embeddings`.
     """
     normal = [normalise(text) for text in texts]
-    with closing(store_of(CACHE / "embeddings", encoder.facts, encoder.graph)) as store:
+    with closing(store_of(CACHE / "embeddings", encoder.manifest)) as store:
         if missing := store.missing(normal):
             _embed(title, missing, encoder, store)
         return [store.windows(text) for text in normal]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from coldframe.model.bundle import EncoderFacts
+from coldframe.model.bundle import EncoderManifest
 from coldframe.model.encoder import Embeddings
 
 _BUSY_S = 60.0  # another training may be writing
@@ -67,10 +67,10 @@ class EmbeddingStore:
         return None if row is None else bytes(row[0])
 
 
-def store_of(folder: Path, facts: EncoderFacts, graph: str) -> EmbeddingStore:
-    """The embeddings that were made by one encoder, cutting texts in one way, on one kind of processor."""
-    name = hashlib.sha256(f"{graph} {facts} {platform.machine()}".encode()).hexdigest()[:16]
-    return EmbeddingStore(folder / f"{name}.sqlite", facts.dimension)
+def store_of(folder: Path, encoder: EncoderManifest) -> EmbeddingStore:
+    """The embeddings that were made by one version of an encoder, on one kind of processor."""
+    name = f"{encoder.name}-{encoder.version.removeprefix('sha256:')[:16]}-{platform.machine()}"
+    return EmbeddingStore(folder / f"{name}.sqlite", encoder.facts.dimension)
 
 
 def _key(text: str) -> bytes:

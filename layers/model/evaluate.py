@@ -10,10 +10,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from coldframe.config import Settings
-from coldframe.model.bundle import Manifest, load_manifest
+from coldframe.model.bundle import Manifest
 from coldframe.model.files import AUTO
 from coldframe.model.model import to_matrix
-from coldframe.pipeline.predictor import load_predictor
+from coldframe.pipeline.models import load_predictor
 from layers.model.report import Comparison, Evaluation, answered_by, compare
 from layers.model.samples import Samples, Task
 from layers.model.train import Trained
@@ -64,8 +64,8 @@ def baseline(train: Samples, test: Samples) -> NDArray[np.float64]:
 
 def compare_with(other: Path, task: Task, evaluation: Evaluation) -> Comparison:
     """The model against the one in the folder `other`, which is asked about the same texts."""
-    manifest = load_manifest(other)
-    predictor = load_predictor(Settings(model_dir=other))
+    predictor = load_predictor(Settings(model_dir=other.parent, models=other.name))
+    manifest = predictor.manifest
     texts = next(iter(task.test.forms.values()))
     found = predictor.predict(texts, [AUTO], use_cache=False).probabilities[AUTO]
     answers = to_matrix(found)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from coldframe.config import Settings
 from coldframe.model.files import AUTO
-from coldframe.pipeline.predictor import load_predictor
+from coldframe.pipeline.models import load_predictor
 from layers.model.samples import Samples
 
 _ROWS = 500
@@ -18,13 +18,13 @@ class AnswersDiffer(Exception):
     """The served model does not answer as the trained one."""
 
 
-def prove(folder: Path, samples: Samples, expected: Mapping[str, NDArray[np.floating]]) -> None:
-    """Compares probabilities (n, k) by head, `auto` among them, with those of the bundle in `folder`.
+def prove(models: Path, name: str, samples: Samples, expected: Mapping[str, NDArray[np.floating]]) -> None:
+    """Compares probabilities (n, k) by head, `auto` among them, with those of a model in the folder `models`.
 
     Raises AnswersDiffer. The first 500 samples are asked, in the form in which callers send them.
     """
     texts = next(iter(samples.forms.values()))[:_ROWS]
-    predictor = load_predictor(Settings(model_dir=folder, verify_at_init=False))
+    predictor = load_predictor(Settings(model_dir=models, models=name, verify_at_init=False))
     found = predictor.predict(texts, [AUTO, *(head for head in expected if head != AUTO)], use_cache=False)
     for head, rows in expected.items():
         wanted = [row.tobytes() for row in rows[: len(texts)].astype(np.float32)]

@@ -19,7 +19,7 @@ from layers.model.embed import ServedEncoder, served_encoder
 from layers.model.head_trainers import CHOSEN, Parameters
 from layers.model.metrics import HeadMetrics
 from layers.model.newsgroups import load_task
-from layers.model.paths import BUNDLE, FACTS, METRICS, TRAINED
+from layers.model.paths import DEFAULT_ENCODER, FACTS, METRICS, MODELS, TRAINED
 from layers.model.publish import whole_folder
 from layers.model.samples import Task, embed_samples
 from layers.model.train_estimator import train_estimator
@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--out", type=Path, default=TRAINED, help="folder that is replaced when all is done")
     out = parser.parse_args(arguments).out
     try:
-        encoder = served_encoder(BUNDLE)
+        encoder = served_encoder(MODELS, DEFAULT_ENCODER)
     except BundleError as exc:
         sys.exit(f"Error: {exc}")
     task = load_task()
@@ -62,7 +62,7 @@ def train(
     best = max(heads, key=lambda name: heads[name].facts.validation)
     judged = train_estimator(task, test_set, best, heads[best], encoder, folder)
     write_json(folder / FACTS, judged.facts)
-    graph = encoder.graph.removeprefix("sha256:")
+    graph = encoder.manifest.graph.removeprefix("sha256:")
     metrics = HeadMetrics(task.labels, best, graph, {name: head.facts for name, head in heads.items()})
     write_json(folder / METRICS, metrics)
     answers = {name: head.served.predict(test_set.as_sent) for name, head in heads.items()}

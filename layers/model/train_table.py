@@ -9,16 +9,16 @@ from pathlib import Path
 
 from coldframe.errors import ColdframeError
 from coldframe.model.bundle import load_manifest
-from coldframe.model.files import HEAD_NAMES, MANIFEST
-from coldframe.model.verify import verify_bundle
-from layers.model.assemble import copy_classifier, share_encoder, write_manifest
+from coldframe.model.files import AUTO, ENCODERS, HEAD_NAMES, MANIFEST, encoder_folder, model_folder
+from coldframe.model.verify import verify_model
+from layers.model.assemble import copy_classifier, write_manifest
 from layers.model.checks import Checked, check_table
-from layers.model.embed import served_encoder
+from layers.model.embed import ServedEncoder, served_encoder
 from layers.model.evaluate import NotBetter, check_not_worse, compare_with, evaluation_of
 from layers.model.head_trainers import scale_parameters
-from layers.model.paths import BUNDLE, MODELS, ROOT
+from layers.model.paths import DEFAULT_ENCODER, EXAMPLE, MODELS, ROOT
 from layers.model.prove import AnswersDiffer, prove
-from layers.model.publish import whole_folder
+from layers.model.publish import share_folder, whole_model
 from layers.model.report import EvaluationFault, make_report, write_report
 from layers.model.table import Columns, TableFault, read_table
 from layers.model.table_task import task_of
@@ -26,6 +26,7 @@ from layers.model.train import train
 from layers.model.train_heads import HeadDiffers
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_OF_HEADS = tuple(f"-{head}" for head in (AUTO, *HEAD_NAMES))  # heads of other models are listed so
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -34,11 +35,11 @@ def main(arguments: Sequence[str]) -> None:
     if given.must_beat and not given.compare:
         sys.exit("Error: --must-beat needs --compare OTHER: the model that must not be better.")
     try:
-        target = target_of(given.name, given.models)
-        train_table(given, target)
+        check_name(given.name, given.models)
+        train_table(given)
     except (TableFault, AnswersDiffer, HeadDiffers, EvaluationFault, NotBetter, ColdframeError) as exc:
         sys.exit(f"Error: {exc}")
-    print(f"{target}: {load_manifest(target).version}")
+    print(f"{model_folder(given.models, given.name)}: {load_manifest(given.models, given.name).version}")
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -60,22 +61,26 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def target_of(name: str, models: Path) -> Path:
-    """The folder of the model `name`. Raises TableFault when no model may be written there."""
+def check_name(name: str, models: Path) -> None:
+    """Raises TableFault when no model may be written under this name."""
     if not _NAME.fullmatch(name):
         expected = "lower-case letters, digits, '.', '_' and '-', at most 64, with a letter or digit first"
         raise TableFault(f"The name {name!r} cannot be used. Expected {expected}.")
-    target = (models / name).resolve()
-    if target.is_relative_to(ROOT) and not target.is_relative_to(MODELS):
-        raise TableFault(f"{target} is a folder of the repository. Expected one in {MODELS}, or elsewhere.")
-    if target.exists() and not (target / MANIFEST).exists():
-        raise TableFault(f"{target} exists and is no model. Take another --name, or remove it.")
-    return target
+    if name in (ENCODERS, DEFAULT_ENCODER) or name.endswith(_OF_HEADS):
+        taken = ", ".join(f"…{ending}" for ending in _OF_HEADS)
+        raise TableFault(f"The name {name!r} is taken: {ENCODERS}, names of encoders, and {taken} are.")
+    folder = model_folder(models, name).resolve()
+    if name == EXAMPLE and folder.is_relative_to(MODELS):
+        raise TableFault(f"{name!r} is the example, made of committed files. Take another --name.")
+    if folder.is_relative_to(ROOT) and not folder.is_relative_to(MODELS):
+        raise TableFault(f"{folder} is a folder of the repository. Expected one in {MODELS}, or elsewhere.")
+    if folder.exists() and not (folder / MANIFEST).exists():
+        raise TableFault(f"{folder} exists and is no model. Take another --name, or remove it.")
 
 
-def train_table(given: argparse.Namespace, target: Path) -> None:
-    """Reads, checks, trains, verifies; only then there is anything at `target`."""
-    encoder = served_encoder(BUNDLE)
+def train_table(given: argparse.Namespace) -> None:
+    """Reads, checks, trains, verifies; only then there is a model of this name."""
+    encoder = encoder_in(given.models)
     other = other_model(given.compare, given.models)
     columns = Columns(given.text, given.label, given.group)
     checked = read_checked(given.table, columns, given.drop)
@@ -89,14 +94,13 @@ def train_table(given: argparse.Namespace, target: Path) -> None:
     )
     parameters = scale_parameters(len(task.train.target), len(task.labels), given.seed)
     chosen = {name: parameters[name] for name in heads_of(given.heads)}
-    with whole_folder(target) as folder, tempfile.TemporaryDirectory() as scratch:
-        trained = Path(scratch)
+    with whole_model(given.models, given.name) as stage, tempfile.TemporaryDirectory() as scratch:
+        trained, folder = Path(scratch), model_folder(stage, given.name)
         answers = train(task, encoder, trained, chosen)
-        part = share_encoder(encoder.folder, folder)
         copy_classifier(trained, folder)
-        manifest = write_manifest(folder, given.name, trained, part)
-        verify_bundle(folder)
-        prove(folder, task.test, answers.probabilities)
+        manifest = write_manifest(folder, given.name, trained, encoder.manifest)
+        verify_model(stage, given.name)
+        prove(stage, given.name, task.test, answers.probabilities)
         evaluation = evaluation_of(task, numbers, answers, manifest, given.seed)
         comparison = compare_with(other, task, evaluation) if other else None
         if comparison and given.must_beat:
@@ -108,14 +112,22 @@ def train_table(given: argparse.Namespace, target: Path) -> None:
         print(comparison.line)
 
 
+def encoder_in(models: Path) -> ServedEncoder:
+    """The encoder that is trained on; a folder of models without it gets it. Raises a BundleError."""
+    built = served_encoder(MODELS, DEFAULT_ENCODER)
+    if not encoder_folder(models, DEFAULT_ENCODER).exists():
+        share_folder(built.folder, encoder_folder(models, DEFAULT_ENCODER))
+    return served_encoder(models, DEFAULT_ENCODER)
+
+
 def other_model(name: str | None, models: Path) -> Path | None:
-    """The folder of the model to compare with: a name, or the path of a bundle. Raises TableFault."""
+    """The folder of the model to compare with: a name, or a path. Raises TableFault."""
     if name is None:
         return None
-    for folder in (models / name, Path(name)):
+    for folder in (model_folder(models, name), Path(name)):
         if (folder / MANIFEST).exists():
             return folder.resolve()
-    raise TableFault(f"--compare {name}: neither {models / name} nor {name} is a model.")
+    raise TableFault(f"--compare {name}: neither {model_folder(models, name)} nor {name} is a model.")
 
 
 def read_checked(path: Path, columns: Columns, drop: bool, is_test: bool = False) -> Checked:

@@ -50,6 +50,7 @@ RULES: tuple[Rule, ...] = (
     limits.payload_over_quota,
     limits.zip_over_quota,
     limits.image_over_quota,
+    limits.model_not_built,
     limits.item_over_quota,
     limits.init_over_quota,
     concurrency.concurrency_over_quota,

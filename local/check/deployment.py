@@ -16,7 +16,8 @@ from coldframe.capacity import limits as quotas
 from coldframe.capacity.limits import Quota
 from coldframe.config import PREFIX
 from coldframe.errors import ColdframeError
-from coldframe.model.bundle import Manifest, load_manifest
+from coldframe.model.bundle import EncoderManifest, Manifest, load_pair
+from coldframe.model.files import built_models, served_models
 from local.template.cloudformation import Stack
 
 FUNCTION = "AWS::Lambda::Function"
@@ -61,15 +62,16 @@ class Integration:
 class Deployment:
     """What is checked.
 
-    account_concurrency: the account's limit. measure_init_s: seconds that the function takes to load in an
-    environment of an initialization type.
+    models: every one in `model_dir`, which the image carries, with its encoder. account_concurrency: the
+    account's limit. measure_init_s: seconds that the function takes to load, by its setting of the models to
+    serve and the initialization type of its environment.
     """
 
     stack: Stack
     model_dir: Path
-    manifest: Manifest
+    models: Mapping[str, tuple[Manifest, EncoderManifest]]
     account_concurrency: int
-    measure_init_s: Callable[[str], float]
+    measure_init_s: Callable[[str, str], float]
 
     @cached_property
     def functions(self) -> dict[str, Properties]:
@@ -126,19 +128,25 @@ class Deployment:
 
 
 def load_deployment(stack: Stack, model_dir: Path, account_concurrency: int) -> Deployment:
-    """The stack with the bundle in `model_dir`. Raises BundleError."""
-    manifest, measure = load_manifest(model_dir), partial(measure_init_s, model_dir)
-    return Deployment(stack, model_dir, manifest, account_concurrency, measure)
+    """The stack with the models in `model_dir`. Raises BundleError."""
+    models = {name: load_pair(model_dir, name) for name in built_models(model_dir)}
+    served_models(model_dir, "")  # raises where there are none
+    return Deployment(stack, model_dir, models, account_concurrency, partial(measure_init_s, model_dir))
 
 
-def measure_init_s(model_dir: Path, initialization_type: str) -> float:
+def measure_init_s(model_dir: Path, models: str, initialization_type: str) -> float:
     """Seconds until a fresh process has loaded the predict function. Raises InitFailed.
 
-    initialization_type: Lambda's word for it; ahead of traffic more is loaded than on demand.
+    models: the setting of the models to serve. initialization_type: Lambda's word for it; ahead of traffic
+    more is loaded than on demand.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
-    lambdas = {"COLDFRAME_MODEL_DIR": str(model_dir), "AWS_LAMBDA_INITIALIZATION_TYPE": initialization_type}
-    environ = {**kept, **lambdas}
+    environ = {
+        **kept,
+        "COLDFRAME_MODEL_DIR": str(model_dir),
+        "COLDFRAME_MODELS": models,
+        "AWS_LAMBDA_INITIALIZATION_TYPE": initialization_type,
+    }
     started = time.perf_counter()
     command = [sys.executable, "-c", "import functions.predict.app"]
     done = subprocess.run(command, env=environ, capture_output=True, text=True)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from coldframe.capacity import limits as quotas
+from coldframe.model.files import served_models
 from local.check.deployment import (
     Deployment,
     Finding,
@@ -111,19 +112,33 @@ def zip_over_quota(deployment: Deployment) -> Iterator[Finding]:
 
 
 def image_over_quota(deployment: Deployment) -> Iterator[Finding]:
-    """A bundle that fits into no image."""
-    size = sum(entry.bytes for entry in deployment.manifest.files.values())
+    """Models that fit into no image."""
+    encoders = {encoder.name: encoder for _, encoder in deployment.models.values()}
+    parts = [*encoders.values(), *(model for model, _ in deployment.models.values())]
+    size = sum(entry.bytes for part in parts for entry in part.files.values())
     for name in deployment.images:
         if size > quotas.IMAGE.value:
-            fix = "Choose a smaller encoder"
+            fix = "Remove models that are not served: coldframe models --remove NAME"
             yield over_quota(
-                "ImageOverQuota", name, f"The bundle {deployment.model_dir}", size, quotas.IMAGE, fix
+                "ImageOverQuota", name, f"What is in {deployment.model_dir}", size, quotas.IMAGE, fix
             )
+
+
+def model_not_built(deployment: Deployment) -> Iterator[Finding]:
+    """A function that is told to serve a model that its image will not have."""
+    for name, properties in deployment.images.items():
+        for model in served_models(deployment.model_dir, _models_of(properties)):
+            if model not in deployment.models:
+                problem = f"COLDFRAME_MODELS names {model!r}, which {deployment.model_dir} does not have"
+                fix = f"Train it, or name some of: {', '.join(deployment.models)}"
+                yield Finding("ModelNotBuilt", name, problem, fix)
 
 
 def item_over_quota(deployment: Deployment) -> Iterator[Finding]:
     """Values that the cache can never keep: too large for the table, and there is no bucket for them."""
-    numbers = max(deployment.manifest.encoder.dimension, len(deployment.manifest.labels))
+    numbers = max(
+        max(encoder.facts.dimension, len(model.labels)) for model, encoder in deployment.models.values()
+    )
     size = 4 * numbers + _ITEM_OVERHEAD_BYTES
     for name, properties in deployment.images.items():
         variables = variables_of(properties)
@@ -140,11 +155,15 @@ def init_over_quota(deployment: Deployment) -> Iterator[Finding]:
         on_demand = initialization_type == "on-demand"
         quota = quotas.INIT if on_demand else quotas.INIT_AHEAD
         limit_s = quota.value if on_demand else max(quota.value, _timeout_s(properties))
-        init_s = deployment.measure_init_s(initialization_type)
+        init_s = deployment.measure_init_s(_models_of(properties), initialization_type)
         if init_s > limit_s:
             fix = "Load less in the init phase" + (", or use ColdStartMode SnapStart" if on_demand else "")
             problem = f"Init took {init_s:.1f} s here, expected at most {quota}"
             yield Finding("InitOverQuota", name, problem, fix)
+
+
+def _models_of(properties: Properties) -> str:
+    return str(variables_of(properties).get("COLDFRAME_MODELS", ""))
 
 
 def _timeout_s(properties: Properties) -> int:

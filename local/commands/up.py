@@ -7,7 +7,7 @@ import click
 
 from coldframe.capacity import limits
 from local.name_value import template_parameters
-from local.paths import ROOT, named_model
+from local.paths import ROOT, check_built
 
 _AWS_ACCESS = (
     "AWS_ACCESS_KEY_ID",
@@ -19,7 +19,7 @@ _AWS_ACCESS = (
     "AWS_ENDPOINT_URL_S3",
     "AWS_CA_BUNDLE",
 )
-_MODEL_DIR = "COLDFRAME_MODEL_DIR"
+_MODELS = "COLDFRAME_MODELS"
 _TEMPLATE = ROOT / "template.yaml"
 _DEMO_ENVIRONMENTS = 10  # what `coldframe up` alone may take of a small machine
 
@@ -88,7 +88,13 @@ _DEMO_ENVIRONMENTS = 10  # what `coldframe up` alone may take of a small machine
     type=click.FloatRange(0.1, limits.TIMEOUT.value),
     help="An invocation is stopped after this.  [default: the template's]",
 )
-@click.option("--model", help="A model that `coldframe train` made.  [default: the example's]")
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    help="A model to serve; may be repeated. The first answers requests that name none.  [default: the"
+    " template's]",
+)
 @click.option(
     "--as-aws",
     is_flag=True,
@@ -125,7 +131,7 @@ def up(
     freeze: bool,
     keep_alive_s: float,
     timeout_s: float | None,
-    model: str | None,
+    models: tuple[str, ...],
     as_aws: bool,
     reload: bool,
     stores: bool,
@@ -138,15 +144,14 @@ def up(
     One request per environment, each a process that starts cold. The Lambda API is on the same port: boto3
     and the AWS CLI reach it with --endpoint-url.
     """
-    from coldframe.model.bundle import load_manifest
     from local.front.emulator import run
     from local.front.options import EmulatorOptions
     from local.stores.places import StoreOptions
     from local.stores.stores import without_stores
     from local.template.template import load_template
 
-    if model:
-        os.environ[_MODEL_DIR] = str(named_model(model))
+    if models:
+        os.environ[_MODELS] = ",".join(models)
     url = f"http://{host}:{port}"
     loaded = load_template(template, dict(parameters), url=url)
     loaded = loaded.with_settings(
@@ -157,9 +162,9 @@ def up(
         cpu_from_memory=cpu_from_memory,
         freeze=freeze,
     )
-    for model_dir in loaded.values_of(_MODEL_DIR):
-        # A missing bundle is better said here than by each environment.
-        load_manifest(Path(os.environ.get(_MODEL_DIR) or model_dir))
+    for named in loaded.values_of(_MODELS):
+        # A missing model is better said here than by each environment.
+        check_built((os.environ.get(_MODELS) or named).split(","))
     environ: dict[str, str] = {}
     if os.environ.get("COLDFRAME_CACHE_TABLE"):
         # A table of one's own: its AWS settings pass, as Lambda gives its functions those of their role.

@@ -13,7 +13,7 @@ from coldframe.config import Settings
 from coldframe.model.bundle import load_golden, load_manifest
 from coldframe.model.encoder import Encoder, check_golden
 from coldframe.model.tokenizer import TextWindows
-from coldframe.pipeline.predictor import load_predictor
+from coldframe.pipeline.models import load_predictor
 from coldframe.vectors import to_floats
 
 

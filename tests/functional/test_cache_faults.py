@@ -49,7 +49,7 @@ from coldframe.cache.values import Kind, Shapes, encode
 from coldframe.config import Settings
 from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import MovingAverage, StartMark
-from tests.conftest import TinyEncoder, post, tiny_manifest, tiny_predictor
+from tests.conftest import TinyEncoder, post, served, tiny_manifest, tiny_predictor
 from tests.functional.conftest import BUCKET, SECRET_KEY, TABLE
 
 VERSION = tiny_manifest().version
@@ -754,7 +754,7 @@ def test_short_texts_are_not_worth_a_call(store: FaultyServer, environments: Env
 def test_log_line(store: FaultyServer, environments: Environments) -> None:
     """Answer and log line count alike; the log names what went wrong, and no secret and no text."""
     lines: list[str] = []
-    engine = Api(environments.start(), Settings(), StartMark(), lines.append)
+    engine = Api(served(environments.start()), Settings(), StartMark(), lines.append)
     answer = msgspec.json.decode(post(engine, {"texts": TEXTS}).body)
     assert answer["usage"]["cache"] == {"l1": 0, "l2": 0, "embedding": 0, "miss": 3}
     line = msgspec.json.decode(lines[-1])
@@ -775,7 +775,7 @@ def test_answer_is_built_before_the_write(store: FaultyServer, environments: Env
     """When the table is written to, the encoder has done its work; a write that hangs costs its deadline."""
     lines: list[str] = []
     encoder = TinyEncoder()
-    engine = Api(environments.start(encoder, deadline_s=1.0), Settings(), StartMark(), lines.append)
+    engine = Api(served(environments.start(encoder, deadline_s=1.0)), Settings(), StartMark(), lines.append)
     done: list[int] = []
 
     def writes_hang(exchange: Exchange) -> bool:

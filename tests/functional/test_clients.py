@@ -22,7 +22,7 @@ from coldframe.model.model import to_matrix
 from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import StartMark
 from functions.predict.routes import create_app
-from tests.conftest import ROOT
+from tests.conftest import ROOT, served
 
 openai = pytest.importorskip("openai", reason="needs openai, which `make test` installs")
 triton = pytest.importorskip(
@@ -57,7 +57,7 @@ def emulated(bundle: Path) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def application(predictor: Predictor) -> Iterator[str]:
     """The FastAPI application under uvicorn, as an ordinary container runs it."""
-    app = create_app(Api(predictor, Settings(log_level="off"), StartMark()))
+    app = create_app(Api(served(predictor), Settings(log_level="off"), StartMark()))
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off", ws="none"))
     listener = socket.create_server(("127.0.0.1", 0))
     thread = threading.Thread(target=server.run, args=([listener],))

@@ -12,7 +12,7 @@ from coldframe.api.api import Api, Request
 from coldframe.config import Settings
 from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import StartMark
-from tests.conftest import ROOT
+from tests.conftest import ROOT, served
 
 ASKED: list[tuple[str, dict[str, Any]]] = [
     ("/v1/predict", {"text": "NASA launched the shuttle into orbit around the moon"}),
@@ -57,7 +57,7 @@ def content(body: str) -> Any:
 @pytest.mark.parametrize("seed", range(6))
 def test_answers_while_loading(bundle: Path, predictor: Predictor, seed: int) -> None:
     """Four threads at once, from the first moment: every answer is whole, and the loaded engine's."""
-    engine = Api(predictor, Settings(model_dir=bundle, log_level="off"), StartMark(is_warm=True))
+    engine = Api(served(predictor), Settings(model_dir=bundle, log_level="off"), StartMark(is_warm=True))
     expected = [
         engine.answer(Request("POST", path, body=json.dumps(body).encode())).body.decode()
         for path, body in ASKED

@@ -12,13 +12,13 @@ from coldframe.api.catalogue import ENCODER_MODEL
 from coldframe.config import Settings
 from coldframe.timing import StartMark
 from functions.predict.routes import create_app
-from tests.conftest import tiny_predictor
+from tests.conftest import served, tiny_predictor
 
 jsonschema_rs = pytest.importorskip("jsonschema_rs", reason="comes with schemathesis")
 schemathesis = pytest.importorskip("schemathesis", reason="needs schemathesis, which `make test` installs")
 
 TEXT = {"name": "text", "datatype": "BYTES", "shape": [1], "data": ["a"]}
-ENGINE = Api(tiny_predictor(), Settings(log_level="off", max_texts=100), StartMark())
+ENGINE = Api(served(tiny_predictor()), Settings(log_level="off", max_texts=100), StartMark())
 APP = create_app(ENGINE)
 SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", APP)
 DOCUMENT = APP.openapi()

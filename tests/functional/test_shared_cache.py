@@ -11,7 +11,8 @@ import pytest
 
 from bench.targets.faulty_server import FaultyServer, error
 from coldframe.config import load_settings
-from coldframe.pipeline.predictor import Predictor, load_predictor
+from coldframe.pipeline.models import load_predictor
+from coldframe.pipeline.predictor import Predictor
 from tests.conftest import ROOT
 from tests.functional.conftest import BUCKET, SECRET_KEY, TABLE
 from tests.functional.test_cli import coldframe

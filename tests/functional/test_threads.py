@@ -17,8 +17,9 @@ import pytest
 
 from coldframe.api.api import Api, Request
 from coldframe.config import Settings
-from coldframe.pipeline.predictor import load_predictor
+from coldframe.pipeline.models import load_predictor
 from coldframe.timing import StartMark
+from tests.conftest import served
 
 REQUESTS = int(os.environ.get("THREAD_REQUESTS", "240"))
 THREADS = 16
@@ -67,14 +68,14 @@ def test_same_bits_from_many_threads(bundle: Path, l1_bytes: int) -> None:
     asked = requests_of_all_kinds(bundle)
     settings = Settings(model_dir=bundle, log_level="off", l1_cache_bytes=l1_bytes)
     roomy = Settings(model_dir=bundle, log_level="off")
-    alone = Api(load_predictor(roomy), roomy, StartMark())
+    alone = Api(served(load_predictor(roomy)), roomy, StartMark())
     known: dict[str, Any] = {}
     for one in asked:
         if repr(one) not in known:
             known[repr(one)] = content(alone, *one)
     expected = [known[repr(one)] for one in asked]
     predictor = load_predictor(settings)
-    shared = Api(predictor, settings, StartMark())
+    shared = Api(served(predictor), settings, StartMark())
     predictor.model.start()
     with ThreadPoolExecutor(THREADS) as threads:
         got = list(threads.map(lambda one: content(shared, *one), asked))

@@ -16,7 +16,8 @@ import pytest
 from coldframe.config import Settings
 from coldframe.model.bundle import load_manifest
 from coldframe.model.verify import verify_bundle
-from coldframe.pipeline.predictor import Predictor, load_predictor
+from coldframe.pipeline.models import load_predictor
+from coldframe.pipeline.predictor import Predictor
 from coldframe.vectors import ranked, to_floats
 from local.paths import BUILD_PYTHON, MODELS
 

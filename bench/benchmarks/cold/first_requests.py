@@ -11,7 +11,7 @@ from bench.benchmarks.cold.series import PROGRAMS, Series
 from bench.data.texts import sentences
 from bench.loader.samples import SampleFailed, take
 from coldframe.errors import ColdframeError
-from local.paths import ROOT, python_path
+from local.paths import ROOT, models, python_path
 
 
 class NoSuchText(ColdframeError):
@@ -35,6 +35,7 @@ class Subject:
         }
         return kept | {
             "COLDFRAME_MODEL_DIR": str(self.model_dir.resolve()),
+            "COLDFRAME_MODELS": models(),
             "COLDFRAME_LOG_LEVEL": "off",
             "ORT_DISABLE_TELEMETRY": "1",
             "PYTHONPATH": python_path(self.root),

@@ -15,17 +15,17 @@ from tqdm import tqdm
 
 from coldframe.config import Settings
 from coldframe.model.files import AUTO
-from coldframe.pipeline.predictor import load_predictor
+from coldframe.pipeline.models import load_predictor
 from coldframe.vectors import to_floats
 from layers.model.data import load_split
-from layers.model.paths import BUNDLE
+from layers.model.paths import EXAMPLE, MODELS
 
 _SEED = 0
 
 
 def main(documents: int) -> None:
     """Prints a Markdown table. documents: how many stripped test documents; 0 for all."""
-    predictor = load_predictor(Settings(model_dir=BUNDLE, verify_at_init=False))
+    predictor = load_predictor(Settings(model_dir=MODELS, models=EXAMPLE, verify_at_init=False))
     predictor.model.get()
     test = load_split("test")
     order = np.random.default_rng(_SEED).permutation(len(test.stripped))[: documents or None]

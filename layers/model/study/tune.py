@@ -8,13 +8,12 @@ test split is not read.
 import sys
 from collections.abc import Iterator
 
-import msgspec
 from tqdm import tqdm
 
 from layers.model.embed import served_encoder
 from layers.model.head_trainers import CHOSEN, Parameters, new_head
 from layers.model.newsgroups import load_task
-from layers.model.paths import BUNDLE
+from layers.model.paths import DEFAULT_ENCODER, MODELS
 from layers.model.samples import Embedded, Rows, Samples, embed_samples, share_right, stack_forms
 
 CANDIDATES: dict[str, list[Parameters]] = {
@@ -44,7 +43,7 @@ WINDOWS = (1, 2, 4)
 
 def main(names: list[str]) -> None:
     """Tries the candidates of the heads named, or of all; `windows` tries numbers of windows."""
-    task, encoder = load_task(), served_encoder(BUNDLE)
+    task, encoder = load_task(), served_encoder(MODELS, DEFAULT_ENCODER)
     data = embed_samples("train", task.train, encoder)
     print("| head | parameters | stripped | full |\n|---|---|---|---|")
     for name, parameters in tqdm(list(_candidates(names)), desc="tune", unit="candidate"):
@@ -53,8 +52,8 @@ def main(names: list[str]) -> None:
         tqdm.write(f"| {name} | {settings} | {found['stripped']:.4f} | {found['full']:.4f} |")
     stripped_only = Samples({"stripped": task.train.forms["stripped"]}, task.train.target)
     for windows in WINDOWS if "windows" in names or not names else ():
-        facts = msgspec.structs.replace(encoder.facts, max_windows=windows)
-        few = embed_samples("train", stripped_only, encoder._replace(facts=facts))
+        shortened = encoder._replace(manifest=encoder.manifest.with_windows(windows))
+        few = embed_samples("train", stripped_only, shortened)
         found = validate("logreg", CHOSEN["logreg"], few, task.fit, task.validation)
         print(f"| logreg, stripped only | windows {windows} | {found['stripped']:.4f} | |")
 

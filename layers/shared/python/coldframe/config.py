@@ -28,7 +28,14 @@ def _about(why: str, name: str | None = None) -> Meta:
 class Settings(Struct, frozen=True, kw_only=True):
     """What a deployment may change. Each field is the variable `COLDFRAME_<NAME>`."""
 
-    model_dir: Annotated[Path, _about("folder of the model bundle")] = Path(facts.MODEL_DIR)
+    model_dir: Annotated[Path, _about("folder of the encoders and models")] = Path(facts.MODEL_DIR)
+    models: Annotated[
+        str,
+        _about(
+            "names of the models to serve, separated by commas, the first for requests that name none;"
+            " empty: all in the folder"
+        ),
+    ] = ""
     threads: Annotated[
         int, _about("threads of one forward pass; 1769 MB of Lambda memory are one vCPU", "threads")
     ] = 1

@@ -28,5 +28,5 @@ RANGES = {
 }
 """Lowest and highest value of each setting that is a number."""
 CHOICES = {"cache_policy": ("adaptive", "always", "off"), "log_level": ("info", "off")}
-TEXTS = frozenset({"model_dir", "cache_table", "cache_bucket"})
+TEXTS = frozenset({"model_dir", "models", "cache_table", "cache_bucket"})
 FLAGS = frozenset({"verify_at_init"})

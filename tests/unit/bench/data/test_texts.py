@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bench.data.newsgroups import TextsMissing
 from bench.data.texts import OWN, load_texts, with_duplicates
 from coldframe.config import Settings
-from coldframe.pipeline.predictor import load_predictor
+from coldframe.pipeline.models import load_predictor
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from coldframe.api.api import Api, Reply, Request
 from coldframe.config import Settings
 from coldframe.model.heads import Head
 from coldframe.timing import StartMark
-from tests.conftest import LABELS, post, tiny_manifest, tiny_predictor
+from tests.conftest import LABELS, post, served, tiny_manifest, tiny_predictor
 
 SECRET = "a text that nobody but its sender may read"
 
@@ -175,7 +175,7 @@ def test_gzip(api: Api) -> None:
 
 def test_too_large_an_answer(log_lines: list[str]) -> None:
     """An answer over the limit is refused by what to ask for instead, which then is answered."""
-    engine = Api(tiny_predictor(), Settings(max_answer_bytes=8192), StartMark(), log_lines.append)
+    engine = Api(served(tiny_predictor()), Settings(max_answer_bytes=8192), StartMark(), log_lines.append)
     asked = {"texts": [SECRET] * 30, "scores": True}
     reply = post(engine, asked)
     problem = body(reply)
@@ -210,7 +210,7 @@ def test_a_defect_tells_nothing(log_lines: list[str]) -> None:
     def read_head(name: str) -> Head:
         raise RuntimeError(SECRET)
 
-    engine = Api(tiny_predictor(read_head=read_head), Settings(), StartMark(), log_lines.append)
+    engine = Api(served(tiny_predictor(read_head=read_head)), Settings(), StartMark(), log_lines.append)
     reply = post(engine, {"text": SECRET})
     assert (reply.status, body(reply)["title"]) == (500, "Internal error")
     assert SECRET not in reply.body.decode() + "".join(log_lines)
@@ -234,7 +234,7 @@ def test_log_line(api: Api, log_lines: list[str]) -> None:
 
 def test_log_can_be_turned_off(log_lines: list[str]) -> None:
     """With log level off nothing is written."""
-    engine = Api(tiny_predictor(), Settings(log_level="off"), StartMark(), log_lines.append)
+    engine = Api(served(tiny_predictor()), Settings(log_level="off"), StartMark(), log_lines.append)
     post(engine, {"text": "a"})
     assert log_lines == []
 
@@ -255,7 +255,7 @@ almost_requests = st.dictionaries(
 @given(st.binary(max_size=60) | almost_requests | json_values)
 def test_never_a_500(content: object) -> None:
     """Whatever is sent, the answer is a prediction or a problem that names the sender's mistake."""
-    engine = Api(tiny_predictor(), Settings(log_level="off"), StartMark())
+    engine = Api(served(tiny_predictor()), Settings(log_level="off"), StartMark())
     reply = post(engine, content if isinstance(content, bytes) else json.dumps(content).encode())
     assert reply.status in {200, 400, 413, 422}
     json.loads(reply.body)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from coldframe.api.api import Api, Request
 from coldframe.config import Settings
 from coldframe.timing import StartMark
-from tests.conftest import tiny_predictor
+from tests.conftest import served, tiny_predictor
 
 FOUND = sorted((Path(__file__).parents[4] / "fixtures" / "found").glob("*.bin"))
 ROUTES = [
@@ -90,7 +90,7 @@ headers = st.fixed_dictionaries(
 def send(path: str, body: bytes, named: dict[str, str], method: str = "POST") -> int:
     """The status of the answer, which must hold together whatever it is."""
     api = Api(
-        tiny_predictor(),
+        served(tiny_predictor()),
         Settings(log_level="off", max_texts=100, max_decompressed_bytes=10_000),
         StartMark(),
     )

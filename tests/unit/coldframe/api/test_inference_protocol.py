@@ -10,7 +10,7 @@ import pytest
 from coldframe.api.api import Api, Reply, Request
 from coldframe.config import Settings
 from coldframe.timing import StartMark
-from tests.conftest import LABELS, post, tiny_manifest, tiny_predictor
+from tests.conftest import LABELS, post, served, tiny_manifest, tiny_predictor
 
 SECRET = "a text that nobody but its sender may read"
 TOPICS = "/v2/models/topics-first/infer"
@@ -276,7 +276,7 @@ def test_bad_binary_requests(api: Api) -> None:
 def test_too_large_an_answer() -> None:
     """An answer over the limit is refused by what to ask for instead, which then is answered."""
     settings = Settings(max_answer_bytes=2048 + 6000, log_level="off")
-    api = Api(tiny_predictor(), settings, StartMark())
+    api = Api(served(tiny_predictor()), settings, StartMark())
     asked: dict[str, Any] = {"inputs": [text_input(*map(str, range(100)))]}
     reply = post(api, asked, path=ENCODER)
     problem = json.loads(reply.body)

@@ -11,7 +11,7 @@ from coldframe.api.api import Api
 from coldframe.config import Settings
 from coldframe.model.model import to_matrix
 from coldframe.timing import StartMark
-from tests.conftest import TinyEncoder, post, tiny_predictor
+from tests.conftest import TinyEncoder, post, served, tiny_predictor
 
 SECRET = "a text that nobody but its sender may read"
 
@@ -101,7 +101,7 @@ def test_bad_requests(api: Api, log_lines: list[str], case: str) -> None:
 def test_too_large_an_answer() -> None:
     """An answer over the limit is refused by what to ask for instead, which then is answered."""
     settings = Settings(max_answer_bytes=2048 + 20_000, log_level="off")
-    api = Api(tiny_predictor(), settings, StartMark())
+    api = Api(served(tiny_predictor()), settings, StartMark())
     asked = {"input": ["a"] * 150}
     reply = post(api, asked, path="/v1/embeddings")
     problem = json.loads(reply.body)

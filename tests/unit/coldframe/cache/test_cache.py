@@ -14,7 +14,7 @@ from coldframe.cache.values import Kind, Shapes, encode
 from coldframe.config import Settings
 from coldframe.model.files import AUTO
 from coldframe.timing import MovingAverage, StartMark
-from tests.conftest import post, tiny_manifest, tiny_predictor
+from tests.conftest import post, served, tiny_manifest, tiny_predictor
 from tests.unit.coldframe.cache.test_dynamodb_store import FakeClients, FakeTable, FakeTime
 
 parts = st.text(max_size=20)
@@ -132,7 +132,9 @@ def test_wrong_shapes_are_corrupt(name: str, kind: Kind, size: int) -> None:
     table.rows[key.hex()] = to_row(key, Item(value, 2_000_000_000))
     head = "first" if name == "embedding" else name
     predictor = tiny_predictor(cache=two_levels(table, time, Policy.ALWAYS, 0))
-    reply = post(Api(predictor, Settings(log_level="off"), StartMark()), {"text": "a text", "heads": [head]})
+    reply = post(
+        Api(served(predictor), Settings(log_level="off"), StartMark()), {"text": "a text", "heads": [head]}
+    )
     usage = msgspec.json.decode(reply.body)["usage"]["cache"]
     assert (reply.status, usage["corrupt"], usage["miss"]) == (200, 1, 1)
     plain = tiny_predictor(cache_bytes=0).predict(["a text"], [head])

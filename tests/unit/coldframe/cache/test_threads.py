@@ -13,7 +13,7 @@ from coldframe.cache.cache import Memory
 from coldframe.cache.policy import Breaker, Policy
 from coldframe.config import Settings
 from coldframe.timing import StartMark
-from tests.conftest import post, tiny_predictor
+from tests.conftest import post, served, tiny_predictor
 from tests.unit.coldframe.cache.test_cache import two_levels
 from tests.unit.coldframe.cache.test_dynamodb_store import FakeTable, FakeTime
 
@@ -53,7 +53,7 @@ def test_every_prediction_is_saved() -> None:
     """What each request computed is in the shared cache, whoever answered meanwhile."""
     table, time = FakeTable([]), FakeTime()
     predictor = tiny_predictor(cache=two_levels(table, time, Policy.ALWAYS, 1 << 20))
-    engine = Api(predictor, Settings(log_level="off"), StartMark())
+    engine = Api(served(predictor), Settings(log_level="off"), StartMark())
     texts = ["x" * (number % 7) + str(number) for number in range(400)]
     with ThreadPoolExecutor(THREADS) as threads:
         list(threads.map(lambda text: post(engine, {"text": text, "heads": ["first"]}), texts))

@@ -15,7 +15,7 @@ from coldframe.errors import BundleCorrupt, BundleMissing
 from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import StartMark
 from functions.predict.engine import read_event
-from tests.conftest import ROOT
+from tests.conftest import ROOT, served
 
 EVENT: dict[str, Any] = json.loads((ROOT / "tests" / "events" / "http_api_predict.json").read_text())
 REST: dict[str, Any] = json.loads((ROOT / "tests" / "events" / "rest_api_predict.json").read_text())
@@ -48,7 +48,7 @@ def lane(bundle: Path) -> ExpressLane:
 @pytest.fixture(scope="module")
 def engine(predictor: Predictor, bundle: Path) -> Api:
     settings = Settings(model_dir=bundle, log_level="off", l1_cache_bytes=0)
-    return Api(predictor, settings, StartMark(is_warm=True))
+    return Api(served(predictor), settings, StartMark(is_warm=True))
 
 
 def event_of(body: object, source: dict[str, Any] = EVENT, **changed: Any) -> dict[str, Any]:
@@ -291,7 +291,7 @@ def test_open_with_every_setting(bundle: Path, predictor: Predictor) -> None:
     assert {f"COLDFRAME_{name}" for name in [*VALID, "MODEL_DIR"]} == ENVIRONMENT_NAMES
     lane = lane_of(bundle, **VALID)
     limits = {f"COLDFRAME_{name}": value for name, value in VALID.items()}
-    engine = Api(predictor, load_settings(limits), StartMark(is_warm=True))
+    engine = Api(served(predictor), load_settings(limits), StartMark(is_warm=True))
     asked = [
         {"text": SURE},
         {"texts": [SURE, SURE]},

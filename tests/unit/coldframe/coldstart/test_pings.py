@@ -19,7 +19,7 @@ from coldframe.config import Settings
 from coldframe.errors import BundleCorrupt
 from coldframe.timing import StartMark
 from functions.predict.answer_ping import answer_ping
-from tests.conftest import TinyEncoder, TinyHead, tiny_predictor
+from tests.conftest import TinyEncoder, TinyHead, served, tiny_predictor
 from tests.functional.test_predict_function import HTTP, REST
 
 
@@ -111,7 +111,7 @@ def test_encoder_is_run(slept_s: list[float], log_lines: list[str]) -> None:
         read.append(name)
         return TinyHead()
 
-    api = Api(tiny_predictor(encoder, read_head), Settings(), StartMark(), log_lines.append)
+    api = Api(served(tiny_predictor(encoder, read_head)), Settings(), StartMark(), log_lines.append)
     answer_ping(ping(0), api, "1", lambda: 29_000, slept_s.append)
     assert encoder.batches
     assert read == ["second"]
@@ -131,6 +131,6 @@ def test_a_failing_prediction_is_an_error(log_lines: list[str]) -> None:
     def missing(name: str) -> TinyHead:
         raise BundleCorrupt(name)
 
-    api = Api(tiny_predictor(read_head=missing), Settings(), StartMark(), log_lines.append)
+    api = Api(served(tiny_predictor(read_head=missing)), Settings(), StartMark(), log_lines.append)
     with pytest.raises(RuntimeError, match="503"):
         answer_ping(ping(0), api, "1", lambda: 29_000, lambda seconds: None)

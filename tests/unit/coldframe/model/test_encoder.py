@@ -15,7 +15,8 @@ from coldframe.model.bundle import EncoderFacts, load_golden, load_manifest
 from coldframe.model.encoder import Embeddings, Encoder, check_golden, pool_windows
 from coldframe.model.model import to_matrix
 from coldframe.model.tokenizer import TextWindows, Window
-from coldframe.pipeline.predictor import Predictor, load_predictor
+from coldframe.pipeline.models import load_predictor
+from coldframe.pipeline.predictor import Predictor
 from coldframe.vectors import to_floats
 
 WORDS = [

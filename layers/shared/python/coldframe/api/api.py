@@ -33,14 +33,14 @@ from coldframe.api.schemas import (
     Start,
     TextAnswer,
 )
-from coldframe.cache.cache import Unsaved
+from coldframe.cache.cache import PredictionCache, Unsaved
 from coldframe.config import Settings
 from coldframe.errors import BundleError, Invalid, NotReady, RequestError, TooLarge
 from coldframe.model.bundle import Manifest
 from coldframe.model.estimator import AnswerSource
 from coldframe.model.files import AUTO
 from coldframe.pipeline.answers import Prediction
-from coldframe.pipeline.predictor import Predictor
+from coldframe.pipeline.models import Models
 from coldframe.timing import StageTimes, StartMark, log_line
 from coldframe.vectors import Vector, ranked, to_floats
 
@@ -62,12 +62,12 @@ class Api:
 
     def __init__(
         self,
-        predictor: Predictor,
+        models: Models,
         settings: Settings,
         start: StartMark,
         log: Callable[[str], None] = print,
     ) -> None:
-        self._predictor = predictor
+        self.models = models
         self._settings = settings
         self._start = start
         self._log = log
@@ -91,18 +91,14 @@ class Api:
         self._router = Router(self.routes)
 
     @property
-    def manifest(self) -> Manifest:
-        """What is served."""
-        return self._predictor.manifest
-
-    @property
     def settings(self) -> Settings:
         """The settings of this environment."""
         return self._settings
 
-    def wait(self) -> None:
-        """Returns when the model is loaded. Raises a BundleError when it cannot be."""
-        self._predictor.model.get()
+    @property
+    def _cache(self) -> PredictionCache:
+        """One for all models."""
+        return self.models.default.cache
 
     def answers(self, method: str, path: str) -> bool:
         """Whether `answer` knows this route; if not, FastAPI may."""
@@ -132,17 +128,17 @@ class Api:
 
     def before_snapshot(self) -> None:
         """Lets go of what does not survive a snapshot: connections, credentials."""
-        self._predictor.cache.before_snapshot()
+        self._cache.before_snapshot()
 
     def after_restore(self) -> None:
         """Begins anew what depends on time and place."""
         self._created_s = int(time.time())
-        self._predictor.cache.after_restore()
+        self._cache.after_restore()
 
     def _save(self, unsaved: Unsaved, request: Request) -> dict[str, object]:
         """Writes to the shared cache, now that the answer is built; what of it goes into the log."""
         times = StageTimes()
-        saved = self._predictor.cache.save(unsaved, deadline_of(request).remaining_s())
+        saved = self._cache.save(unsaved, deadline_of(request).remaining_s())
         if saved is None:
             return {}
         costs = {"values": saved.values, "of": saved.of, "ms": round(times.total_ms(), 3)}
@@ -152,22 +148,25 @@ class Api:
         started_s = time.monotonic()
         body = read_body(request, self._settings)
         asked = decode_json(body, _DECODER, '{"text": "…"}')
+        predictor = self.models.get(asked.model) if isinstance(asked.model, str) else self.models.default
+        manifest = predictor.manifest
         texts = self._texts(asked)
-        heads = list(dict.fromkeys(asked.heads or [self._predictor.manifest.default_head]))
-        self._check_heads(heads)
+        heads = list(dict.fromkeys(asked.heads or [manifest.default_head]))
+        _check_heads(heads, manifest)
         budget_s = math.inf if isinstance(asked.budget_ms, UnsetType) else asked.budget_ms / 1e3
         reading_s = time.monotonic() - started_s  # unzipping and decoding count, too
         deadline = deadline_of(request, budget_s - reading_s)
-        prediction = self._predictor.predict(texts, heads, asked.cache, deadline)
+        prediction = predictor.predict(texts, heads, asked.cache, deadline)
         reply = PredictReply(
-            model=self._predictor.manifest.name,
-            version=self._predictor.manifest.version,
+            model=manifest.name,
+            version=manifest.version,
             start=request.start,
-            predictions=self._answers(prediction, asked),
+            predictions=_answers(prediction, manifest.labels, asked),
             usage=prediction.usage,
         )
         timing = {"server-timing": prediction.times.server_timing()}
-        return json_reply(reply, timing, prediction.log(), _TOO_LARGE_HINT, prediction.unsaved)
+        log = {"model": manifest.name, "version": manifest.version, **prediction.log()}
+        return json_reply(reply, timing, log, _TOO_LARGE_HINT, prediction.unsaved)
 
     def _texts(self, asked: PredictRequest) -> list[str]:
         if isinstance(asked.text, str) == isinstance(asked.texts, list):
@@ -178,48 +177,51 @@ class Api:
             raise TooLarge(f"Found {len(texts)} texts, expected at most {limit}. Send them in parts.")
         return texts
 
-    def _check_heads(self, heads: list[str]) -> None:
-        known = [AUTO, *self._predictor.manifest.heads]
-        for head in heads:
-            if head not in known:
-                raise Invalid(f"{echo(head)} is not a head of this model. Heads: {', '.join(known)}.")
-
-    def _answers(self, prediction: Prediction, asked: PredictRequest) -> list[TextAnswer]:
-        labels = self._predictor.manifest.labels
-        answers = [TextAnswer(index, {}) for index in range(prediction.usage.texts)]
-        for head, rows in prediction.probabilities.items():
-            sources = prediction.sources if head == AUTO else [None] * len(rows)
-            for answer, row, source in zip(answers, rows, sources, strict=True):
-                answer.heads[head] = _head_answer(row, labels, asked, source)
-        return answers
-
     @cached_property
     def _protocol(self) -> "InferenceProtocol":
         """Imported when first needed, as all that the hot route does without."""
         from coldframe.api.inference_protocol import InferenceProtocol
 
-        return InferenceProtocol(self._predictor, self._settings)
+        return InferenceProtocol(self.models, self._settings)
 
     def _embeddings(self, request: Request) -> Reply:
         from coldframe.api.openai import answer_embeddings
 
-        return answer_embeddings(self._predictor, self._settings, request)
+        return answer_embeddings(self.models, self._settings, request)
 
     def _models(self, request: Request) -> Reply:
-        return json_reply(ModelList("list", model_cards(self._predictor.manifest, self._created_s)))
+        return json_reply(ModelList("list", model_cards(self.models, self._created_s)))
 
     def _model(self, request: Request) -> Reply:
-        return json_reply(model_card(self._predictor.manifest, self._created_s, request.params["model"]))
+        return json_reply(model_card(self.models, self._created_s, request.params["model"]))
 
     def _health(self, request: Request) -> Reply:
-        self._predictor.model.get()
-        return json_reply(Health("ok", self._predictor.manifest.version))
+        predictors = self.models.all()
+        for predictor in predictors:
+            predictor.model.get()
+        versions = {predictor.manifest.name: predictor.manifest.version for predictor in predictors}
+        return json_reply(Health("ok", next(iter(versions.values())), versions))
 
     def _line(self, request: Request, reply: Reply, start: Start) -> str:
         path = self._router.pattern(request.path) or "other"  # what it names is the caller's text
-        version = self._predictor.manifest.version
-        record = log_record(request.request_id, request.method, path, reply.status, start, version)
+        record = log_record(request.request_id, request.method, path, reply.status, start)
         return log_line(**record, **reply.log)
+
+
+def _check_heads(heads: list[str], manifest: Manifest) -> None:
+    known = [AUTO, *manifest.heads]
+    for head in heads:
+        if head not in known:
+            raise Invalid(f"{echo(head)} is not a head of this model. Heads: {', '.join(known)}.")
+
+
+def _answers(prediction: Prediction, labels: list[str], asked: PredictRequest) -> list[TextAnswer]:
+    answers = [TextAnswer(index, {}) for index in range(prediction.usage.texts)]
+    for head, rows in prediction.probabilities.items():
+        sources = prediction.sources if head == AUTO else [None] * len(rows)
+        for answer, row, source in zip(answers, rows, sources, strict=True):
+            answer.heads[head] = _head_answer(row, labels, asked, source)
+    return answers
 
 
 def _head_answer(

@@ -1,67 +1,118 @@
-"""The models that one bundle is served as: the classifier, the encoder, and each head."""
+"""The names that models are served under: models themselves, their encoders, and each head."""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, TypeVar
 
 from coldframe.api.messages import echo
 from coldframe.api.schemas import HeadCard, ModelCard
 from coldframe.errors import NotFound
-from coldframe.model.bundle import HeadFacts, Manifest
+from coldframe.model.bundle import EncoderManifest, HeadFacts, Manifest
 from coldframe.model.files import AUTO
+from coldframe.pipeline.models import Models
+from coldframe.pipeline.predictor import Predictor
 
-ENCODER_MODEL = "minilm-l6-v2"
+T = TypeVar("T")
 
 
-def model_names(manifest: Manifest) -> list[str]:
-    """Models of the Open Inference Protocol: the encoder, then the heads, `auto` first."""
-    return [ENCODER_MODEL, *(head_model(manifest, head) for head in [AUTO, *manifest.heads])]
+class Named(NamedTuple):
+    """What a name of the Open Inference Protocol stands for. head: None for the predictor's encoder."""
+
+    predictor: Predictor
+    head: str | None
+
+    @property
+    def version(self) -> str:
+        """Digest of the encoder, or of the model that the head belongs to."""
+        return self.predictor.encoder.version if self.head is None else self.predictor.manifest.version
 
 
 def head_model(manifest: Manifest, head: str) -> str:
-    """The name of a head among models: the bundle's own name, and the head's."""
+    """The name of a head among models: its model's name, and its own."""
     return f"{manifest.name}-{head}"
 
 
-def head_of(manifest: Manifest, model: str) -> str | None:
-    """The head that `model` is, or None if it is the encoder.
+def protocol_models(models: Models) -> dict[str, Named]:
+    """Models of the Open Inference Protocol: the encoders, then the heads of each model, `auto` first."""
+    predictors = models.all()
+    encoders = {predictor.encoder.name: Named(predictor, None) for predictor in reversed(predictors)}
+    heads = {
+        head_model(predictor.manifest, head): Named(predictor, head)
+        for predictor in predictors
+        for head in (AUTO, *predictor.manifest.heads)
+    }
+    return encoders | heads
 
-    Raises NotFound, which lists the models.
+
+def find_protocol_model(models: Models, name: str) -> Named:
+    """What a name stands for. Raises NotFound, which lists the names."""
+    return _find(protocol_models(models), name)
+
+
+def find_encoder(models: Models, name: str | None) -> Predictor:
+    """A predictor with the encoder that is asked for: by its name, or by that of a model on it.
+
+    Any name stands for the only encoder, since clients of OpenAI's API have names of their own.
+    Raises NotFound where there are several, and lists them.
     """
-    names = model_names(manifest)
-    if model not in names:
-        raise NotFound(f"{echo(model)} is no model here. Models: {', '.join(names)}.")
-    return None if model == ENCODER_MODEL else model.removeprefix(f"{manifest.name}-")
+    predictors = models.all()
+    encoders = {predictor.encoder.name: predictor for predictor in reversed(predictors)}
+    if name is None or len(encoders) == 1:
+        return models.default
+    return _find(encoders | {predictor.manifest.name: predictor for predictor in predictors}, name)
 
 
-def model_card(manifest: Manifest, created_s: int, model: str) -> ModelCard:
-    """The card of one model. Raises NotFound, which lists the models."""
-    cards = {card.id: card for card in model_cards(manifest, created_s)}
-    if model not in cards:
-        raise NotFound(f"{echo(model)} is no model here. Models: {', '.join(cards)}.")
-    return cards[model]
+def model_card(models: Models, created_s: int, name: str) -> ModelCard:
+    """The card of one model. Raises NotFound, which lists the names."""
+    return _find({card.id: card for card in model_cards(models, created_s)}, name)
 
 
-def model_cards(manifest: Manifest, created_s: int) -> list[ModelCard]:
-    """What `GET /v1/models` lists.
+def model_cards(models: Models, created_s: int) -> list[ModelCard]:
+    """What `GET /v1/models` lists: models, their encoders, their heads.
 
-    created_s: when this environment loaded them; a bundle has no date, so that
+    created_s: when this environment loaded them; a model has no date, so that
     two builds of the same are the same.
     """
+    manifests = [predictor.manifest for predictor in models.all()]
+    encoders = {predictor.encoder.name: predictor.encoder for predictor in models.all()}
+    cards = [_model_card(manifest, created_s) for manifest in manifests]
+    cards[0].is_default = True
+    heads = (card for manifest in manifests for card in _head_cards(manifest, created_s))
+    return [*cards, *(_encoder_card(encoder, created_s) for encoder in encoders.values()), *heads]
 
-    def card(name: str) -> ModelCard:
-        return ModelCard(
-            id=name, object="model", created=created_s, owned_by="coldframe", version=manifest.version
-        )
 
-    classifier, encoder = card(manifest.name), card(ENCODER_MODEL)
-    classifier.labels, classifier.default_head = manifest.labels, manifest.default_head
-    classifier.heads = {name: _head_card(facts) for name, facts in manifest.heads.items()}
-    encoder.dimension = manifest.encoder.dimension
-    encoder.max_tokens = manifest.encoder.max_tokens * manifest.encoder.max_windows
-    heads = []
+def _card(name: str, version: str, created_s: int) -> ModelCard:
+    return ModelCard(id=name, object="model", created=created_s, owned_by="coldframe", version=version)
+
+
+def _model_card(manifest: Manifest, created_s: int) -> ModelCard:
+    card = _card(manifest.name, manifest.version, created_s)
+    card.encoder, card.labels, card.default_head = (
+        manifest.encoder.name,
+        manifest.labels,
+        manifest.default_head,
+    )
+    card.heads = {name: _head_card(facts) for name, facts in manifest.heads.items()}
+    return card
+
+
+def _encoder_card(encoder: EncoderManifest, created_s: int) -> ModelCard:
+    card, facts = _card(encoder.name, encoder.version, created_s), encoder.facts
+    card.dimension, card.max_tokens = facts.dimension, facts.max_tokens * facts.max_windows
+    return card
+
+
+def _head_cards(manifest: Manifest, created_s: int) -> Iterable[ModelCard]:
     for name, facts in manifest.heads.items():
-        head = card(head_model(manifest, name))
-        head.labels, head.heads = manifest.labels, {name: _head_card(facts)}
-        heads.append(head)
-    return [classifier, encoder, *heads]
+        card = _card(head_model(manifest, name), manifest.version, created_s)
+        card.labels, card.heads = manifest.labels, {name: _head_card(facts)}
+        yield card
 
 
 def _head_card(facts: HeadFacts) -> HeadCard:
     return HeadCard(facts.accuracy)
+
+
+def _find(named: Mapping[str, T], name: str) -> T:
+    if name not in named:
+        raise NotFound(f"{echo(name)} is no model here. Models: {', '.join(named)}.")
+    return named[name]

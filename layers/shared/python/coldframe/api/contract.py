@@ -11,7 +11,7 @@ JSON = "application/json"
 READ_AS_JSON = frozenset({"", JSON, "application/x-www-form-urlencoded", "text/plain"})
 """Types of a body that is read as JSON; curl declares the third by default, a browser's form the fourth."""
 
-REQUEST_FIELDS = ("text", "texts", "heads", "top_k", "scores", "cache", "budget_ms")
+REQUEST_FIELDS = ("model", "text", "texts", "heads", "top_k", "scores", "cache", "budget_ms")
 DEFAULT_TOP_K, MAX_TOP_K = 1, 20
 MAX_HEADS = 16
 MIN_BUDGET_MS, MAX_BUDGET_MS = 1, 86_400_000  # a day: nothing that answers requests runs for longer
@@ -26,9 +26,7 @@ def media_type(headers: Mapping[str, str]) -> str:
     return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def log_record(
-    request_id: str, method: str, path: str, status: int, start: str, version: str
-) -> dict[str, object]:
+def log_record(request_id: str, method: str, path: str, status: int, start: str) -> dict[str, object]:
     """What the log line of every request begins with."""
     return {
         "event": "request",
@@ -37,7 +35,6 @@ def log_record(
         "path": path,
         "status": status,
         "start": start,
-        "version": version,
     }
 
 

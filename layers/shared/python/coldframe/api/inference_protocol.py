@@ -1,6 +1,6 @@
 """The Open Inference Protocol, version 2, with the binary tensor extension."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import TypeAlias
 
@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from coldframe import __version__
-from coldframe.api.catalogue import head_of
+from coldframe.api.catalogue import Named, find_protocol_model
 from coldframe.api.inference_checks import check_supported, only_input, wanted_outputs
 from coldframe.api.inference_schemas import (
     InferReply,
@@ -46,6 +46,7 @@ from coldframe.model.encoder import Embeddings
 from coldframe.model.files import AUTO
 from coldframe.model.heads import Probabilities
 from coldframe.model.model import to_matrix
+from coldframe.pipeline.models import Models
 from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import Deadline, StageTimes
 
@@ -62,8 +63,8 @@ _Computed: TypeAlias = tuple[Mapping[str, OutputValues], StageTimes, dict[str, o
 class InferenceProtocol:
     """Answers the routes under `/v2` for one environment."""
 
-    def __init__(self, predictor: Predictor, settings: Settings) -> None:
-        self._predictor = predictor
+    def __init__(self, models: Models, settings: Settings) -> None:
+        self._models = models
         self._settings = settings
 
     def server(self, request: Request) -> Reply:
@@ -75,15 +76,16 @@ class InferenceProtocol:
         return json_reply(ServerLive(True))
 
     def ready(self, request: Request) -> Reply:
-        """`GET /v2/health/ready`: 503 when the model cannot be loaded."""
-        self._predictor.model.get()
+        """`GET /v2/health/ready`: 503 when a model cannot be loaded."""
+        for predictor in self._models.all():
+            predictor.model.get()
         return json_reply(ServerReady(True))
 
     def model(self, request: Request) -> Reply:
         """`GET /v2/models/{model}`"""
-        manifest = self._predictor.manifest
-        head = self._head(request)
-        embedding = TensorMetadata("embedding", "FP32", [_ANY, manifest.encoder.dimension])
+        named = self._named(request)
+        head, labels = named.head, named.predictor.manifest.labels
+        embedding = TensorMetadata("embedding", "FP32", [_ANY, named.predictor.encoder.facts.dimension])
         text = TensorMetadata("text", "BYTES", [_ANY])
         if head is None:
             inputs, outputs = [text], [embedding]
@@ -93,97 +95,82 @@ class InferenceProtocol:
             outputs = [
                 TensorMetadata("label", "BYTES", [_ANY]),
                 TensorMetadata("probability", "FP32", [_ANY]),
-                TensorMetadata("scores", "FP32", [_ANY, len(manifest.labels)]),
+                TensorMetadata("scores", "FP32", [_ANY, len(labels)]),
             ]
             expected = "text" if head == AUTO else "exactly one of text, embedding"
-            parameters = ModelParameters(inputs=expected, labels=manifest.labels)
+            parameters = ModelParameters(inputs=expected, labels=labels)
         name = request.params["model"]
         return json_reply(
             ModelMetadata(
-                name, [manifest.version], f"coldframe_{head or 'encoder'}", inputs, outputs, parameters
+                name, [named.version], f"coldframe_{head or 'encoder'}", inputs, outputs, parameters
             )
         )
 
     def model_ready(self, request: Request) -> Reply:
         """`GET /v2/models/{model}/ready`"""
-        self._head(request)
-        self._predictor.model.get()
+        self._named(request).predictor.model.get()
         return json_reply(ModelReady(request.params["model"], True))
 
     def infer(self, request: Request) -> Reply:
         """`POST /v2/models/{model}/infer`"""
-        head = self._head(request)
+        named = self._named(request)
         body = read_body(request, self._settings, also=frozenset({BINARY}))
         content, binary = split_body(body, request.headers.get(_HEADER_LENGTH))
         asked = decode_json(content, _DECODER, _EXAMPLE)
         check_supported(asked)
-        known = ("embedding",) if head is None else ("label", "probability", "scores")
+        known = ("embedding",) if named.head is None else ("label", "probability", "scores")
         wanted = wanted_outputs(asked, known)
         inputs = find_inputs(asked.inputs, binary)
         deadline = deadline_of(request)
         values, times, log, unsaved = (
-            self._encode(inputs, deadline) if head is None else self._classify(head, inputs, deadline)
+            self._encode(named.predictor, inputs, deadline)
+            if named.head is None
+            else self._classify(named.predictor, named.head, inputs, deadline)
         )
-        reply = self._reply(request, asked, values, wanted)
+        reply = self._reply(request, named.version, asked, values, wanted)
         return Reply(
             reply.status,
             reply.body,
             {**reply.headers, "server-timing": times.server_timing()},
-            {"model": request.params["model"], **log},
+            {"model": request.params["model"], "version": named.version, **log},
             _TOO_LARGE_HINT,
             unsaved,
         )
 
-    def _head(self, request: Request) -> str | None:
-        """The head that is asked for, None for the encoder. Raises NotFound."""
-        manifest = self._predictor.manifest
-        head = head_of(manifest, request.params["model"])
-        if request.params.get("version", manifest.version) != manifest.version:
-            raise NotFound(f"There is no such version of this model. Served: {manifest.version}.")
-        return head
+    def _named(self, request: Request) -> Named:
+        """What the path names. Raises NotFound, also for another version than the served one."""
+        named = find_protocol_model(self._models, request.params["model"])
+        if request.params.get("version", named.version) != named.version:
+            raise NotFound(f"There is no such version of this model. Served: {named.version}.")
+        return named
 
-    def _encode(self, inputs: Mapping[str, InputTensor], deadline: Deadline) -> _Computed:
+    def _encode(
+        self, predictor: Predictor, inputs: Mapping[str, InputTensor], deadline: Deadline
+    ) -> _Computed:
         tensor = only_input(inputs, ("text",))
-        embedded = self._predictor.embed(read_texts(tensor, self._settings.max_texts), deadline)
+        embedded = predictor.embed(read_texts(tensor, self._settings.max_texts), deadline)
         values = {"embedding": to_matrix(embedded.vectors)}
         return values, embedded.times, embedded.log(), embedded.unsaved
 
-    def _classify(self, head: str, inputs: Mapping[str, InputTensor], deadline: Deadline) -> _Computed:
+    def _classify(
+        self, predictor: Predictor, head: str, inputs: Mapping[str, InputTensor], deadline: Deadline
+    ) -> _Computed:
         tensor = only_input(inputs, _inputs_of(head))
-        limit = self._settings.max_texts
+        limit, labels = self._settings.max_texts, predictor.manifest.labels
         if tensor.name == "text":
-            prediction = self._predictor.predict(read_texts(tensor, limit), [head], deadline=deadline)
+            prediction = predictor.predict(read_texts(tensor, limit), [head], deadline=deadline)
             scores = to_matrix(prediction.probabilities[head])
-            return self._outputs(scores), prediction.times, prediction.log(), prediction.unsaved
-        rows = read_matrix(tensor, self._predictor.manifest.encoder.dimension, limit)
+            return _outputs(labels, scores), prediction.times, prediction.log(), prediction.unsaved
+        rows = read_matrix(tensor, predictor.encoder.facts.dimension, limit)
         times = StageTimes()
         with times.stage("heads"):
-            probabilities = self._predict_rows(rows, head)
-        return self._outputs(probabilities), times, times.rounded(), {}
-
-    def _predict_rows(self, rows: Embeddings, head: str) -> Probabilities:
-        with np.errstate(all="ignore"):  # a value that overflows is refused below
-            probabilities = self._predictor.model.get().probabilities(rows, head)
-        finite = np.isfinite(probabilities).all(axis=1)
-        if not finite.all():
-            raise Invalid(
-                f'Row {int(np.argmin(finite))} of input "embedding" is too large to compute with.'
-                " Expected rows of length 1, as the encoder makes them."
-            )
-        return probabilities
-
-    def _outputs(self, scores: Probabilities) -> dict[str, OutputValues]:
-        labels = self._predictor.manifest.labels
-        best = scores.argmax(axis=1)
-        return {
-            "label": [labels[i] for i in best],
-            "probability": scores.max(axis=1),
-            "scores": scores,
-        }
+            probabilities = _predict_rows(predictor, rows, head)
+        return _outputs(labels, probabilities), times, times.rounded(), {}
 
     def _reply(
         self,
         request: Request,
+        version: str,
         asked: InferRequest,
         values: Mapping[str, OutputValues],
         wanted: Mapping[str, bool],
@@ -191,7 +178,7 @@ class InferenceProtocol:
         written = [write_output(name, values[name], binary) for name, binary in wanted.items()]
         reply = InferReply(
             model_name=request.params["model"],
-            model_version=self._predictor.manifest.version,
+            model_version=version,
             outputs=[output for output, _ in written],
             id=asked.id,
         )
@@ -200,6 +187,26 @@ class InferenceProtocol:
         header = msgspec.json.encode(reply)
         headers = {"content-type": BINARY, _HEADER_LENGTH: str(len(header))}
         return Reply(HTTPStatus.OK, b"".join([header, *(content for _, content in written)]), headers)
+
+
+def _predict_rows(predictor: Predictor, rows: Embeddings, head: str) -> Probabilities:
+    with np.errstate(all="ignore"):  # a value that overflows is refused below
+        probabilities = predictor.model.get().heads.probabilities(rows, head)
+    finite = np.isfinite(probabilities).all(axis=1)
+    if not finite.all():
+        raise Invalid(
+            f'Row {int(np.argmin(finite))} of input "embedding" is too large to compute with.'
+            " Expected rows of length 1, as the encoder makes them."
+        )
+    return probabilities
+
+
+def _outputs(labels: Sequence[str], scores: Probabilities) -> dict[str, OutputValues]:
+    return {
+        "label": [labels[i] for i in scores.argmax(axis=1)],
+        "probability": scores.max(axis=1),
+        "scores": scores,
+    }
 
 
 def _inputs_of(head: str) -> tuple[str, ...]:

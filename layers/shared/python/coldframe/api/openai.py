@@ -4,14 +4,14 @@ import binascii
 
 import msgspec
 
-from coldframe.api.catalogue import ENCODER_MODEL
+from coldframe.api.catalogue import find_encoder
 from coldframe.api.messages import Reply, Request, deadline_of, decode_json, json_reply, read_body
 from coldframe.api.schemas import EmbeddingItem, EmbeddingsReply, EmbeddingsRequest, EmbeddingsUsage
 from coldframe.api.tensors import FLOATS, short_floats
 from coldframe.config import Settings
 from coldframe.errors import Invalid, TooLarge
 from coldframe.model.model import to_matrix
-from coldframe.pipeline.predictor import Predictor
+from coldframe.pipeline.models import Models
 
 _EXAMPLE = '{"input": "…"}'
 _TOO_LARGE_HINT = 'Ask for "encoding_format": "base64", which takes less than half, or send fewer texts.'
@@ -27,10 +27,11 @@ _DECODER = msgspec.json.Decoder(EmbeddingsRequest)
 _TOKEN_DECODER = msgspec.json.Decoder(_TokenRequest)
 
 
-def answer_embeddings(predictor: Predictor, settings: Settings, request: Request) -> Reply:
+def answer_embeddings(models: Models, settings: Settings, request: Request) -> Reply:
     """The embedding of each text, in input order."""
     asked = _read(request, settings)
-    _check_dimensions(asked.dimensions, predictor.manifest.encoder.dimension)
+    predictor = find_encoder(models, asked.model)
+    _check_dimensions(asked.dimensions, predictor.encoder.facts.dimension)
     texts = [asked.input] if isinstance(asked.input, str) else asked.input
     if len(texts) > settings.max_texts:
         raise TooLarge(
@@ -45,12 +46,13 @@ def answer_embeddings(predictor: Predictor, settings: Settings, request: Request
             EmbeddingItem("embedding", index, _base64(row.tobytes()) if in_base64 else short_floats(row))
             for index, row in enumerate(rows)
         ],
-        model=asked.model or ENCODER_MODEL,
+        model=asked.model or predictor.encoder.name,
         usage=EmbeddingsUsage(embedded.prompt_tokens, embedded.prompt_tokens),
     )
     timing = {"server-timing": embedded.times.server_timing()}
     hint = Reply.too_large_hint if in_base64 else _TOO_LARGE_HINT
-    return json_reply(reply, timing, embedded.log(), hint, embedded.unsaved)
+    log = {"version": predictor.encoder.version, **embedded.log()}
+    return json_reply(reply, timing, log, hint, embedded.unsaved)
 
 
 def _read(request: Request, settings: Settings) -> EmbeddingsRequest:

@@ -13,6 +13,7 @@ By = Literal["estimator", "ensemble"]
 class PredictRequest(Struct, forbid_unknown_fields=True):
     """What `POST /v1/predict` reads. Exactly one of `text` and `texts`."""
 
+    model: Annotated[str, Meta(description="The model that answers, by name.")] | UnsetType = UNSET
     text: Annotated[str, Meta(description="One text to classify.")] | UnsetType = UNSET
     texts: Annotated[list[str], Meta(min_length=1, description="Texts to classify.")] | UnsetType = UNSET
     heads: (
@@ -118,13 +119,18 @@ class HeadCard(Struct):
 
 
 class ModelCard(Struct, omit_defaults=True):
-    """One model, in the shape of OpenAI's model list: the classifier, its encoder or one of its heads."""
+    """One entry of OpenAI's model list: a model, one of its heads, or an encoder.
+
+    encoder: name of the one that a model was trained on. is_default: answers requests that name no model.
+    """
 
     id: str
     object: Literal["model"]
     created: int
     owned_by: str
     version: str
+    encoder: str | UnsetType = UNSET
+    is_default: bool = False
     labels: list[str] | UnsetType = UNSET
     default_head: str | UnsetType = UNSET
     heads: dict[str, HeadCard] | UnsetType = UNSET
@@ -144,13 +150,19 @@ class EmbeddingsRequest(Struct, forbid_unknown_fields=True):
 
     input: Annotated[str, Meta(description="One text.")] | Annotated[list[str], Meta(min_length=1)]
     model: (
-        Annotated[str, Meta(max_length=256, description="Repeated in the answer; there is one encoder.")]
+        Annotated[
+            str,
+            Meta(
+                max_length=256,
+                description="An encoder, or a model on it. Any name stands for the only one that is served.",
+            ),
+        ]
         | None
     ) = None
     encoding_format: (
         Annotated[Literal["float", "base64"], Meta(description="base64: of little-endian float32.")] | None
     ) = None
-    dimensions: Annotated[int, Meta(ge=1, description="Only the encoder's own: 384.")] | None = None
+    dimensions: Annotated[int, Meta(ge=1, description="Only the encoder's own.")] | None = None
     user: Annotated[str, Meta(description="Ignored.")] | None = None
 
 
@@ -179,10 +191,14 @@ class EmbeddingsReply(Struct):
 
 
 class Health(Struct):
-    """What `GET /healthz` answers once the model is loaded."""
+    """What `GET /healthz` answers once all models are loaded.
+
+    version: of the default model. models: version of each.
+    """
 
     status: Literal["ok"]
     version: str
+    models: dict[str, str]
 
 
 class Problem(Struct, omit_defaults=True):

@@ -9,14 +9,14 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from msgspec import Struct, field
 
 from coldframe.api.schemas import CacheUsage
 from coldframe.cache.values import Kind, Shapes
 from coldframe.config import Settings
-from coldframe.model.bundle import Manifest
+from coldframe.model.bundle import EncoderFacts
 from coldframe.model.files import AUTO
 from coldframe.timing import MovingAverage
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from coldframe.cache.shared import Saved, SharedCache
 
 CacheKey: TypeAlias = bytes
-"""Digest of text, bundle version and head."""
+"""Digest of a text, a version and what is known of the text."""
 
 Unsaved: TypeAlias = Mapping[CacheKey, tuple[Kind, bytes]]
 """What a request computed and the shared cache lacks. It travels with the request's answer."""
@@ -39,10 +39,26 @@ _LAYOUT = b"layout 2"
 """Part of every key: values of another layout are never found. 2: a byte says who gave `auto`'s answer."""
 
 
-def cache_key(version: str, head: str, text: str) -> CacheKey:
-    """The key of one prediction. It depends on these three, and on nothing else."""
+class CacheScope(NamedTuple):
+    """Whose values are looked up: predictions of one version of a model, embeddings of one of its encoder.
+
+    So a model that is trained again finds the embeddings of the one before, and models of one encoder share
+    theirs.
+    """
+
+    model: str
+    encoder: str
+    shapes: Shapes
+
+    def key(self, name: str, text: str) -> "CacheKey":
+        """The key of a prediction by the head `name`, or of the embedding."""
+        return cache_key(self.encoder if name == EMBEDDING else self.model, name, text)
+
+
+def cache_key(version: str, name: str, text: str) -> CacheKey:
+    """The key of one value. It depends on these three, and on nothing else."""
     digest = hashlib.blake2b(digest_size=_KEY_BYTES, person=_LAYOUT)
-    for part in (version, head, text):
+    for part in (version, name, text):
         encoded = part.encode()
         digest.update(len(encoded).to_bytes(8, "big"))  # no two triples share a byte string
         digest.update(encoded)
@@ -134,26 +150,24 @@ class PredictionCache:
         self._memory = Memory(l1_bytes)
         self._shared = shared
 
-    def lookup(self, version: str, heads: Sequence[str], texts: Sequence[str]) -> CacheLookup:
+    def lookup(self, scope: CacheScope, heads: Sequence[str], texts: Sequence[str]) -> CacheLookup:
         """What is known of each text: its prediction by each head, else its embedding.
 
         Without heads, its embedding. texts: normalised, each once.
         """
-        known = CacheLookup(
-            {(head, text): cache_key(version, head, text) for text in texts for head in heads}
-        )
+        known = CacheLookup({(head, text): scope.key(head, text) for text in texts for head in heads})
         found = self._memory.get_many(known.keys.values())
         known.predictions = {name: found[key] for name, key in known.keys.items() if key in found}
         known.usage.l1 = len(known.predictions)
         lacking = known.lacking(heads, texts)
         if lacking:
-            keys = {text: cache_key(version, EMBEDDING, text) for text in lacking}
+            keys = {text: scope.key(EMBEDDING, text) for text in lacking}
             found = self._memory.get_many(keys.values())
             known.embeddings = {text: found[key] for text, key in keys.items() if key in found}
             known.keys |= {(EMBEDDING, text): key for text, key in keys.items()}
         unknown = [text for text in lacking if text not in known.embeddings]
         if self._shared is not None and unknown:
-            self._query(self._shared, known, heads, unknown)
+            self._query(self._shared, known, scope, heads, unknown)
         return known
 
     def keep(
@@ -202,7 +216,12 @@ class PredictionCache:
             self._shared.after_restore()
 
     def _query(
-        self, shared: "SharedCache", known: CacheLookup, heads: Sequence[str], texts: Sequence[str]
+        self,
+        shared: "SharedCache",
+        known: CacheLookup,
+        scope: CacheScope,
+        heads: Sequence[str],
+        texts: Sequence[str],
     ) -> None:
         """Asks the shared cache for what these texts lack, all in one lookup."""
         lacking = {
@@ -211,7 +230,7 @@ class PredictionCache:
         wanted: dict[CacheKey, Kind] = {}
         for text, names in lacking.items():  # a text's keys side by side: half an answer is of use
             wanted |= {known.keys[name]: _kind(name[0]) for name in [(EMBEDDING, text), *names]}
-        found, usage = shared.get_many(wanted, [len(text) for text in texts]), known.usage
+        found, usage = shared.get_many(wanted, [len(text) for text in texts], scope.shapes), known.usage
         self._memory.put_many(found.payloads)
         for name in [name for names in lacking.values() for name in names]:
             if known.keys[name] in found.payloads:
@@ -232,20 +251,15 @@ class PredictionCache:
             shared.costs.hit(1 - len(unknown) / len(texts))
 
 
-def load_cache(settings: Settings, manifest: Manifest, ms_per_token: MovingAverage) -> PredictionCache:
+def load_cache(settings: Settings, facts: EncoderFacts, ms_per_token: MovingAverage) -> PredictionCache:
     """Memory and shared cache as the settings say; without a table, no AWS module is imported.
 
-    ms_per_token: what the encoder takes, as measured by `Model`.
+    facts: of the default model's encoder. ms_per_token: what it takes, as measured by `TextEncoder`. Other
+    encoders of the environment are taken to be about as quick when a lookup is weighed against computing.
     """
     if not settings.cache_table or settings.cache_policy == "off":
         return PredictionCache(settings.l1_cache_bytes)
     from coldframe.cache.shared import make_shared_cache
 
-    facts = manifest.encoder
-    shared = make_shared_cache(
-        settings,
-        max_text_tokens=facts.max_tokens * facts.max_windows,
-        ms_per_token=ms_per_token,
-        shapes=Shapes(len(manifest.labels), facts.dimension),
-    )
+    shared = make_shared_cache(settings, facts.max_tokens * facts.max_windows, ms_per_token)
     return PredictionCache(settings.l1_cache_bytes, shared)

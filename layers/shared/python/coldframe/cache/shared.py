@@ -50,19 +50,17 @@ class SharedCache:
         policy: Policy,
         deadline_s: float,
         ttl_s: int,
-        shapes: Shapes | None = None,
         item_limit_bytes: int = ITEM_LIMIT_BYTES,
         clock: Clock = time.monotonic,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """shapes: a value that does not fit them is corrupt. now: the time of day."""
+        """now: the time of day."""
         self._table = table
         self._bucket = bucket
         self.costs = costs
         self._policy = policy
         self._deadline_s = deadline_s
         self._ttl_s = ttl_s
-        self._shapes = shapes
         self._item_limit_bytes = item_limit_bytes
         self._clock = clock
         self._now = now
@@ -90,8 +88,11 @@ class SharedCache:
         if self._policy is not Policy.OFF:
             self._set_up()
 
-    def get_many(self, wanted: Mapping[bytes, Kind], characters: Sequence[int]) -> Found:
-        """What is stored, not expired and intact. characters: lengths of the texts that are looked up."""
+    def get_many(self, wanted: Mapping[bytes, Kind], characters: Sequence[int], shapes: Shapes) -> Found:
+        """What is stored, not expired and intact.
+
+        characters: lengths of the texts that are looked up. shapes: of what is wanted.
+        """
         found = Found()
         if not wanted or not self._may_ask(wanted, characters):
             return found
@@ -112,7 +113,7 @@ class SharedCache:
             if item.expires_at_s <= now_s:
                 found.expired += 1
             else:
-                self._open(key, wanted[key], item.value, deadline, found)
+                self._open(key, wanted[key], shapes, item.value, deadline, found)
         return found
 
     def put_many(self, values: Mapping[bytes, tuple[Kind, bytes]], time_left_s: float) -> Saved:
@@ -153,7 +154,9 @@ class SharedCache:
             self._report(self._breaker, failure)
         return failure
 
-    def _open(self, key: bytes, wanted: Kind, value: bytes, deadline: Deadline, found: Found) -> None:
+    def _open(
+        self, key: bytes, wanted: Kind, shapes: Shapes, value: bytes, deadline: Deadline, found: Found
+    ) -> None:
         """Puts the payload of a stored value into `found`, or counts why it has none."""
         try:
             kind, payload = decode(key, value)
@@ -165,7 +168,7 @@ class SharedCache:
         except CorruptValue:
             found.corrupt += 1
             return
-        if kind is wanted and (self._shapes is None or self._shapes.fit(kind, payload)):
+        if kind is wanted and shapes.fit(kind, payload):
             found.payloads[key] = payload
         else:
             found.corrupt += 1
@@ -199,9 +202,7 @@ class SharedCache:
             breaker.failure(failure.permanent)
 
 
-def make_shared_cache(
-    settings: Settings, max_text_tokens: int, ms_per_token: MovingAverage, shapes: Shapes
-) -> SharedCache:
+def make_shared_cache(settings: Settings, max_text_tokens: int, ms_per_token: MovingAverage) -> SharedCache:
     """The shared cache, where boto3's variables say it is. Neither imports nor calls anything yet."""
     deadline_s = settings.cache_deadline_ms / 1e3
     clients = AwsClients(deadline_s)
@@ -212,5 +213,4 @@ def make_shared_cache(
         Policy(settings.cache_policy),
         deadline_s,
         settings.cache_ttl_s,
-        shapes,
     )

@@ -26,7 +26,7 @@ class Kind(IntEnum):
 
 
 class Shapes(NamedTuple):
-    """What values of one bundle look like. labels: k. dimension: d."""
+    """What values of one model look like. labels: k. dimension: d, of its encoder."""
 
     labels: int
     dimension: int

@@ -9,6 +9,7 @@ import binascii
 import json
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -31,9 +32,17 @@ from coldframe.api.contract import (
 )
 from coldframe.api.gateway_event import read_http
 from coldframe.coldstart.lane_settings import LaneSettings, closed_by, closed_line, has_log
-from coldframe.errors import BundleCorrupt
+from coldframe.errors import BundleCorrupt, BundleError
 from coldframe.model.estimator import Estimator
-from coldframe.model.files import AUTO, MANIFEST, REBUILD, read_file
+from coldframe.model.files import (
+    AUTO,
+    MANIFEST,
+    REBUILD,
+    encoder_folder,
+    model_folder,
+    read_file,
+    served_models,
+)
 from coldframe.model.vocabulary import load_vocabulary
 from coldframe.model.wordpiece import PlainWordpiece, is_plain
 from coldframe.text import normalise
@@ -49,22 +58,38 @@ _MAX_TEXTS = 64
 _FIELDS = frozenset(REQUEST_FIELDS)
 
 
+class LaneModel:
+    """What the lane reads of one model: names, labels, estimator and words."""
+
+    def __init__(self, model_dir: Path, name: str) -> None:
+        """Raises BundleMissing or BundleCorrupt when what it needs cannot be used."""
+        folder = model_folder(model_dir, name)
+        try:
+            manifest = json.loads(read_file(folder, MANIFEST))
+            self.name, self.version, self.labels = (manifest[key] for key in ("name", "version", "labels"))
+            self.estimator = Estimator(
+                folder, cast("EstimatorFacts", SimpleNamespace(**manifest["estimator"]))
+            )
+            encoder = encoder_folder(model_dir, manifest["encoder"]["name"])
+            built = json.loads(read_file(encoder, MANIFEST))["facts"]
+            self._max_tokens = (built["max_tokens"] - 2) * built["max_windows"]
+        except (ValueError, KeyError, TypeError, AttributeError) as exc:
+            raise BundleCorrupt(f"{folder / MANIFEST} cannot be read: {exc}. {REBUILD}") from exc
+        self._wordpiece = PlainWordpiece(load_vocabulary(encoder).get)
+
+    def ids(self, text: str) -> list[int]:
+        """As many token ids of a plain text as are used of it."""
+        return self._wordpiece.ids(text, self._max_tokens)
+
+
 class ExpressLane:
     """Answers requests of which it is sure, in an environment that has loaded nothing else."""
 
     def __init__(self, settings: LaneSettings) -> None:
-        """Raises BundleMissing or BundleCorrupt when what it needs cannot be used."""
-        model_dir = settings.model_dir
-        try:
-            manifest = json.loads(read_file(model_dir, MANIFEST))
-            encoder, facts = manifest["encoder"], manifest["estimator"]
-            self._name, self._version, self._labels = (manifest[key] for key in ("name", "version", "labels"))
-            self._max_tokens = (encoder["max_tokens"] - 2) * encoder["max_windows"]
-            self._estimator = Estimator(model_dir, cast("EstimatorFacts", SimpleNamespace(**facts)))
-        except (ValueError, KeyError, TypeError, AttributeError) as exc:
-            raise BundleCorrupt(f"{MANIFEST} cannot be read: {exc}. {REBUILD}") from exc
-        self._wordpiece = PlainWordpiece(load_vocabulary(model_dir).get)
+        """Raises BundleMissing or BundleCorrupt when what it needs of the default model cannot be used."""
         self._settings = settings
+        self._names = served_models(settings.model_dir, settings.models)
+        self._models = {self._names[0]: LaneModel(settings.model_dir, self._names[0])}
         self._max_texts = min(_MAX_TEXTS, settings.max_texts)
         self._max_body = min(_MAX_BODY, settings.max_body_bytes)
         self.answered = 0
@@ -73,15 +98,16 @@ class ExpressLane:
         """The function's result for an API Gateway event; None for one that is left to `Api`."""
         started_s = time.perf_counter()
         asked = self._read(event)
-        if asked is None:
+        model = None if asked is None else self._model(asked.get("model", self._names[0]))
+        if asked is None or model is None:
             return None
         texts = [normalise(text) for text in asked.get("texts") or [asked["text"]]]
-        answers = {text: self._answer(text, asked) for text in dict.fromkeys(texts)}
+        answers = {text: _answer(model, text, asked) for text in dict.fromkeys(texts)}
         if None in answers.values():
             return None
         reply = {
-            "model": self._name,
-            "version": self._version,
+            "model": model.name,
+            "version": model.version,
             "start": "warm" if self.answered else "cold",
             "predictions": [
                 {"index": index, "heads": {AUTO: answers[text]}} for index, text in enumerate(texts)
@@ -99,18 +125,16 @@ class ExpressLane:
         headers = {"content-type": JSON, "server-timing": server_timing(stages_ms, total_ms)}
         return {"statusCode": 200, "headers": headers, "body": body, "isBase64Encoded": False}
 
-    def _answer(self, text: str, asked: Json) -> dict[str, Any] | None:
-        ids = self._wordpiece.ids(text, self._max_tokens)
-        guess = self._estimator.predict(ids)
-        if not self._estimator.is_sure(guess, ids):
+    def _model(self, name: object) -> LaneModel | None:
+        """One of the models, read when it is first asked for; None for one that `Api` has to look at."""
+        if name not in self._names or not isinstance(name, str):
             return None
-        values = to_floats(to_vector(guess))
-        best = ranked(values)[: asked.get("top_k", DEFAULT_TOP_K)]
-        top = [{"label": self._labels[i], "probability": values[i]} for i in best]
-        answer = {**top[0], "top": top, "by": "estimator"}
-        if asked.get("scores"):
-            answer["scores"] = dict(zip(self._labels, values, strict=True))
-        return answer
+        if name not in self._models:
+            try:
+                self._models[name] = LaneModel(self._settings.model_dir, name)
+            except BundleError:
+                return None
+        return self._models[name]
 
     def _usage(self, texts: int, unique: int) -> dict[str, Any]:
         """Nothing was looked up: asking the table would take longer, the environment's own is empty."""
@@ -121,8 +145,9 @@ class ExpressLane:
         return {**dict.fromkeys(USAGE_COUNTS, 0), **counts, "cache": cache}
 
     def _log(self, reply: Json, request_id: str, stages_ms: Mapping[str, float], total_ms: float) -> None:
-        record = log_record(request_id, *PREDICT, 200, reply["start"], self._version)
-        line = {**record, "usage": reply["usage"], **log_times(stages_ms, total_ms)}
+        record = log_record(request_id, *PREDICT, 200, reply["start"])
+        named = {"model": reply["model"], "version": reply["version"]}
+        line = {**record, **named, "usage": reply["usage"], **log_times(stages_ms, total_ms)}
         print(json.dumps(line, separators=(",", ":")))
 
     def _read(self, event: Json) -> dict[str, Any] | None:
@@ -152,6 +177,21 @@ class ExpressLane:
             except ValueError:
                 return None
         return asked.body if asked.body.isascii() else None
+
+
+def _answer(model: LaneModel, text: str, asked: Json) -> dict[str, Any] | None:
+    """What `auto` says of a text; None unless the estimator is sure."""
+    ids = model.ids(text)
+    guess = model.estimator.predict(ids)
+    if not model.estimator.is_sure(guess, ids):
+        return None
+    values = to_floats(to_vector(guess))
+    best = ranked(values)[: asked.get("top_k", DEFAULT_TOP_K)]
+    top = [{"label": model.labels[i], "probability": values[i]} for i in best]
+    answer = {**top[0], "top": top, "by": "estimator"}
+    if asked.get("scores"):
+        answer["scores"] = dict(zip(model.labels, values, strict=True))
+    return answer
 
 
 def open_lane(environ: Mapping[str, str]) -> ExpressLane | None:

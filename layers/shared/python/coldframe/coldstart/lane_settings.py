@@ -19,6 +19,7 @@ class LaneSettings:
 
         policy = read("CACHE_POLICY", facts.CACHE_POLICY)
         self.model_dir = Path(read("MODEL_DIR", facts.MODEL_DIR))
+        self.models = read("MODELS", "")
         self.has_table = bool(environ.get(PREFIX + "CACHE_TABLE")) and policy != "off"
         self.has_log = has_log(environ)
         self.max_texts = int(read("MAX_TEXTS", facts.MAX_TEXTS))

@@ -1,17 +1,18 @@
-"""The model bundle: the files that are served together, named by their digest."""
+"""The bundle: encoders, and models trained on them, each a folder of files named by their digest."""
 
 import hashlib
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from coldframe.errors import BundleCorrupt
-from coldframe.model.files import ENCODER, GOLDEN, MANIFEST, REBUILD, read_file
+from coldframe.model.files import ENCODER, GOLDEN, MANIFEST, REBUILD, encoder_folder, model_folder, read_file
 
 
 class FileEntry(Struct, frozen=True):
-    """One file of the bundle."""
+    """One file of an encoder or a model."""
 
     sha256: str
     bytes: int
@@ -69,23 +70,11 @@ class Source(Struct, frozen=True):
     licence: str
 
 
-class Manifest(Struct, frozen=True):
-    """What is in a bundle. `version` is the digest of what it computes.
-
-    encoder_graph: digest of the ONNX graph that `encoder.ort` holds. Two builds of
-    one graph differ in the order of that file's tables, and are the same version.
-    """
+class Sealed(Struct, frozen=True):
+    """A manifest. `version` is the digest of what its files compute."""
 
     name: str
     version: str
-    encoder: EncoderFacts
-    encoder_graph: str
-    estimator: EstimatorFacts
-    labels: list[str]
-    default_head: str
-    heads: dict[str, HeadFacts]
-    source: Source
-    built_with: dict[str, str]
     files: dict[str, FileEntry]
 
     def encode(self) -> bytes:
@@ -93,14 +82,55 @@ class Manifest(Struct, frozen=True):
         return msgspec.json.format(msgspec.json.encode(self, order="sorted"), indent=1) + b"\n"
 
     def digest(self) -> str:
-        """`sha256:<hex>` of the manifest without its version and without the bytes of `encoder.ort`."""
-        files = {name: entry for name, entry in self.files.items() if name != ENCODER}
-        blank = msgspec.structs.replace(self, version="", files=files)
+        """`sha256:<hex>` of the manifest without its version."""
+        blank = msgspec.structs.replace(self, version="")
         return "sha256:" + hashlib.sha256(blank.encode()).hexdigest()
 
-    def with_windows(self, max_windows: int) -> "Manifest":
-        """The same bundle, served with another number of windows: another version."""
-        encoder = msgspec.structs.replace(self.encoder, max_windows=max_windows)
+
+class EncoderManifest(Sealed, frozen=True):
+    """What is known of an encoder.
+
+    graph: digest of the ONNX graph that `encoder.ort` holds. Two builds of one graph differ in the order of
+    that file's tables, and may be made by other versions of the tools: they are the same version.
+    """
+
+    facts: EncoderFacts
+    graph: str
+    source: Source
+    built_with: dict[str, str]
+
+    def digest(self) -> str:
+        """`sha256:<hex>` of the manifest without its version, the bytes of `encoder.ort` and the tools."""
+        files = {name: entry for name, entry in self.files.items() if name != ENCODER}
+        blank = msgspec.structs.replace(self, version="", files=files, built_with={})
+        return "sha256:" + hashlib.sha256(blank.encode()).hexdigest()
+
+    def with_windows(self, max_windows: int) -> "EncoderManifest":
+        """The same encoder, served with another number of windows: another version."""
+        facts = msgspec.structs.replace(self.facts, max_windows=max_windows)
+        changed = msgspec.structs.replace(self, facts=facts)
+        return msgspec.structs.replace(changed, version=changed.digest())
+
+
+class EncoderVersion(Struct, frozen=True):
+    """The encoder that a model was trained on."""
+
+    name: str
+    version: str
+
+
+class Manifest(Sealed, frozen=True):
+    """What is known of a model: a classifier trained on an encoder's embeddings."""
+
+    encoder: EncoderVersion
+    estimator: EstimatorFacts
+    labels: list[str]
+    default_head: str
+    heads: dict[str, HeadFacts]
+
+    def with_encoder(self, version: str) -> "Manifest":
+        """The same model on another version of its encoder: another version."""
+        encoder = msgspec.structs.replace(self.encoder, version=version)
         changed = msgspec.structs.replace(self, encoder=encoder)
         return msgspec.structs.replace(changed, version=changed.digest())
 
@@ -120,37 +150,63 @@ class Golden(Struct, frozen=True):
     vectors: list[GoldenVector]
 
 
-def load_manifest(folder: Path) -> Manifest:
-    """The manifest of the bundle in `folder`.
+M = TypeVar("M", bound=Sealed)
 
-    Raises BundleMissing when there is none, BundleCorrupt when it is not what
-    a build wrote, to the byte.
+
+def load_manifest(model_dir: Path, name: str) -> Manifest:
+    """The manifest of the model `name`.
+
+    Raises BundleMissing when there is none, BundleCorrupt when it is not what training wrote, to the byte.
     """
+    return _load(model_folder(model_dir, name), Manifest)
+
+
+def load_encoder_manifest(model_dir: Path, name: str) -> EncoderManifest:
+    """The manifest of the encoder `name`. Raises BundleMissing or BundleCorrupt."""
+    return _load(encoder_folder(model_dir, name), EncoderManifest)
+
+
+def load_pair(model_dir: Path, name: str) -> tuple[Manifest, EncoderManifest]:
+    """The manifests of the model `name` and of its encoder.
+
+    Raises BundleMissing, or BundleCorrupt also when the model was trained on another version of the encoder.
+    """
+    manifest = load_manifest(model_dir, name)
+    encoder = load_encoder_manifest(model_dir, manifest.encoder.name)
+    if encoder.version != manifest.encoder.version:
+        raise BundleCorrupt(
+            f"The model {name!r} was trained on {encoder.name} of version {manifest.encoder.version[:15]}…;"
+            f" {model_dir} has {encoder.version[:15]}…. Train the model again."
+        )
+    return manifest, encoder
+
+
+def _load(folder: Path, kind: type[M]) -> M:
     content = read_file(folder, MANIFEST)
     try:
-        manifest = msgspec.json.decode(content, type=Manifest)
+        manifest = msgspec.json.decode(content, type=kind)
     except msgspec.MsgspecError as exc:
-        raise BundleCorrupt(f"{MANIFEST} cannot be read: {exc}. {REBUILD}") from exc
+        raise BundleCorrupt(f"{folder / MANIFEST} cannot be read: {exc}. {REBUILD}") from exc
     if content != manifest.encode() or manifest.version != manifest.digest():
-        raise BundleCorrupt(f"{MANIFEST} is not as it was built: its digest differs. {REBUILD}")
+        raise BundleCorrupt(f"{folder / MANIFEST} is not as it was built: its digest differs. {REBUILD}")
     return manifest
 
 
 def load_golden(folder: Path) -> Golden:
-    """The golden vectors of the bundle in `folder`."""
+    """The golden vectors of the encoder in `folder`."""
     try:
         return msgspec.json.decode(read_file(folder, GOLDEN), type=Golden)
     except msgspec.MsgspecError as exc:
         raise BundleCorrupt(f"{GOLDEN} cannot be read: {exc}. {REBUILD}") from exc
 
 
-def check_files(folder: Path, manifest: Manifest) -> None:
+def check_files(folder: Path, manifest: Sealed) -> None:
     """Raises BundleCorrupt naming the first file that is not the manifest's."""
     for name, entry in manifest.files.items():
         found = describe_file(folder, name)
         if found != entry:
             raise BundleCorrupt(
-                f"{name} has sha256 {found.sha256[:12]}… and {found.bytes} bytes; {MANIFEST} says"
+                f"{folder / name} has sha256 {found.sha256[:12]}… and {found.bytes} bytes; {MANIFEST} says"
                 f" {entry.sha256[:12]}… and {entry.bytes}. {REBUILD}"
             )
 

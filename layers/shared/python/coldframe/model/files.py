@@ -1,10 +1,15 @@
-"""Names of a bundle's files, and how they are read."""
+"""Where the parts of a bundle are, and how its files are read.
+
+encoders/NAME/   an encoder: its graph, tokenizer and golden vectors
+NAME/            a model trained on one of them: heads, estimator, report
+"""
 
 import mmap
 from pathlib import Path
 
 from coldframe.errors import BundleMissing
 
+ENCODERS = "encoders"
 MANIFEST = "manifest.json"
 ENCODER = "encoder.ort"
 TOKENIZER = "tokenizer.json"
@@ -16,8 +21,34 @@ AUTO = "auto"  # the head that is estimator and encoder together
 HEAD_NAMES = ("logreg", "rf", "hgb", "mlp")
 
 
+def encoder_folder(model_dir: Path, name: str) -> Path:
+    """The folder of an encoder."""
+    return model_dir / ENCODERS / name
+
+
+def model_folder(model_dir: Path, name: str) -> Path:
+    """The folder of a model."""
+    return model_dir / name
+
+
+def built_models(model_dir: Path) -> list[str]:
+    """Names of the models in a folder, sorted."""
+    return sorted(path.parent.name for path in model_dir.glob(f"[!.]*/{MANIFEST}"))
+
+
+def served_models(model_dir: Path, setting: str) -> list[str]:
+    """Names of the models to serve, the default first: those of the setting, else all that are built.
+
+    Raises BundleMissing when there is none.
+    """
+    named = [name.strip() for name in setting.split(",") if name.strip()] or built_models(model_dir)
+    if not named:
+        raise BundleMissing(f"{model_dir} has no model. {REBUILD}")
+    return list(dict.fromkeys(named))
+
+
 def head_folder(name: str) -> str:
-    """Folder with the arrays of the head `name`, relative to the bundle."""
+    """Folder with the arrays of the head `name`, relative to its model."""
     return f"heads/{name}"
 
 

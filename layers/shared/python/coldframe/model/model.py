@@ -1,4 +1,4 @@
-"""What needs numpy and onnxruntime: the encoder and its heads, over vectors as bytes.
+"""What needs numpy and onnxruntime: an encoder and the heads of a model, over vectors as bytes.
 
 Nothing imports this module before an environment needs it; a text that the
 estimator is sure of has its answer by then.
@@ -7,6 +7,7 @@ estimator is sure of has its answer by then.
 import functools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from coldframe.config import DEFAULT_BATCH_TOKENS, Settings
 from coldframe.model.budget import measure_budget
-from coldframe.model.bundle import Manifest, load_golden
+from coldframe.model.bundle import EncoderFacts, load_golden
 from coldframe.model.encoder import Embeddings, Encoder, RowEncoder, check_golden, plan_batches, pool_windows
 from coldframe.model.heads import Head, Probabilities, load_head
 from coldframe.model.tokenizer import TextWindows, Window
@@ -31,24 +32,21 @@ class Embedded(NamedTuple):
     batches: int
 
 
-class Model:
-    """An encoder and the heads trained on it, both loaded.
+class TextEncoder:
+    """A loaded encoder: texts as windows in, embeddings out. Models that were trained on it share it.
 
-    Safe for threads: encoder and heads are only read. Two threads that are the first to ask for a head
-    may both read it, and get the same.
+    Safe for threads: the encoder is only read.
     """
 
     def __init__(
         self,
         encoder: RowEncoder,
-        read_head: Callable[[str], Head],
         max_batch_tokens: int,
         ms_per_token: MovingAverage,
         clock: Clock = time.perf_counter,
     ) -> None:
         """ms_per_token: what a pass takes; measured here with each pass, and read by the cache's policy."""
         self._encoder = encoder
-        self._head = functools.cache(read_head)  # a head is read when it is first asked for
         self._max_batch_tokens = max_batch_tokens
         self._clock = clock
         self._ms_per_token = ms_per_token
@@ -80,6 +78,20 @@ class Model:
             batches=batches,
         )
 
+    def measure_budget(self) -> None:
+        """Sets the token budget of a pass to what is quickest here; answers stay the same, to the bit."""
+        self._max_batch_tokens = measure_budget(self._encoder.encode, self._max_batch_tokens, self._clock)
+
+
+class Heads:
+    """The heads of a model. Safe for threads: heads are only read once they are there.
+
+    Two threads that are the first to ask for a head may both read it, and get the same.
+    """
+
+    def __init__(self, read_head: Callable[[str], Head]) -> None:
+        self._head = functools.cache(read_head)  # a head is read when it is first asked for
+
     def classify(
         self, embeddings: Mapping[str, Vector], heads: Iterable[str]
     ) -> dict[str, dict[str, Vector]]:
@@ -95,14 +107,16 @@ class Model:
         """Probabilities (n, k) by one head for embeddings (n, d)."""
         return self._head(head).predict(embeddings)
 
-    def read_heads(self, heads: Sequence[str]) -> None:
-        """Reads heads before they are asked for."""
-        for head in heads:
-            self._head(head)
+    def read(self, head: str) -> None:
+        """Reads a head before it is asked for."""
+        self._head(head)
 
-    def measure_budget(self) -> None:
-        """Sets the token budget of a pass to what is quickest here; answers stay the same, to the bit."""
-        self._max_batch_tokens = measure_budget(self._encoder.encode, self._max_batch_tokens, self._clock)
+
+class Model(NamedTuple):
+    """What answers beyond the estimator: an encoder, which other models may share, and heads."""
+
+    encoder: TextEncoder
+    heads: Heads
 
 
 def _pool_complete(
@@ -127,18 +141,21 @@ def to_matrix(vectors: Sequence[Vector]) -> Embeddings:
     return np.frombuffer(b"".join(vectors), dtype=np.float32).reshape(len(vectors), -1 if vectors else 0)
 
 
-def load_model(
-    settings: Settings, manifest: Manifest, windows: TextWindows, ms_per_token: MovingAverage
-) -> Model:
-    """The model of the bundle in `settings.model_dir`.
-
-    Raises a BundleError when it cannot be served on this machine.
-    """
-    folder = settings.model_dir
-    encoder = Encoder(folder, manifest.encoder, settings.threads)
+def load_encoder(
+    settings: Settings, folder: Path, facts: EncoderFacts, windows: TextWindows, ms_per_token: MovingAverage
+) -> TextEncoder:
+    """The encoder in `folder`. Raises a BundleError when it cannot be served on this machine."""
+    encoder = Encoder(folder, facts, settings.threads)
     if settings.verify_at_init:
         check_golden(encoder, windows, load_golden(folder), at_most=1)
-    budget = settings.max_batch_tokens or DEFAULT_BATCH_TOKENS
-    model = Model(encoder, functools.partial(load_head, folder), budget, ms_per_token)
-    model.read_heads([manifest.estimator.partner])
-    return model
+    return TextEncoder(encoder, settings.max_batch_tokens or DEFAULT_BATCH_TOKENS, ms_per_token)
+
+
+def load_heads(folder: Path, partner: str) -> Heads:
+    """The heads of the model in `folder`, that of the estimator's partner read at once.
+
+    Raises a BundleError when that one cannot be used.
+    """
+    heads = Heads(functools.partial(load_head, folder))
+    heads.read(partner)
+    return heads

@@ -1,46 +1,93 @@
-"""`coldframe verify`: is this bundle what was built, and does it compute what it should here?"""
+"""`coldframe verify`: are encoders and models what was built, and do they compute what they should here?"""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from coldframe.errors import BundleCorrupt
-from coldframe.model.bundle import Manifest, check_files, load_golden, load_manifest
+from coldframe.errors import BundleCorrupt, BundleMissing
+from coldframe.model.bundle import (
+    EncoderFacts,
+    Manifest,
+    check_files,
+    load_encoder_manifest,
+    load_golden,
+    load_pair,
+)
 from coldframe.model.encoder import Encoder, check_golden
 from coldframe.model.estimator import Estimator
-from coldframe.model.files import ESTIMATOR, REBUILD, VOCABULARY, head_folder, read_file
+from coldframe.model.files import (
+    ESTIMATOR,
+    REBUILD,
+    VOCABULARY,
+    built_models,
+    encoder_folder,
+    head_folder,
+    model_folder,
+    read_file,
+)
 from coldframe.model.heads import load_head
 from coldframe.model.tokenizer import TextWindows
 
 
 @dataclass(frozen=True)
-class VerifyReport:
-    """What was checked, all of it good."""
+class EncoderReport:
+    """What was checked of an encoder, all of it good."""
 
+    name: str
     version: str
     files: int
     golden: int
     lowest_cosine: float
 
 
-def verify_bundle(folder: Path) -> VerifyReport:
-    """Checks digests, shapes and golden vectors. Raises a BundleError naming what is wrong."""
-    manifest = load_manifest(folder)
+@dataclass(frozen=True)
+class ModelReport:
+    """What was checked of a model, all of it good."""
+
+    name: str
+    version: str
+    encoder: str
+    files: int
+
+
+def verify_bundle(model_dir: Path) -> tuple[list[EncoderReport], list[ModelReport]]:
+    """Checks every model in a folder, and each of their encoders once.
+
+    Raises a BundleError naming what is wrong.
+    """
+    models = [verify_model(model_dir, name) for name in built_models(model_dir)]
+    if not models:
+        raise BundleMissing(f"{model_dir} has no model. {REBUILD}")
+    encoders = dict.fromkeys(model.encoder for model in models)
+    return [verify_encoder(model_dir, name) for name in encoders], models
+
+
+def verify_encoder(model_dir: Path, name: str) -> EncoderReport:
+    """Checks digests and golden vectors. Raises a BundleError naming what is wrong."""
+    folder, manifest = encoder_folder(model_dir, name), load_encoder_manifest(model_dir, name)
     check_files(folder, manifest)
-    for name in manifest.heads:
-        check_head(folder, name, manifest)
-    check_estimator(folder, manifest)
     golden = load_golden(folder)
-    windows = TextWindows(folder, manifest.encoder)
+    windows = TextWindows(folder, manifest.facts)
     windows.load()
-    lowest = check_golden(Encoder(folder, manifest.encoder, threads=1), windows, golden)
-    return VerifyReport(manifest.version, len(manifest.files), len(golden.vectors), lowest)
+    lowest = check_golden(Encoder(folder, manifest.facts, threads=1), windows, golden)
+    return EncoderReport(name, manifest.version, len(manifest.files), len(golden.vectors), lowest)
 
 
-def check_head(folder: Path, name: str, manifest: Manifest) -> None:
+def verify_model(model_dir: Path, name: str) -> ModelReport:
+    """Checks digests, and the shapes of heads and estimator. Raises a BundleError naming what is wrong."""
+    folder = model_folder(model_dir, name)
+    manifest, encoder = load_pair(model_dir, name)
+    check_files(folder, manifest)
+    for head in manifest.heads:
+        check_head(folder, head, manifest, encoder.facts)
+    check_estimator(folder, manifest, encoder_folder(model_dir, encoder.name))
+    return ModelReport(name, manifest.version, encoder.name, len(manifest.files))
+
+
+def check_head(folder: Path, name: str, manifest: Manifest, facts: EncoderFacts) -> None:
     """Raises BundleCorrupt unless the head turns an embedding into one probability per label."""
-    head, dimension, labels = load_head(folder, name), manifest.encoder.dimension, len(manifest.labels)
+    head, dimension, labels = load_head(folder, name), facts.dimension, len(manifest.labels)
     try:
         answer = head.predict(np.full((1, dimension), dimension**-0.5, dtype=np.float32))
     except (ValueError, IndexError) as exc:
@@ -52,11 +99,11 @@ def check_head(folder: Path, name: str, manifest: Manifest) -> None:
         raise BundleCorrupt(f"{found}; the manifest has {labels} labels. {REBUILD}")
 
 
-def check_estimator(folder: Path, manifest: Manifest) -> None:
+def check_estimator(folder: Path, manifest: Manifest, encoder: Path) -> None:
     """Raises BundleCorrupt unless the estimator knows every label, every token and its partner head."""
     facts, labels = manifest.estimator, len(manifest.labels)
     Estimator(folder, facts)
-    tokens = read_file(folder, VOCABULARY).count(b"\n")
+    tokens = read_file(encoder, VOCABULARY).count(b"\n")
     if len(facts.scales) != len(facts.bias):
         found = f"{ESTIMATOR} has {len(facts.scales)} scales and {len(facts.bias)} biases"
         raise BundleCorrupt(f"{found}: one of each per label is expected. {REBUILD}")

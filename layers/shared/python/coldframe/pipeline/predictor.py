@@ -1,25 +1,22 @@
 """The road of a request, in order: this screen is the product."""
 
-import os
 from collections.abc import Iterable, Mapping, Sequence, Sized
-from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, field
 
 from coldframe.api.schemas import CacheUsage, Usage
-from coldframe.cache.cache import CacheLookup, PredictionCache, Unsaved, load_cache
-from coldframe.coldstart.collector import paused_collector
+from coldframe.cache.cache import CacheLookup, CacheScope, PredictionCache, Unsaved
+from coldframe.cache.values import Shapes
 from coldframe.coldstart.lazy import LazyValue
-from coldframe.config import Settings
 from coldframe.errors import OutOfTime
-from coldframe.model.bundle import Manifest, load_manifest
-from coldframe.model.estimator import Estimator, Guess, answer_auto, split_answers
+from coldframe.model.bundle import EncoderManifest, Manifest
+from coldframe.model.estimator import Guess, answer_auto, split_answers
 from coldframe.model.files import AUTO
-from coldframe.model.tokenizer import TextWindows, Window, content_tokens
+from coldframe.model.tokenizer import Window, content_tokens
 from coldframe.pipeline.answers import Embedding, Prediction
 from coldframe.text import normalise
-from coldframe.timing import NO_DEADLINE, Deadline, MovingAverage, StageTimes
+from coldframe.timing import NO_DEADLINE, Deadline, StageTimes
 from coldframe.vectors import Vector
 
 if TYPE_CHECKING:
@@ -27,8 +24,6 @@ if TYPE_CHECKING:
 
 _LOAD_S = 0.3
 """What loading the model takes, roughly: no request with less time than this waits for the model."""
-
-_MS_PER_TOKEN = 0.1  # of a forward pass, until passes are measured
 
 
 class TextTokenizer(Protocol):
@@ -72,7 +67,7 @@ class Encoded(Struct, frozen=True):
 
 
 class Predictor:
-    """What an environment loads once, and the road that each request takes through it.
+    """One model, and the road that each request takes through it.
 
     Safe for threads: a request's state is in local variables and in its answer.
     model: what the estimator can do without; loaded for the first text that cannot, or before.
@@ -81,16 +76,20 @@ class Predictor:
     def __init__(
         self,
         manifest: Manifest,
+        encoder: EncoderManifest,
         tokenizer: TextTokenizer,
         estimator: TextEstimator,
         model: "LazyValue[Model]",
         cache: PredictionCache,
     ) -> None:
         self.manifest = manifest
+        self.encoder = encoder
         self.model = model
         self.cache = cache
         self._tokenizer = tokenizer
         self._estimator = estimator
+        shapes = Shapes(len(manifest.labels), encoder.facts.dimension)
+        self._scope = CacheScope(manifest.version, encoder.version, shapes)
 
     def predict(
         self,
@@ -99,7 +98,7 @@ class Predictor:
         use_cache: bool = True,
         deadline: Deadline = NO_DEADLINE,
     ) -> Prediction:
-        """Probabilities of every label for each text, by each of `heads`, which the bundle has.
+        """Probabilities of every label for each text, by each of `heads`, which the model has.
 
         With too little time for the encoder, `auto` is the estimator's guess, sure or not.
         Raises Invalid for a text that is not Unicode, OutOfTime when another head cannot
@@ -110,7 +109,7 @@ class Predictor:
         with times.stage("cache"):
             texts = [normalise(text) for text in texts]
             unique = list(dict.fromkeys(texts))
-            known = self.cache.lookup(self.manifest.version, heads, unique) if use_cache else CacheLookup()
+            known = self.cache.lookup(self._scope, heads, unique) if use_cache else CacheLookup()
             missing = known.lacking(heads, unique)
             unseen = [text for text in missing if AUTO in heads or text not in known.embeddings]
         with times.stage("tokenize"):
@@ -140,7 +139,7 @@ class Predictor:
         with times.stage("cache"):
             texts = [normalise(text) for text in texts]
             unique = list(dict.fromkeys(texts))
-            known = self.cache.lookup(self.manifest.version, [], unique)
+            known = self.cache.lookup(self._scope, [], unique)
         with times.stage("tokenize"):
             windows = dict(zip(unique, self._tokenizer.cut(unique, deadline), strict=True))
         encoded = self._encode(unique, windows, known.embeddings, deadline, times, require_all=True)
@@ -173,12 +172,12 @@ class Predictor:
         unknown = [text for text in texts if text not in known]
         tokens = sum(len(row) for text in unknown for row in windows[text])
         model = self._load(deadline, times)
-        if require_all and (model is None or model.expected_s(tokens) > deadline.remaining_s()):
+        if require_all and (model is None or model.encoder.expected_s(tokens) > deadline.remaining_s()):
             raise OutOfTime(_no_time(len(unknown), tokens, deadline))
         if model is None:
             return Encoded()
         with times.stage("encode"):
-            embedded = model.embed([windows[text] for text in unknown], deadline)
+            embedded = model.encoder.embed([windows[text] for text in unknown], deadline)
         fresh = {text: row for text, row in zip(unknown, embedded.vectors, strict=True) if row is not None}
         if require_all and len(fresh) < len(unknown):
             raise OutOfTime(_no_time(len(unknown), tokens, deadline))
@@ -201,39 +200,12 @@ class Predictor:
         """Row by (head, text): of the named heads for texts encoded, of `auto` for texts guessed."""
         partner = self.manifest.estimator.partner
         asked = [*named, partner] if guesses else named
-        rows = self.model.get().classify(vectors, asked) if vectors else {}
+        rows = self.model.get().heads.classify(vectors, asked) if vectors else {}
         computed = {(head, text): rows[head][text] for head in named for text in vectors}
         for text, guess in guesses.items():
             aided = text in vectors and not guess.sure
             computed[AUTO, text] = answer_auto(guess, rows[partner][text] if aided else None)
         return computed
-
-
-def load_predictor(settings: Settings) -> Predictor:
-    """The predictor of the bundle in `settings.model_dir`; its model is loaded when it is first needed.
-
-    Raises a BundleError when what the estimator needs cannot be used.
-    """
-    folder = settings.model_dir
-    manifest = load_manifest(folder)
-    if settings.max_windows:
-        manifest = manifest.with_windows(settings.max_windows)
-    tokenizer = TextWindows(folder, manifest.encoder)
-    estimator = Estimator(folder, manifest.estimator)
-    ms_per_token = MovingAverage(_MS_PER_TOKEN)
-    model = LazyValue(partial(_load_model, settings, manifest, tokenizer, ms_per_token))
-    return Predictor(manifest, tokenizer, estimator, model, load_cache(settings, manifest, ms_per_token))
-
-
-def _load_model(
-    settings: Settings, manifest: Manifest, windows: TextWindows, ms_per_token: MovingAverage
-) -> "Model":
-    # BLAS would start threads for the whole machine; heads multiply one row at a time.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    with paused_collector():
-        from coldframe.model.model import load_model  # numpy and onnxruntime, not a moment earlier
-
-        return load_model(settings, manifest, windows, ms_per_token)
 
 
 def _no_time(texts: int, tokens: int, deadline: Deadline) -> str:

@@ -1,0 +1,131 @@
+"""The models that are served, each loaded when it is first asked for; models of one encoder share it."""
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from coldframe.api.messages import echo
+from coldframe.cache.cache import load_cache
+from coldframe.coldstart.collector import paused_collector
+from coldframe.coldstart.lazy import LazyValue
+from coldframe.config import Settings
+from coldframe.errors import NotFound
+from coldframe.model.bundle import EncoderFacts, EncoderManifest, load_pair
+from coldframe.model.estimator import Estimator
+from coldframe.model.files import encoder_folder, model_folder, served_models
+from coldframe.model.tokenizer import TextWindows
+from coldframe.pipeline.predictor import Predictor
+from coldframe.timing import MovingAverage
+
+if TYPE_CHECKING:
+    from coldframe.model.model import Model, TextEncoder
+
+_MS_PER_TOKEN = 0.1  # of a forward pass, until passes are measured
+
+
+class Models:
+    """Predictors by the name of their model; the first is the default. Safe for threads."""
+
+    def __init__(self, make: Mapping[str, Callable[[], Predictor]]) -> None:
+        """make: a predictor for each model; called when that model is first asked for."""
+        self._predictors = {name: LazyValue(function) for name, function in make.items()}
+        self.names = list(make)
+
+    @property
+    def default(self) -> Predictor:
+        """Answers requests that name no model."""
+        return self._predictors[self.names[0]].get()
+
+    def get(self, name: str) -> Predictor:
+        """The predictor of one model. Raises NotFound, which lists the models, or a BundleError."""
+        if name not in self._predictors:
+            raise NotFound(f"{echo(name)} is no model here. Models: {', '.join(self.names)}.")
+        return self._predictors[name].get()
+
+    def all(self) -> list[Predictor]:
+        """The predictors of all models. Raises a BundleError."""
+        return [predictor.get() for predictor in self._predictors.values()]
+
+
+class _SharedEncoder(NamedTuple):
+    """What the models of one encoder share. encoder: loaded for the first text that the estimator leaves."""
+
+    manifest: EncoderManifest
+    tokenizer: TextWindows
+    encoder: "LazyValue[TextEncoder]"
+    ms_per_token: MovingAverage
+
+
+class _Loader:
+    """Makes the predictors of one folder of encoders and models."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._encoders: dict[str, _SharedEncoder] = {}
+
+    def predictor(self, name: str) -> Predictor:
+        """The predictor of a model. Raises a BundleError when what the estimator needs cannot be used."""
+        settings, folder = self._settings, model_folder(self._settings.model_dir, name)
+        manifest, built = load_pair(settings.model_dir, name)
+        with self._lock:  # of two models that are loaded at once, one makes what both share
+            if built.name not in self._encoders:
+                self._encoders[built.name] = _share(settings, built)
+                if len(self._encoders) == 1:
+                    self._cache = load_cache(settings, built.facts, self._encoders[built.name].ms_per_token)
+        shared = self._encoders[built.name]
+        manifest = manifest.with_encoder(shared.manifest.version) if settings.max_windows else manifest
+        model = LazyValue(partial(_load_model, shared.encoder, folder, manifest.estimator.partner))
+        estimator = Estimator(folder, manifest.estimator)
+        return Predictor(manifest, shared.manifest, shared.tokenizer, estimator, model, self._cache)
+
+
+def load_models(settings: Settings) -> Models:
+    """The models of the settings; the default one is there at once, but for what the estimator does without.
+
+    Raises a BundleError when the default one cannot be used.
+    """
+    loader = _Loader(settings)
+    names = served_models(settings.model_dir, settings.models)
+    models = Models({name: partial(loader.predictor, name) for name in names})
+    _ = models.default
+    return models
+
+
+def load_predictor(settings: Settings) -> Predictor:
+    """The predictor of the default model. Raises what `load_models` raises."""
+    return load_models(settings).default
+
+
+def _share(settings: Settings, built: EncoderManifest) -> _SharedEncoder:
+    folder = encoder_folder(settings.model_dir, built.name)
+    manifest = built.with_windows(settings.max_windows) if settings.max_windows else built
+    tokenizer, ms_per_token = TextWindows(folder, manifest.facts), MovingAverage(_MS_PER_TOKEN)
+    load = partial(_load_encoder, settings, folder, manifest.facts, tokenizer, ms_per_token)
+    return _SharedEncoder(manifest, tokenizer, LazyValue(load), ms_per_token)
+
+
+def _load_encoder(
+    settings: Settings,
+    folder: Path,
+    facts: EncoderFacts,
+    windows: TextWindows,
+    ms_per_token: MovingAverage,
+) -> "TextEncoder":
+    # BLAS would start threads for the whole machine; heads multiply one row at a time.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    with paused_collector():
+        from coldframe.model.model import load_encoder  # numpy and onnxruntime, not a moment earlier
+
+        return load_encoder(settings, folder, facts, windows, ms_per_token)
+
+
+def _load_model(encoder: "LazyValue[TextEncoder]", folder: Path, partner: str) -> "Model":
+    loaded = encoder.get()
+    with paused_collector():
+        from coldframe.model.model import Model, load_heads
+
+        return Model(loaded, load_heads(folder, partner))
