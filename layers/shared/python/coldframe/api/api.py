@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import UnsetType
 
-from coldframe.api.catalogue import model_card, model_cards
+from coldframe.api.catalogue import find_model, model_card, model_cards
 from coldframe.api.contract import PREDICT, log_record
 from coldframe.api.messages import (
     Reply,
@@ -148,7 +148,7 @@ class Api:
         started_s = time.monotonic()
         body = read_body(request, self._settings)
         asked = decode_json(body, _DECODER, '{"text": "…"}')
-        predictor = self.models.get(asked.model) if isinstance(asked.model, str) else self.models.default
+        predictor = find_model(self.models, asked.model)
         manifest = predictor.manifest
         texts = self._texts(asked)
         heads = list(dict.fromkeys(asked.heads or [manifest.default_head]))

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
+from msgspec import UnsetType
+
 from coldframe.api.messages import echo
 from coldframe.api.schemas import HeadCard, ModelCard
 from coldframe.errors import NotFound
@@ -24,6 +26,15 @@ class Named(NamedTuple):
     def version(self) -> str:
         """Digest of the encoder, or of the model that the head belongs to."""
         return self.predictor.encoder.version if self.head is None else self.predictor.manifest.version
+
+
+def find_model(models: Models, name: str | UnsetType) -> Predictor:
+    """The model that a request names, or the default one. Raises NotFound, which lists the models."""
+    if isinstance(name, UnsetType):
+        return models.default
+    if name not in models.names:
+        raise _unknown(name, models.names)
+    return models.get(name)
 
 
 def head_model(manifest: Manifest, head: str) -> str:
@@ -114,5 +125,9 @@ def _head_card(facts: HeadFacts) -> HeadCard:
 
 def _find(named: Mapping[str, T], name: str) -> T:
     if name not in named:
-        raise NotFound(f"{echo(name)} is no model here. Models: {', '.join(named)}.")
+        raise _unknown(name, named)
     return named[name]
+
+
+def _unknown(name: str, known: Iterable[str]) -> NotFound:
+    return NotFound(f"{echo(name)} is no model here. Models: {', '.join(known)}.")

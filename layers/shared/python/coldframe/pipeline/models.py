@@ -7,12 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from coldframe.api.messages import echo
 from coldframe.cache.cache import load_cache
 from coldframe.coldstart.collector import paused_collector
 from coldframe.coldstart.lazy import LazyValue
 from coldframe.config import Settings
-from coldframe.errors import NotFound
 from coldframe.model.bundle import EncoderFacts, EncoderManifest, load_pair
 from coldframe.model.estimator import Estimator
 from coldframe.model.files import encoder_folder, model_folder, served_models
@@ -40,9 +38,7 @@ class Models:
         return self._predictors[self.names[0]].get()
 
     def get(self, name: str) -> Predictor:
-        """The predictor of one model. Raises NotFound, which lists the models, or a BundleError."""
-        if name not in self._predictors:
-            raise NotFound(f"{echo(name)} is no model here. Models: {', '.join(self.names)}.")
+        """The predictor of one of `names`. Raises a BundleError."""
         return self._predictors[name].get()
 
     def all(self) -> list[Predictor]:
