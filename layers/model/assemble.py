@@ -16,7 +16,9 @@ from coldframe.model.bundle import (
     Source,
     describe_file,
 )
-from coldframe.model.files import AUTO, ESTIMATOR, MANIFEST
+from coldframe.model.files import ANSWERS, AUTO, ESTIMATOR, MANIFEST, model_folder
+from coldframe.model.golden_answers import answers_of, probabilities_of_golden
+from coldframe.model.verify import LoadedEncoder, verify_model
 from layers.model.head_files import unpack_head
 from layers.model.metrics import read_metrics
 from layers.model.paths import FACTS
@@ -34,22 +36,33 @@ class EncoderPart(NamedTuple):
     built_with: dict[str, str]
 
 
-def copy_classifier(trained: Path, folder: Path) -> None:
-    """Heads and estimator of a folder that training wrote."""
-    copy_into(folder, trained / ESTIMATOR)
-    for name in read_metrics(trained).heads:
-        unpack_head(trained, name, folder)
-
-
 def write_encoder_manifest(folder: Path, name: str, part: EncoderPart) -> EncoderManifest:
     """The manifest of the encoder in `folder`."""
     return _seal(folder, EncoderManifest(name=name, version="", files=_files(folder), **part._asdict()))
 
 
-def write_manifest(folder: Path, name: str, trained: Path, encoder: EncoderManifest) -> Manifest:
-    """The manifest of the model in `folder`, which was trained on `encoder`."""
+def assemble(model_dir: Path, name: str, trained: Path, encoder: LoadedEncoder) -> Manifest:
+    """The model `name` in `model_dir`, verified, of a folder that training wrote.
+
+    Golden answers that the folder lacks are added to it. Raises a BundleError.
+    """
+    folder = model_folder(model_dir, name)
+    copy_into(folder, trained / ESTIMATOR)
+    for head in read_metrics(trained).heads:
+        unpack_head(trained, head, folder)
+    if not (trained / ANSWERS).exists():
+        unsealed = _manifest(folder, name, trained, encoder.manifest)
+        found = probabilities_of_golden(folder, unsealed, *encoder[1:])
+        (trained / ANSWERS).write_bytes(msgspec.json.encode(answers_of(found)))
+    copy_into(folder, trained / ANSWERS)
+    manifest = _seal(folder, _manifest(folder, name, trained, encoder.manifest))
+    verify_model(model_dir, manifest, encoder)
+    return manifest
+
+
+def _manifest(folder: Path, name: str, trained: Path, encoder: EncoderManifest) -> Manifest:
     metrics = read_metrics(trained)
-    manifest = Manifest(
+    return Manifest(
         name=name,
         version="",
         files=_files(folder),
@@ -58,8 +71,8 @@ def write_manifest(folder: Path, name: str, trained: Path, encoder: EncoderManif
         labels=metrics.labels,
         default_head=AUTO,
         heads=metrics.heads,
+        figures=metrics.figures,
     )
-    return _seal(folder, manifest)
 
 
 def _files(folder: Path) -> dict[str, FileEntry]:

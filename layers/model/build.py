@@ -14,12 +14,13 @@ import msgspec
 from tqdm import tqdm
 
 from coldframe.model.bundle import EncoderFacts, Source
-from coldframe.model.files import ENCODER, TOKENIZER, VOCABULARY, encoder_folder
-from coldframe.model.verify import verify_encoder, verify_model
+from coldframe.model.files import ENCODER, TOKENIZER, VOCABULARY, encoder_folder, model_folder
+from coldframe.model.verify import load_whole_encoder, verify_encoder
 from coldframe.model.vocabulary import write_vocabulary
-from layers.model.assemble import EncoderPart, copy_classifier, write_encoder_manifest, write_manifest
+from layers.model.assemble import EncoderPart, assemble, write_encoder_manifest
 from layers.model.paths import CACHE, CALIBRATION, DEFAULT_ENCODER, EXAMPLE, GOLDEN_VECTORS, MODELS, TRAINED
 from layers.model.publish import copy_into, whole_encoder, whole_model
+from layers.model.report import REPORT_JSON, read_figures, write_report
 from layers.model.weights import LICENCE, MODEL, SHA256, WeightsNotFound, find_weights
 
 ENCODER_FACTS = EncoderFacts(dimension=384, max_tokens=256, max_windows=4)
@@ -38,18 +39,17 @@ def main(weights: Path) -> None:
                 write_tokenizer(weights, folder)
                 copy_into(folder, GOLDEN_VECTORS)
                 source = Source(model=MODEL, sha256=SHA256["model.safetensors"], licence=LICENCE)
-                encoder = write_encoder_manifest(
-                    folder, DEFAULT_ENCODER, EncoderPart(ENCODER_FACTS, graph, source, built_with())
-                )
+                part = EncoderPart(ENCODER_FACTS, graph, source, built_with())
+                write_encoder_manifest(folder, DEFAULT_ENCODER, part)
             with step(bar, "verify the encoder"):
-                report = verify_encoder(stage, DEFAULT_ENCODER)
+                checked = verify_encoder(stage, load_whole_encoder(stage, DEFAULT_ENCODER))
         with step(bar, "heads of the example"), whole_model(MODELS, EXAMPLE) as stage:
-            copy_classifier(TRAINED, stage / EXAMPLE)
-            write_manifest(stage / EXAMPLE, EXAMPLE, TRAINED, encoder)
-            model = verify_model(stage, EXAMPLE)
-    print(
-        f"{DEFAULT_ENCODER} {report.version}, lowest cosine to the golden vectors {report.lowest_cosine:.4f}"
-    )
+            model = assemble(stage, EXAMPLE, TRAINED, load_whole_encoder(MODELS, DEFAULT_ENCODER))
+            if (TRAINED / REPORT_JSON).exists():
+                report = msgspec.structs.replace(read_figures(TRAINED), version=model.version)
+                write_report(report, model_folder(stage, EXAMPLE))
+    lowest = f"lowest cosine to the golden vectors {checked.lowest_cosine:.4f}"
+    print(f"{DEFAULT_ENCODER} {checked.version}, {lowest}")
     print(f"{EXAMPLE} {model.version}, in {MODELS}")
 
 

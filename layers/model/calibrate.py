@@ -20,10 +20,10 @@ from coldframe.text import normalise
 from layers.model.build import ENCODER_FACTS, weights_argument, write_tokenizer
 from layers.model.data import Split, load_split
 from layers.model.export import export_fp32
+from layers.model.json_files import write_json
 from layers.model.paths import CALIBRATION
 from layers.model.quantize import measure_ranges
 from layers.model.samples import SEED
-from layers.model.train import write_json
 
 _TEXTS = 200  # of each kind
 

@@ -10,11 +10,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from coldframe.config import Settings
-from coldframe.model.bundle import Manifest
+from coldframe.model.bundle import Figures
 from coldframe.model.files import AUTO
 from coldframe.model.model import to_matrix
 from coldframe.pipeline.models import load_predictor
-from layers.model.report import Comparison, Evaluation, answered_by, compare
+from layers.model.report import Comparison, Evaluation, Summary, answered_by, compare
 from layers.model.samples import Samples, Task
 from layers.model.train import Trained
 
@@ -23,17 +23,15 @@ class NotBetter(Exception):
     """A model that had to stand against another one is worse."""
 
 
-def evaluation_of(
-    task: Task, numbers: Sequence[int], trained: Trained, manifest: Manifest, seed: int
-) -> Evaluation:
-    """The model on its test rows, with TF-IDF and logistic regression beside it.
+def evaluation_of(name: str, task: Task, numbers: Sequence[int], trained: Trained, seed: int) -> Evaluation:
+    """The model on its test rows, with TF-IDF and logistic regression beside it. It has no version yet.
 
     numbers: of the test rows in their file.
     """
-    facts = manifest.estimator
+    facts = trained.estimator
     return Evaluation(
-        name=manifest.name,
-        version=manifest.version,
+        name=name,
+        version="",
         labels=task.labels,
         target=task.test.target,
         rows=np.array(numbers, dtype=np.int64),
@@ -50,6 +48,20 @@ def evaluation_of(
             "threshold of the estimator": facts.threshold,
             "partner of the estimator": facts.partner,
         },
+    )
+
+
+def figures_of(summary: Summary) -> Figures:
+    """What the manifest has of a report."""
+    accuracy = summary.accuracy
+    return Figures(
+        rows=summary.rows,
+        accuracy=accuracy.value,
+        accuracy_interval=(accuracy.low, accuracy.high),
+        macro_f1=summary.macro_f1.value,
+        expected_calibration_error=summary.expected_calibration_error,
+        estimator_share=summary.estimator_share or 0.0,
+        baseline_accuracy=summary.baseline_accuracy or 0.0,
     )
 
 

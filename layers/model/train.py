@@ -1,26 +1,22 @@
-"""A task to a folder of trained heads and estimator: `make train` does it for 20 Newsgroups.
+"""A task to a folder of trained heads and estimator.
 
 The encoder is that of the built bundle: its calibration is its own, and nobody's labels touch it.
 """
 
-import argparse
-import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from coldframe.errors import BundleError
+from coldframe.model.bundle import EstimatorFacts
 from coldframe.model.files import AUTO
-from layers.model.embed import ServedEncoder, served_encoder
+from layers.model.embed import ServedEncoder
 from layers.model.head_trainers import CHOSEN, Parameters
-from layers.model.metrics import HeadMetrics
-from layers.model.newsgroups import load_task
-from layers.model.paths import DEFAULT_ENCODER, FACTS, METRICS, MODELS, TRAINED
-from layers.model.publish import whole_folder
+from layers.model.json_files import write_json
+from layers.model.metrics import HeadMetrics, write_metrics
+from layers.model.paths import FACTS
 from layers.model.samples import Task, embed_samples
 from layers.model.train_estimator import train_estimator
 from layers.model.train_heads import train_heads
@@ -30,26 +26,13 @@ class Trained(NamedTuple):
     """What a trained model says of the test samples as callers send them.
 
     probabilities: (n, k) by the name of the head, `auto` among them. alone: whether the estimator answered
-    `auto` alone, (n,). uncalibrated: of `auto` if the estimator had no temperature, (n, k).
+    `auto` alone, (n,). uncalibrated: of `auto` if the estimator had no temperature, (n, k). estimator: facts.
     """
 
     probabilities: dict[str, NDArray[np.floating]]
     alone: NDArray[np.bool_]
     uncalibrated: NDArray[np.floating]
-
-
-def main(arguments: list[str]) -> None:
-    """Trains on 20 Newsgroups."""
-    parser = argparse.ArgumentParser(prog="python -m layers.model.train")
-    parser.add_argument("--out", type=Path, default=TRAINED, help="folder that is replaced when all is done")
-    out = parser.parse_args(arguments).out
-    try:
-        encoder = served_encoder(MODELS, DEFAULT_ENCODER)
-    except BundleError as exc:
-        sys.exit(f"Error: {exc}")
-    task = load_task()
-    with whole_folder(out) as folder:
-        train(task, encoder, folder)
+    estimator: EstimatorFacts
 
 
 def train(
@@ -64,15 +47,6 @@ def train(
     write_json(folder / FACTS, judged.facts)
     graph = encoder.manifest.graph.removeprefix("sha256:")
     metrics = HeadMetrics(task.labels, best, graph, {name: head.facts for name, head in heads.items()})
-    write_json(folder / METRICS, metrics)
+    write_metrics(folder, metrics)
     answers = {name: head.served.predict(test_set.as_sent) for name, head in heads.items()}
-    return Trained({AUTO: judged.answers, **answers}, judged.alone, judged.uncalibrated)
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Indented JSON, so that a change can be read."""
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+    return Trained({AUTO: judged.answers, **answers}, judged.alone, judged.uncalibrated, judged.facts)

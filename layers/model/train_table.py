@@ -9,20 +9,17 @@ from pathlib import Path
 
 from coldframe.errors import ColdframeError
 from coldframe.model.bundle import load_manifest
-from coldframe.model.files import AUTO, ENCODERS, HEAD_NAMES, MANIFEST, encoder_folder, model_folder
-from coldframe.model.verify import verify_model
-from layers.model.assemble import copy_classifier, write_manifest
+from coldframe.model.files import AUTO, ENCODERS, HEAD_NAMES, MANIFEST, model_folder
 from layers.model.checks import Checked, check_table
-from layers.model.embed import ServedEncoder, served_encoder
-from layers.model.evaluate import NotBetter, check_not_worse, compare_with, evaluation_of
+from layers.model.embed import shared_encoder
+from layers.model.evaluate import NotBetter
 from layers.model.head_trainers import scale_parameters
+from layers.model.make_model import ModelFolder, make_model
 from layers.model.paths import DEFAULT_ENCODER, EXAMPLE, MODELS, ROOT
-from layers.model.prove import AnswersDiffer, prove
-from layers.model.publish import share_folder, whole_model
-from layers.model.report import EvaluationFault, make_report, write_report
+from layers.model.prove import AnswersDiffer
+from layers.model.report import EvaluationFault
 from layers.model.table import Columns, TableFault, read_table
 from layers.model.table_task import task_of
-from layers.model.train import train
 from layers.model.train_heads import HeadDiffers
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -80,7 +77,7 @@ def check_name(name: str, models: Path) -> None:
 
 def train_table(given: argparse.Namespace) -> None:
     """Reads, checks, trains, verifies; only then there is a model of this name."""
-    encoder = encoder_in(given.models)
+    encoder = shared_encoder(given.models)
     other = other_model(given.compare, given.models)
     columns = Columns(given.text, given.label, given.group)
     checked = read_checked(given.table, columns, given.drop)
@@ -94,30 +91,12 @@ def train_table(given: argparse.Namespace) -> None:
     )
     parameters = scale_parameters(len(task.train.target), len(task.labels), given.seed)
     chosen = {name: parameters[name] for name in heads_of(given.heads)}
-    with whole_model(given.models, given.name) as stage, tempfile.TemporaryDirectory() as scratch:
-        trained, folder = Path(scratch), model_folder(stage, given.name)
-        answers = train(task, encoder, trained, chosen)
-        copy_classifier(trained, folder)
-        manifest = write_manifest(folder, given.name, trained, encoder.manifest)
-        verify_model(stage, given.name)
-        prove(stage, given.name, task.test, answers.probabilities)
-        evaluation = evaluation_of(task, numbers, answers, manifest, given.seed)
-        comparison = compare_with(other, task, evaluation) if other else None
-        if comparison and given.must_beat:
-            check_not_worse(comparison)
-        report = make_report(evaluation, comparison)
-        write_report(report, folder)
+    with tempfile.TemporaryDirectory() as scratch:
+        place = ModelFolder(given.name, Path(scratch), given.models)
+        report = make_model(task, numbers, place, encoder, chosen, given.seed, other, given.must_beat)
     print(report.line)
-    if comparison:
-        print(comparison.line)
-
-
-def encoder_in(models: Path) -> ServedEncoder:
-    """The encoder that is trained on; a folder of models without it gets it. Raises a BundleError."""
-    built = served_encoder(MODELS, DEFAULT_ENCODER)
-    if not encoder_folder(models, DEFAULT_ENCODER).exists():
-        share_folder(built.folder, encoder_folder(models, DEFAULT_ENCODER))
-    return served_encoder(models, DEFAULT_ENCODER)
+    if report.comparison:
+        print(report.comparison.line)
 
 
 def other_model(name: str | None, models: Path) -> Path | None:

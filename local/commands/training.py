@@ -10,6 +10,7 @@ from coldframe.model.files import HEAD_NAMES
 from local.paths import BUILD_PYTHON, ROOT, build_environ
 
 _FILE = click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Path)
+_NEWSGROUPS = "newsgroups"
 _FOLDER = click.Path(file_okay=False, resolve_path=True, path_type=Path)
 
 
@@ -27,7 +28,7 @@ def build(train: bool, weights: Path | None) -> None:
     arguments = ["--weights", str(weights)] if weights else []
     _run_in_build_environment("layers.model.build", *arguments)
     if train:  # on the encoder that was just built
-        _run_in_build_environment("layers.model.train")
+        _run_in_build_environment("layers.model.train_newsgroups")
         _run_in_build_environment("layers.model.build", *arguments)
 
 
@@ -43,11 +44,11 @@ def _run_in_build_environment(module: str, *arguments: str) -> None:
 
 
 @click.command()
-@click.argument("table", type=_FILE)
-@click.option("--text", required=True, metavar="COLUMN", help="The column of the texts.")
-@click.option("--label", required=True, metavar="COLUMN", help="The column of the labels, one for each text.")
+@click.argument("table", type=click.Path(path_type=Path))
+@click.option("--text", metavar="COLUMN", help="The column of the texts.")
+@click.option("--label", metavar="COLUMN", help="The column of the labels, one for each text.")
 @click.option("--group", metavar="COLUMN", help="Rows of one group, such as a thread, are not tested apart.")
-@click.option("--name", required=True, help="The model's name; it is written to models/NAME.")
+@click.option("--name", help="The model's name; it is written to models/NAME.")
 @click.option("--test", type=_FILE, help="Rows to test with.  [default: a share of TABLE]")
 @click.option(
     "--test-share",
@@ -73,10 +74,10 @@ def _run_in_build_environment(module: str, *arguments: str) -> None:
 @click.option("--models", type=_FOLDER, help="The folder of models.  [default: models]")
 def train(
     table: Path,
-    text: str,
-    label: str,
+    text: str | None,
+    label: str | None,
     group: str | None,
-    name: str,
+    name: str | None,
     test: Path | None,
     test_share: float,
     seed: int,
@@ -86,7 +87,20 @@ def train(
     must_beat: bool,
     models: Path | None,
 ) -> None:
-    """Train a model on TABLE: CSV, TSV, JSON Lines or Parquet, with a column of texts and one of labels."""
+    """Train a model on TABLE: CSV, TSV, JSON Lines or Parquet, with a column of texts and one of labels.
+
+    TABLE newsgroups is 20 Newsgroups, downloaded or from COLDFRAME_DATA: the example, by committed settings.
+    """
+    if str(table) == _NEWSGROUPS and not table.exists():
+        _run_in_build_environment(
+            "layers.model.train_newsgroups", *([f"--models={models}"] if models else [])
+        )
+        return
+    if not table.is_file():
+        raise click.BadParameter(f"{table} is no file.", param_hint="TABLE")
+    for option, value in (("--text", text), ("--label", label), ("--name", name)):
+        if value is None:
+            raise click.UsageError(f"Missing option '{option}'.")
     given = {
         "--text": text,
         "--label": label,
@@ -101,4 +115,4 @@ def train(
     }
     options = [f"{option}={value}" for option, value in given.items() if value is not None]
     flags = ["--drop"] * drop + ["--must-beat"] * must_beat
-    _run_in_build_environment("layers.model.train_table", *options, *flags, "--", str(table))
+    _run_in_build_environment("layers.model.train_table", *options, *flags, "--", str(table.resolve()))

@@ -2,10 +2,11 @@
 
 from layers.model.report.compare import Comparison, answered_by, compare
 from layers.model.report.evaluation import Evaluation, EvaluationFault
-from layers.model.report.files import write_report
+from layers.model.report.files import REPORT_JSON, read_figures, write_figures, write_report
 from layers.model.report.report import Report, Summary, make_report
 
 __all__ = [
+    "REPORT_JSON",
     "Comparison",
     "Evaluation",
     "EvaluationFault",
@@ -14,5 +15,7 @@ __all__ = [
     "answered_by",
     "compare",
     "make_report",
+    "read_figures",
+    "write_figures",
     "write_report",
 ]

@@ -13,6 +13,16 @@ REPORT_PAGE = "report.html"
 
 def write_report(report: Report, folder: Path) -> None:
     """Writes `report.json` and `report.html` to `folder`, which exists. No file has a text of the table."""
-    (folder / REPORT_JSON).write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")
+    write_figures(report, folder)
     # A label may hold what UTF-8 cannot: half of a surrogate pair becomes a character reference.
     (folder / REPORT_PAGE).write_bytes(render_page(report).encode("utf-8", errors="xmlcharrefreplace"))
+
+
+def write_figures(report: Report, folder: Path) -> None:
+    """Writes `report.json` to `folder`, which exists."""
+    (folder / REPORT_JSON).write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")
+
+
+def read_figures(folder: Path) -> Report:
+    """The report whose `report.json` is in `folder`."""
+    return msgspec.json.decode((folder / REPORT_JSON).read_bytes(), type=Report)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
 
 from coldframe.api.messages import echo
 from coldframe.api.schemas import HeadCard, ModelCard
@@ -103,6 +103,7 @@ def _model_card(manifest: Manifest, created_s: int) -> ModelCard:
         manifest.default_head,
     )
     card.heads = {name: _head_card(facts) for name, facts in manifest.heads.items()}
+    card.figures = manifest.figures or UNSET
     return card
 
 

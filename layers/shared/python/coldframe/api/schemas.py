@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from coldframe.api.contract import DEFAULT_TOP_K, MAX_BUDGET_MS, MAX_HEADS, MAX_TOP_K, MIN_BUDGET_MS
+from coldframe.model.bundle import Figures
 
 Start = Literal["cold", "warm"]
 By = Literal["estimator", "ensemble"]
@@ -134,6 +135,7 @@ class ModelCard(Struct, omit_defaults=True):
     labels: list[str] | UnsetType = UNSET
     default_head: str | UnsetType = UNSET
     heads: dict[str, HeadCard] | UnsetType = UNSET
+    figures: Figures | UnsetType = UNSET
     dimension: int | UnsetType = UNSET
     max_tokens: int | UnsetType = UNSET
 

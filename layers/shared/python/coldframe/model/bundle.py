@@ -62,6 +62,22 @@ class EstimatorFacts(Struct, frozen=True):
     auto_alone: dict[str, float] = {}
 
 
+class Figures(Struct, frozen=True):
+    """What `auto` reached on the rows that its model was judged with; the report has the rest.
+
+    accuracy_interval: its 95 % interval. estimator_share: of the rows, answered by the estimator alone.
+    baseline_accuracy: of TF-IDF and logistic regression on the same rows.
+    """
+
+    rows: int
+    accuracy: float
+    accuracy_interval: tuple[float, float]
+    macro_f1: float
+    expected_calibration_error: float
+    estimator_share: float
+    baseline_accuracy: float
+
+
 class Source(Struct, frozen=True):
     """Where the weights come from."""
 
@@ -127,6 +143,7 @@ class Manifest(Sealed, frozen=True):
     labels: list[str]
     default_head: str
     heads: dict[str, HeadFacts]
+    figures: Figures | None = None
 
     def with_encoder(self, version: str) -> "Manifest":
         """The same model on another version of its encoder: another version."""

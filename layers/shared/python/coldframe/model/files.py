@@ -15,6 +15,7 @@ ENCODER = "encoder.ort"
 TOKENIZER = "tokenizer.json"
 VOCABULARY = "vocabulary.txt"
 GOLDEN = "golden.json"
+ANSWERS = "answers.json"
 ESTIMATOR = "estimator.bin"
 REBUILD = "Run `coldframe build` to make the bundle again."
 AUTO = "auto"  # the head that is estimator and encoder together

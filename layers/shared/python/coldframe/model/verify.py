@@ -2,16 +2,20 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from coldframe.errors import BundleCorrupt, BundleMissing
 from coldframe.model.bundle import (
     EncoderFacts,
+    EncoderManifest,
+    Golden,
     Manifest,
     check_files,
     load_encoder_manifest,
     load_golden,
+    load_manifest,
     load_pair,
 )
 from coldframe.model.encoder import Encoder, check_golden
@@ -26,6 +30,7 @@ from coldframe.model.files import (
     model_folder,
     read_file,
 )
+from coldframe.model.golden_answers import check_answers, load_answers, probabilities_of_golden
 from coldframe.model.heads import load_head
 from coldframe.model.tokenizer import TextWindows
 
@@ -51,38 +56,60 @@ class ModelReport:
     files: int
 
 
+class LoadedEncoder(NamedTuple):
+    """An encoder, its tokenizer and its golden vectors."""
+
+    manifest: EncoderManifest
+    encoder: Encoder
+    tokenizer: TextWindows
+    golden: Golden
+
+
 def verify_bundle(model_dir: Path) -> tuple[list[EncoderReport], list[ModelReport]]:
     """Checks every model in a folder, and each of their encoders once.
 
     Raises a BundleError naming what is wrong.
     """
-    models = [verify_model(model_dir, name) for name in built_models(model_dir)]
-    if not models:
+    names = built_models(model_dir)
+    if not names:
         raise BundleMissing(f"{model_dir} has no model. {REBUILD}")
-    encoders = dict.fromkeys(model.encoder for model in models)
-    return [verify_encoder(model_dir, name) for name in encoders], models
+    encoders = dict.fromkeys(load_manifest(model_dir, name).encoder.name for name in names)
+    loaded = {name: load_whole_encoder(model_dir, name) for name in encoders}
+    reports = [verify_encoder(model_dir, encoder) for encoder in loaded.values()]
+    models = (load_pair(model_dir, name) for name in names)
+    return reports, [verify_model(model_dir, model, loaded[built.name]) for model, built in models]
 
 
-def verify_encoder(model_dir: Path, name: str) -> EncoderReport:
-    """Checks digests and golden vectors. Raises a BundleError naming what is wrong."""
+def load_whole_encoder(model_dir: Path, name: str) -> LoadedEncoder:
+    """The encoder `name` with what it is checked by. Raises a BundleError."""
     folder, manifest = encoder_folder(model_dir, name), load_encoder_manifest(model_dir, name)
-    check_files(folder, manifest)
-    golden = load_golden(folder)
-    windows = TextWindows(folder, manifest.facts)
-    windows.load()
-    lowest = check_golden(Encoder(folder, manifest.facts, threads=1), windows, golden)
-    return EncoderReport(name, manifest.version, len(manifest.files), len(golden.vectors), lowest)
+    tokenizer = TextWindows(folder, manifest.facts)
+    tokenizer.load()
+    return LoadedEncoder(manifest, Encoder(folder, manifest.facts, threads=1), tokenizer, load_golden(folder))
 
 
-def verify_model(model_dir: Path, name: str) -> ModelReport:
-    """Checks digests, and the shapes of heads and estimator. Raises a BundleError naming what is wrong."""
-    folder = model_folder(model_dir, name)
-    manifest, encoder = load_pair(model_dir, name)
+def verify_encoder(model_dir: Path, loaded: LoadedEncoder) -> EncoderReport:
+    """Checks digests and golden vectors. Raises a BundleError naming what is wrong."""
+    manifest = loaded.manifest
+    check_files(encoder_folder(model_dir, manifest.name), manifest)
+    lowest = check_golden(loaded.encoder, loaded.tokenizer, loaded.golden)
+    golden = len(loaded.golden.vectors)
+    return EncoderReport(manifest.name, manifest.version, len(manifest.files), golden, lowest)
+
+
+def verify_model(model_dir: Path, manifest: Manifest, encoder: LoadedEncoder) -> ModelReport:
+    """Checks digests, shapes of heads and estimator, and golden answers.
+
+    Raises a BundleError naming what is wrong.
+    """
+    folder = model_folder(model_dir, manifest.name)
     check_files(folder, manifest)
     for head in manifest.heads:
-        check_head(folder, head, manifest, encoder.facts)
-    check_estimator(folder, manifest, encoder_folder(model_dir, encoder.name))
-    return ModelReport(name, manifest.version, encoder.name, len(manifest.files))
+        check_head(folder, head, manifest, encoder.manifest.facts)
+    check_estimator(folder, manifest, encoder_folder(model_dir, encoder.manifest.name))
+    found = probabilities_of_golden(folder, manifest, encoder.encoder, encoder.tokenizer, encoder.golden)
+    check_answers(found, load_answers(folder))
+    return ModelReport(manifest.name, manifest.version, encoder.manifest.name, len(manifest.files))
 
 
 def check_head(folder: Path, name: str, manifest: Manifest, facts: EncoderFacts) -> None:

@@ -1,0 +1,61 @@
+"""A task becomes a model: trained, judged, assembled, proved and reported."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from coldframe.model.files import model_folder
+from coldframe.model.verify import load_whole_encoder
+from layers.model.assemble import assemble
+from layers.model.embed import ServedEncoder
+from layers.model.evaluate import check_not_worse, compare_with, evaluation_of, figures_of
+from layers.model.head_trainers import Parameters
+from layers.model.metrics import read_metrics, write_metrics
+from layers.model.prove import prove
+from layers.model.publish import whole_model
+from layers.model.report import Report, make_report, write_report
+from layers.model.samples import Task
+from layers.model.train import train
+
+
+class ModelFolder(msgspec.Struct, frozen=True):
+    """Where a model is made. trained: folder that training writes to. models: where the model appears."""
+
+    name: str
+    trained: Path
+    models: Path
+
+
+def make_model(
+    task: Task,
+    numbers: Sequence[int],
+    place: ModelFolder,
+    encoder: ServedEncoder,
+    chosen: Mapping[str, Parameters],
+    seed: int,
+    other: Path | None = None,
+    must_beat: bool = False,
+) -> Report:
+    """Trains and judges a model; it appears when everything about it is right, and not before.
+
+    numbers: of the test rows in their file. other: folder of a model to compare with.
+    Raises a BundleError, HeadDiffers, AnswersDiffer, EvaluationFault, or NotBetter with `must_beat`.
+    """
+    with whole_model(place.models, place.name) as stage:
+        answers = train(task, encoder, place.trained, chosen)
+        evaluation = evaluation_of(place.name, task, numbers, answers, seed)
+        report = make_report(evaluation)
+        metrics = read_metrics(place.trained)
+        write_metrics(place.trained, msgspec.structs.replace(metrics, figures=figures_of(report.summary)))
+        loaded = load_whole_encoder(stage, encoder.manifest.name)
+        manifest = assemble(stage, place.name, place.trained, loaded)
+        prove(stage, place.name, task.test, answers.probabilities)
+        evaluation = replace(evaluation, version=manifest.version)
+        comparison = compare_with(other, task, evaluation) if other else None
+        if comparison and must_beat:
+            check_not_worse(comparison)
+        report = msgspec.structs.replace(report, version=manifest.version, comparison=comparison)
+        write_report(report, model_folder(stage, place.name))
+    return report
