@@ -161,7 +161,7 @@ class Api:
             model=manifest.name,
             version=manifest.version,
             start=request.start,
-            predictions=_answers(prediction, manifest.labels, asked),
+            predictions=_answers(prediction, manifest, asked),
             usage=prediction.usage,
         )
         timing = {"server-timing": prediction.times.server_timing()}
@@ -215,21 +215,25 @@ def _check_heads(heads: list[str], manifest: Manifest) -> None:
             raise Invalid(f"{echo(head)} is not a head of this model. Heads: {', '.join(known)}.")
 
 
-def _answers(prediction: Prediction, labels: list[str], asked: PredictRequest) -> list[TextAnswer]:
+def _answers(prediction: Prediction, manifest: Manifest, asked: PredictRequest) -> list[TextAnswer]:
     answers = [TextAnswer(index, {}) for index in range(prediction.usage.texts)]
     for head, rows in prediction.probabilities.items():
         sources = prediction.sources if head == AUTO else [None] * len(rows)
+        wanted = asked.min_probability
+        least = manifest.min_probability(head) if isinstance(wanted, UnsetType) else wanted
         for answer, row, source in zip(answers, rows, sources, strict=True):
-            answer.heads[head] = _head_answer(row, labels, asked, source)
+            answer.heads[head] = _head_answer(row, manifest.labels, asked, source, least)
     return answers
 
 
 def _head_answer(
-    row: Vector, labels: list[str], asked: PredictRequest, source: AnswerSource | None
+    row: Vector, labels: list[str], asked: PredictRequest, source: AnswerSource | None, least: float
 ) -> HeadAnswer:
     values = to_floats(row)
     top = [Score(labels[i], values[i]) for i in ranked(values)[: asked.top_k]]
     answer = HeadAnswer(top[0].label, top[0].probability, top)
+    if top[0].probability < least:
+        answer.label, answer.abstained = None, True
     if source is not None:
         answer.by, answer.rushed = source.by, source is AnswerSource.RUSHED
     if asked.scores:

@@ -11,7 +11,17 @@ JSON = "application/json"
 READ_AS_JSON = frozenset({"", JSON, "application/x-www-form-urlencoded", "text/plain"})
 """Types of a body that is read as JSON; curl declares the third by default, a browser's form the fourth."""
 
-REQUEST_FIELDS = ("model", "text", "texts", "heads", "top_k", "scores", "cache", "budget_ms")
+REQUEST_FIELDS = (
+    "model",
+    "text",
+    "texts",
+    "heads",
+    "top_k",
+    "scores",
+    "cache",
+    "budget_ms",
+    "min_probability",
+)
 DEFAULT_TOP_K, MAX_TOP_K = 1, 20
 MAX_HEADS = 16
 MIN_BUDGET_MS, MAX_BUDGET_MS = 1, 86_400_000  # a day: nothing that answers requests runs for longer

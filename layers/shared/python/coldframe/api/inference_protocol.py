@@ -42,6 +42,7 @@ from coldframe.api.tensors import (
 from coldframe.cache.cache import Unsaved
 from coldframe.config import Settings
 from coldframe.errors import Invalid, NotFound
+from coldframe.model.bundle import Manifest
 from coldframe.model.encoder import Embeddings
 from coldframe.model.files import AUTO
 from coldframe.model.heads import Probabilities
@@ -125,7 +126,7 @@ class InferenceProtocol:
         values, times, log, unsaved = (
             self._encode(named.predictor, inputs, deadline)
             if named.head is None
-            else self._classify(named.predictor, named.head, inputs, deadline)
+            else self._classify(named.predictor, named.head, asked, inputs, deadline)
         )
         reply = self._reply(request, named.version, asked, values, wanted)
         return Reply(
@@ -153,19 +154,25 @@ class InferenceProtocol:
         return values, embedded.times, embedded.log(), embedded.unsaved
 
     def _classify(
-        self, predictor: Predictor, head: str, inputs: Mapping[str, InputTensor], deadline: Deadline
+        self,
+        predictor: Predictor,
+        head: str,
+        asked: InferRequest,
+        inputs: Mapping[str, InputTensor],
+        deadline: Deadline,
     ) -> _Computed:
         tensor = only_input(inputs, _inputs_of(head))
         limit, labels = self._settings.max_texts, predictor.manifest.labels
+        least = _least_probability(predictor.manifest, head, asked)
         if tensor.name == "text":
             prediction = predictor.predict(read_texts(tensor, limit), [head], deadline=deadline)
             scores = to_matrix(prediction.probabilities[head])
-            return _outputs(labels, scores), prediction.times, prediction.log(), prediction.unsaved
+            return _outputs(labels, scores, least), prediction.times, prediction.log(), prediction.unsaved
         rows = read_matrix(tensor, predictor.encoder.facts.dimension, limit)
         times = StageTimes()
         with times.stage("heads"):
             probabilities = _predict_rows(predictor, rows, head)
-        return _outputs(labels, probabilities), times, times.rounded(), {}
+        return _outputs(labels, probabilities, least), times, times.rounded(), {}
 
     def _reply(
         self,
@@ -201,12 +208,16 @@ def _predict_rows(predictor: Predictor, rows: Embeddings, head: str) -> Probabil
     return probabilities
 
 
-def _outputs(labels: Sequence[str], scores: Probabilities) -> dict[str, OutputValues]:
-    return {
-        "label": [labels[i] for i in scores.argmax(axis=1)],
-        "probability": scores.max(axis=1),
-        "scores": scores,
-    }
+def _outputs(labels: Sequence[str], scores: Probabilities, least: float) -> dict[str, OutputValues]:
+    """least: a label of a lower probability is empty, since a tensor has no null."""
+    best, highest = scores.argmax(axis=1), scores.max(axis=1)
+    said = [labels[i] if found >= least else "" for i, found in zip(best, highest.tolist(), strict=True)]
+    return {"label": said, "probability": highest, "scores": scores}
+
+
+def _least_probability(manifest: Manifest, head: str, asked: InferRequest) -> float:
+    wanted = asked.parameters.min_probability if asked.parameters else None
+    return manifest.min_probability(head) if wanted is None else wanted
 
 
 def _inputs_of(head: str) -> tuple[str, ...]:

@@ -48,6 +48,9 @@ class InferParameters(Struct):
     """What may be said of a request."""
 
     binary_data_output: Annotated[bool, Meta(description="Send all outputs as binary data.")] | None = None
+    min_probability: (
+        Annotated[float, Meta(ge=0, le=1, description="A label below this probability is empty.")] | None
+    ) = None
 
 
 class InferRequest(Struct):

@@ -37,6 +37,15 @@ class PredictRequest(Struct, forbid_unknown_fields=True):
         ]
         | UnsetType
     ) = UNSET
+    min_probability: (
+        Annotated[
+            float,
+            Meta(
+                ge=0, le=1, description="Abstain below it; default: the model's own."
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class Score(Struct):
@@ -49,12 +58,14 @@ class Score(Struct):
 class HeadAnswer(Struct, omit_defaults=True):
     """What one head says of one text.
 
+    label: null where the head abstains, because the probability of its best label is too low.
     by: who gave the answer of the head `auto`. rushed: the estimator was not sure, but the time was short.
     """
 
-    label: str
+    label: str | None
     probability: float
     top: list[Score]
+    abstained: bool = False
     by: By | UnsetType = UNSET
     rushed: bool = False
     scores: dict[str, float] | UnsetType = UNSET

@@ -67,9 +67,8 @@ class LaneModel:
         try:
             manifest = json.loads(read_file(folder, MANIFEST))
             self.name, self.version, self.labels = (manifest[key] for key in ("name", "version", "labels"))
-            self.estimator = Estimator(
-                folder, cast("EstimatorFacts", SimpleNamespace(**manifest["estimator"]))
-            )
+            facts = cast("EstimatorFacts", SimpleNamespace(**manifest["estimator"]))
+            self.estimator, self.min_probability = Estimator(folder, facts), facts.min_probability
             encoder = encoder_folder(model_dir, manifest["encoder"]["name"])
             built = json.loads(read_file(encoder, MANIFEST))["facts"]
             self._max_tokens = (built["max_tokens"] - 2) * built["max_windows"]
@@ -188,7 +187,10 @@ def _answer(model: LaneModel, text: str, asked: Json) -> dict[str, Any] | None:
     values = to_floats(to_vector(guess))
     best = ranked(values)[: asked.get("top_k", DEFAULT_TOP_K)]
     top = [{"label": model.labels[i], "probability": values[i]} for i in best]
-    answer = {**top[0], "top": top, "by": "estimator"}
+    answer: dict[str, Any] = {**top[0], "top": top}
+    if answer["probability"] < asked.get("min_probability", model.min_probability):
+        answer |= {"label": None, "abstained": True}
+    answer["by"] = "estimator"
     if asked.get("scores"):
         answer["scores"] = dict(zip(model.labels, values, strict=True))
     return answer
@@ -226,6 +228,7 @@ def _is_plain_request(asked: Json, max_texts: int) -> bool:
     """Valid beyond doubt, for the head `auto` alone, with texts that the lane can read."""
     texts = asked["texts"] if "texts" in asked else [asked.get("text")]
     top_k, budget_ms = asked.get("top_k", DEFAULT_TOP_K), asked.get("budget_ms", MIN_BUDGET_MS)
+    least = asked.get("min_probability", 0)
     return (
         asked.keys() <= _FIELDS
         and ("text" in asked) != ("texts" in asked)
@@ -237,6 +240,8 @@ def _is_plain_request(asked: Json, max_texts: int) -> bool:
         and 1 <= top_k <= MAX_TOP_K
         and type(budget_ms) is int
         and MIN_BUDGET_MS <= budget_ms <= MAX_BUDGET_MS
+        and type(least) in (int, float)
+        and 0 <= least <= 1
         and type(asked.get("scores", False)) is bool
         and type(asked.get("cache", True)) is bool
     )

@@ -8,7 +8,16 @@ import msgspec
 from msgspec import Struct
 
 from coldframe.errors import BundleCorrupt
-from coldframe.model.files import ENCODER, GOLDEN, MANIFEST, REBUILD, encoder_folder, model_folder, read_file
+from coldframe.model.files import (
+    AUTO,
+    ENCODER,
+    GOLDEN,
+    MANIFEST,
+    REBUILD,
+    encoder_folder,
+    model_folder,
+    read_file,
+)
 
 
 class FileEntry(Struct, frozen=True):
@@ -31,11 +40,13 @@ class HeadFacts(Struct, frozen=True):
 
     accuracy: on the test split, by the form of its texts.
     validation: on the rows that choices were made with.
+    min_probability: below it, the head abstains.
     """
 
     accuracy: dict[str, float]
     validation: float
     parameters: dict[str, str | int | float]
+    min_probability: float = 0.0
 
 
 class EstimatorFacts(Struct, frozen=True):
@@ -46,7 +57,8 @@ class EstimatorFacts(Struct, frozen=True):
     `partner` are averaged. min_tokens: different tokens of a text that training saw; with fewer, the
     estimator does not answer alone. unseen_idf: the weight of a token that training did not see.
     accuracy, auto_accuracy, auto_alone: of the estimator, of `auto`, and the share of texts that the
-    estimator answers alone, on the test split by the form of its texts.
+    estimator answers alone, on the test split by the form of its texts. min_probability: below it, `auto`
+    abstains.
     """
 
     vocabulary: int
@@ -60,6 +72,7 @@ class EstimatorFacts(Struct, frozen=True):
     accuracy: dict[str, float] = {}
     auto_accuracy: dict[str, float] = {}
     auto_alone: dict[str, float] = {}
+    min_probability: float = 0.0
 
 
 class Figures(Struct, frozen=True):
@@ -144,6 +157,10 @@ class Manifest(Sealed, frozen=True):
     default_head: str
     heads: dict[str, HeadFacts]
     figures: Figures | None = None
+
+    def min_probability(self, head: str) -> float:
+        """Below this probability a head abstains, unless a request says otherwise."""
+        return self.estimator.min_probability if head == AUTO else self.heads[head].min_probability
 
     def with_encoder(self, version: str) -> "Manifest":
         """The same model on another version of its encoder: another version."""
