@@ -21,6 +21,7 @@ from coldframe.api.messages import (
     json_reply,
     problem_reply,
     read_body,
+    work_log,
 )
 from coldframe.api.routing import Handler, Router
 from coldframe.api.schemas import (
@@ -41,6 +42,7 @@ from coldframe.model.estimator import AnswerSource
 from coldframe.model.files import AUTO
 from coldframe.pipeline.answers import Prediction
 from coldframe.pipeline.models import Models
+from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import StageTimes, StartMark, log_line
 from coldframe.vectors import Vector, ranked, to_floats
 
@@ -148,7 +150,8 @@ class Api:
         started_s = time.monotonic()
         body = read_body(request, self._settings)
         asked = decode_json(body, _DECODER, '{"text": "…"}')
-        predictor = find_model(self.models, asked.model)
+        named = asked.model
+        predictor = self.models.default if isinstance(named, UnsetType) else find_model(self.models, named)
         manifest = predictor.manifest
         texts = self._texts(asked)
         heads = list(dict.fromkeys(asked.heads or [manifest.default_head]))
@@ -161,11 +164,11 @@ class Api:
             model=manifest.name,
             version=manifest.version,
             start=request.start,
-            predictions=_answers(prediction, manifest, asked),
+            predictions=_answers(prediction, predictor, asked),
             usage=prediction.usage,
         )
         timing = {"server-timing": prediction.times.server_timing()}
-        log = {"model": manifest.name, "version": manifest.version, **prediction.log()}
+        log = {"model": manifest.name, "version": manifest.version, **work_log(prediction)}
         return json_reply(reply, timing, log, _TOO_LARGE_HINT, prediction.unsaved)
 
     def _texts(self, asked: PredictRequest) -> list[str]:
@@ -215,14 +218,15 @@ def _check_heads(heads: list[str], manifest: Manifest) -> None:
             raise Invalid(f"{echo(head)} is not a head of this model. Heads: {', '.join(known)}.")
 
 
-def _answers(prediction: Prediction, manifest: Manifest, asked: PredictRequest) -> list[TextAnswer]:
+def _answers(prediction: Prediction, predictor: Predictor, asked: PredictRequest) -> list[TextAnswer]:
+    labels = predictor.manifest.labels
     answers = [TextAnswer(index, {}) for index in range(prediction.usage.texts)]
     for head, rows in prediction.probabilities.items():
         sources = prediction.sources if head == AUTO else [None] * len(rows)
         wanted = asked.min_probability
-        least = manifest.min_probability(head) if isinstance(wanted, UnsetType) else wanted
+        least = predictor.min_probability[head] if isinstance(wanted, UnsetType) else wanted
         for answer, row, source in zip(answers, rows, sources, strict=True):
-            answer.heads[head] = _head_answer(row, manifest.labels, asked, source, least)
+            answer.heads[head] = _head_answer(row, labels, asked, source, least)
     return answers
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from coldframe.api.messages import echo
 from coldframe.api.schemas import HeadCard, ModelCard
@@ -28,10 +28,8 @@ class Named(NamedTuple):
         return self.predictor.encoder.version if self.head is None else self.predictor.manifest.version
 
 
-def find_model(models: Models, name: str | UnsetType) -> Predictor:
-    """The model that a request names, or the default one. Raises NotFound, which lists the models."""
-    if isinstance(name, UnsetType):
-        return models.default
+def find_model(models: Models, name: str) -> Predictor:
+    """The model that a request names. Raises NotFound, which lists the models."""
     if name not in models.names:
         raise _unknown(name, models.names)
     return models.get(name)
@@ -59,15 +57,17 @@ def find_protocol_model(models: Models, name: str) -> Named:
     return _find(protocol_models(models), name)
 
 
-def find_encoder(models: Models, name: str | None) -> Predictor:
+def find_encoder(models: Models, name: str) -> Predictor:
     """A predictor with the encoder that is asked for: by its name, or by that of a model on it.
 
     Any name stands for the only encoder, since clients of OpenAI's API have names of their own.
     Raises NotFound where there are several, and lists them.
     """
+    if len(models.names) == 1:
+        return models.default
     predictors = models.all()
     encoders = {predictor.encoder.name: predictor for predictor in reversed(predictors)}
-    if name is None or len(encoders) == 1:
+    if len(encoders) == 1:
         return models.default
     return _find(encoders | {predictor.manifest.name: predictor for predictor in predictors}, name)
 

@@ -29,6 +29,7 @@ from coldframe.api.messages import (
     decode_json,
     json_reply,
     read_body,
+    work_log,
 )
 from coldframe.api.tensors import (
     InputTensor,
@@ -42,7 +43,6 @@ from coldframe.api.tensors import (
 from coldframe.cache.cache import Unsaved
 from coldframe.config import Settings
 from coldframe.errors import Invalid, NotFound
-from coldframe.model.bundle import Manifest
 from coldframe.model.encoder import Embeddings
 from coldframe.model.files import AUTO
 from coldframe.model.heads import Probabilities
@@ -151,7 +151,7 @@ class InferenceProtocol:
         tensor = only_input(inputs, ("text",))
         embedded = predictor.embed(read_texts(tensor, self._settings.max_texts), deadline)
         values = {"embedding": to_matrix(embedded.vectors)}
-        return values, embedded.times, embedded.log(), embedded.unsaved
+        return values, embedded.times, work_log(embedded), embedded.unsaved
 
     def _classify(
         self,
@@ -163,11 +163,11 @@ class InferenceProtocol:
     ) -> _Computed:
         tensor = only_input(inputs, _inputs_of(head))
         limit, labels = self._settings.max_texts, predictor.manifest.labels
-        least = _least_probability(predictor.manifest, head, asked)
+        least = _least_probability(predictor, head, asked)
         if tensor.name == "text":
             prediction = predictor.predict(read_texts(tensor, limit), [head], deadline=deadline)
             scores = to_matrix(prediction.probabilities[head])
-            return _outputs(labels, scores, least), prediction.times, prediction.log(), prediction.unsaved
+            return _outputs(labels, scores, least), prediction.times, work_log(prediction), prediction.unsaved
         rows = read_matrix(tensor, predictor.encoder.facts.dimension, limit)
         times = StageTimes()
         with times.stage("heads"):
@@ -215,9 +215,9 @@ def _outputs(labels: Sequence[str], scores: Probabilities, least: float) -> dict
     return {"label": said, "probability": highest, "scores": scores}
 
 
-def _least_probability(manifest: Manifest, head: str, asked: InferRequest) -> float:
+def _least_probability(predictor: Predictor, head: str, asked: InferRequest) -> float:
     wanted = asked.parameters.min_probability if asked.parameters else None
-    return manifest.min_probability(head) if wanted is None else wanted
+    return predictor.min_probability[head] if wanted is None else wanted
 
 
 def _inputs_of(head: str) -> tuple[str, ...]:

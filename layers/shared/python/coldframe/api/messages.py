@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -14,6 +14,9 @@ from coldframe.cache.cache import Unsaved
 from coldframe.config import Settings
 from coldframe.errors import AnswerTooLarge, Invalid, Malformed, RequestError, TooLarge, UnsupportedMediaType
 from coldframe.timing import Deadline
+
+if TYPE_CHECKING:
+    from coldframe.pipeline.answers import Answered
 
 BINARY = "application/octet-stream"
 
@@ -142,6 +145,12 @@ def json_reply(
     """A 200 that holds `value` as JSON."""
     named = {"content-type": JSON, **(headers or {})}
     return Reply(HTTPStatus.OK, msgspec.json.encode(value), named, log or {}, too_large_hint, unsaved or {})
+
+
+def work_log(answered: "Answered") -> dict[str, object]:
+    """What the log line of a request says of the work: counts, times, and what failed."""
+    failed = {"cache_error": answered.cache_error} if answered.cache_error else {}
+    return {"usage": answered.usage, **answered.times.rounded(), **failed}
 
 
 def echo(name: str) -> str:

@@ -5,7 +5,7 @@ import binascii
 import msgspec
 
 from coldframe.api.catalogue import find_encoder
-from coldframe.api.messages import Reply, Request, deadline_of, decode_json, json_reply, read_body
+from coldframe.api.messages import Reply, Request, deadline_of, decode_json, json_reply, read_body, work_log
 from coldframe.api.schemas import EmbeddingItem, EmbeddingsReply, EmbeddingsRequest, EmbeddingsUsage
 from coldframe.api.tensors import FLOATS, short_floats
 from coldframe.config import Settings
@@ -30,7 +30,7 @@ _TOKEN_DECODER = msgspec.json.Decoder(_TokenRequest)
 def answer_embeddings(models: Models, settings: Settings, request: Request) -> Reply:
     """The embedding of each text, in input order."""
     asked = _read(request, settings)
-    predictor = find_encoder(models, asked.model)
+    predictor = models.default if asked.model is None else find_encoder(models, asked.model)
     _check_dimensions(asked.dimensions, predictor.encoder.facts.dimension)
     texts = [asked.input] if isinstance(asked.input, str) else asked.input
     if len(texts) > settings.max_texts:
@@ -51,7 +51,7 @@ def answer_embeddings(models: Models, settings: Settings, request: Request) -> R
     )
     timing = {"server-timing": embedded.times.server_timing()}
     hint = Reply.too_large_hint if in_base64 else _TOO_LARGE_HINT
-    log = {"version": predictor.encoder.version, **embedded.log()}
+    log = {"version": predictor.encoder.version, **work_log(embedded)}
     return json_reply(reply, timing, log, hint, embedded.unsaved)
 
 

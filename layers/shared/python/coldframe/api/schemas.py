@@ -40,9 +40,7 @@ class PredictRequest(Struct, forbid_unknown_fields=True):
     min_probability: (
         Annotated[
             float,
-            Meta(
-                ge=0, le=1, description="Abstain below it; default: the model's own."
-            ),
+            Meta(ge=0, le=1, description="Abstain below it; default: the model's own."),
         ]
         | UnsetType
     ) = UNSET

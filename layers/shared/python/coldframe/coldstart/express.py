@@ -71,14 +71,10 @@ class LaneModel:
             self.estimator, self.min_probability = Estimator(folder, facts), facts.min_probability
             encoder = encoder_folder(model_dir, manifest["encoder"]["name"])
             built = json.loads(read_file(encoder, MANIFEST))["facts"]
-            self._max_tokens = (built["max_tokens"] - 2) * built["max_windows"]
+            self.max_tokens = (built["max_tokens"] - 2) * built["max_windows"]
         except (ValueError, KeyError, TypeError, AttributeError) as exc:
             raise BundleCorrupt(f"{folder / MANIFEST} cannot be read: {exc}. {REBUILD}") from exc
-        self._wordpiece = PlainWordpiece(load_vocabulary(encoder).get)
-
-    def ids(self, text: str) -> list[int]:
-        """As many token ids of a plain text as are used of it."""
-        return self._wordpiece.ids(text, self._max_tokens)
+        self.wordpiece = PlainWordpiece(load_vocabulary(encoder).get)
 
 
 class ExpressLane:
@@ -180,7 +176,7 @@ class ExpressLane:
 
 def _answer(model: LaneModel, text: str, asked: Json) -> dict[str, Any] | None:
     """What `auto` says of a text; None unless the estimator is sure."""
-    ids = model.ids(text)
+    ids = model.wordpiece.ids(text, model.max_tokens)
     guess = model.estimator.predict(ids)
     if not model.estimator.is_sure(guess, ids):
         return None

@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from coldframe.errors import BundleCorrupt
 from coldframe.model.files import (
-    AUTO,
     ENCODER,
     GOLDEN,
     MANIFEST,
@@ -157,10 +156,6 @@ class Manifest(Sealed, frozen=True):
     default_head: str
     heads: dict[str, HeadFacts]
     figures: Figures | None = None
-
-    def min_probability(self, head: str) -> float:
-        """Below this probability a head abstains, unless a request says otherwise."""
-        return self.estimator.min_probability if head == AUTO else self.heads[head].min_probability
 
     def with_encoder(self, version: str) -> "Manifest":
         """The same model on another version of its encoder: another version."""

@@ -21,11 +21,6 @@ class Answered(Struct, frozen=True):
     unsaved: Unsaved
     cache_error: str | None
 
-    def log(self) -> dict[str, object]:
-        """What the log line of the request says of it: counts, times and names."""
-        failed = {"cache_error": self.cache_error} if self.cache_error else {}
-        return {"usage": self.usage, **self.times.rounded(), **failed}
-
 
 class Prediction(Answered, frozen=True):
     """Probabilities (k,) of each text by head, in input order.

@@ -25,17 +25,19 @@ _MS_PER_TOKEN = 0.1  # of a forward pass, until passes are measured
 
 
 class Models:
-    """Predictors by the name of their model; the first is the default. Safe for threads."""
+    """Predictors by the name of their model. Safe for threads.
+
+    default: answers requests that name no model.
+    """
 
     def __init__(self, make: Mapping[str, Callable[[], Predictor]]) -> None:
-        """make: a predictor for each model; called when that model is first asked for."""
+        """make: a predictor for each model; called for the first one now, for others when they are asked for.
+
+        Raises a BundleError when the first one cannot be used.
+        """
         self._predictors = {name: LazyValue(function) for name, function in make.items()}
         self.names = list(make)
-
-    @property
-    def default(self) -> Predictor:
-        """Answers requests that name no model."""
-        return self._predictors[self.names[0]].get()
+        self.default = self._predictors[self.names[0]].get()
 
     def get(self, name: str) -> Predictor:
         """The predictor of one of `names`. Raises a BundleError."""
@@ -86,9 +88,7 @@ def load_models(settings: Settings) -> Models:
     """
     loader = _Loader(settings)
     names = served_models(settings.model_dir, settings.models)
-    models = Models({name: partial(loader.predictor, name) for name in names})
-    _ = models.default
-    return models
+    return Models({name: partial(loader.predictor, name) for name in names})
 
 
 def load_predictor(settings: Settings) -> Predictor:

@@ -71,6 +71,7 @@ class Predictor:
 
     Safe for threads: a request's state is in local variables and in its answer.
     model: what the estimator can do without; loaded for the first text that cannot, or before.
+    min_probability: by head; below it, the head abstains unless a request says otherwise.
     """
 
     def __init__(
@@ -88,6 +89,8 @@ class Predictor:
         self.cache = cache
         self._tokenizer = tokenizer
         self._estimator = estimator
+        heads = {name: facts.min_probability for name, facts in manifest.heads.items()}
+        self.min_probability = {AUTO: manifest.estimator.min_probability, **heads}
         shapes = Shapes(len(manifest.labels), encoder.facts.dimension)
         self._scope = CacheScope(manifest.version, encoder.version, shapes)
 
