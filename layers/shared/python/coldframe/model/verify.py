@@ -56,11 +56,12 @@ def verify_bundle(model_dir: Path) -> tuple[list[EncoderReport], list[ModelRepor
 
     Raises a BundleError naming what is wrong.
     """
-    models = [verify_model(model_dir, name) for name in built_models(model_dir)]
-    if not models:
+    names = built_models(model_dir)
+    if not names:
         raise BundleMissing(f"{model_dir} has no model. {REBUILD}")
-    encoders = dict.fromkeys(model.encoder for model in models)
-    return [verify_encoder(model_dir, name) for name in encoders], models
+    used = dict.fromkeys(load_pair(model_dir, name)[1].name for name in names)
+    encoders = [verify_encoder(model_dir, name) for name in used]  # first: models are compared with them
+    return encoders, [verify_model(model_dir, name) for name in names]
 
 
 def verify_encoder(model_dir: Path, name: str) -> EncoderReport:
