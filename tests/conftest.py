@@ -26,6 +26,7 @@ from coldframe.model.bundle import (
     Source,
 )
 from coldframe.model.encoder import Embeddings
+from coldframe.model.files import encoder_folder
 from coldframe.model.heads import Head, Probabilities
 from coldframe.model.model import Heads, Model, TextEncoder
 from coldframe.model.tokenizer import Window
@@ -36,6 +37,7 @@ from coldframe.timing import NO_DEADLINE, Clock, Deadline, MovingAverage, StartM
 ROOT = Path(__file__).resolve().parent.parent
 MODELS = ROOT / "models"
 EXAMPLE = "topics"
+ENCODER_NAME = "minilm-l6-v2"
 LABELS = ["animals", "music", "weather"]
 
 
@@ -70,6 +72,12 @@ def containers() -> None:
     command = ["docker", "run", "--rm", "--entrypoint", "python3", base.stdout.strip(), *download]
     if subprocess.run(command, capture_output=True).returncode:
         pytest.skip("containers reach no package index here: no image was built")
+
+
+@pytest.fixture(scope="session")
+def encoder_dir(bundle: Path) -> Path:
+    """The folder of the example's encoder."""
+    return encoder_folder(bundle, ENCODER_NAME)
 
 
 @pytest.fixture(scope="session")

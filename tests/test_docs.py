@@ -19,7 +19,7 @@ from coldframe.errors import REQUEST_ERRORS
 from coldframe.model.bundle import load_manifest
 from local.check.check import RULES, Rule
 from local.cli import main
-from tests.conftest import ROOT
+from tests.conftest import EXAMPLE, ROOT
 
 README = (ROOT / "README.md").read_text()
 PAGES = [
@@ -162,12 +162,12 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_accuracy_table_is_the_manifest(bundle: Path) -> None:
     """The accuracies in docs/accuracy.md are those of the bundle."""
     page = REFERENCE["accuracy"]
-    for name, facts in load_manifest(bundle).heads.items():
+    for name, facts in load_manifest(bundle, EXAMPLE).heads.items():
         numbers = (
             f"| {facts.accuracy['stripped']:.4f} | {facts.accuracy['full']:.4f} | {facts.validation:.4f} |"
         )
         assert re.search(rf"^\| `{name}` \| .* {re.escape(numbers)}$", page, re.MULTILINE), name
-    auto = load_manifest(bundle).estimator
+    auto = load_manifest(bundle, EXAMPLE).estimator
     numbers = f"| {auto.auto_accuracy['stripped']:.4f} | {auto.auto_accuracy['full']:.4f} |"
     assert re.search(rf"^\| `auto` \| .* {re.escape(numbers)}", page, re.MULTILINE)
     alone = auto.auto_alone
@@ -176,7 +176,7 @@ def test_accuracy_table_is_the_manifest(bundle: Path) -> None:
 
 def test_readme_quotes_the_manifest(bundle: Path) -> None:
     """The README's accuracies of `auto` and of the best head are those of the bundle."""
-    manifest = load_manifest(bundle)
+    manifest = load_manifest(bundle, EXAMPLE)
     best = max(manifest.heads.values(), key=lambda facts: facts.accuracy["stripped"])
     said = " ".join(README.split())
     for accuracy in (manifest.estimator.auto_accuracy, best.accuracy):

@@ -42,7 +42,7 @@ def main(weights: Path) -> None:
                 part = EncoderPart(ENCODER_FACTS, graph, source, built_with())
                 write_encoder_manifest(folder, DEFAULT_ENCODER, part)
             with step(bar, "verify the encoder"):
-                checked = verify_encoder(stage, load_whole_encoder(stage, DEFAULT_ENCODER))
+                checked = verify_encoder(load_whole_encoder(stage, DEFAULT_ENCODER))
         with step(bar, "heads of the example"), whole_model(MODELS, EXAMPLE) as stage:
             model = assemble(stage, EXAMPLE, TRAINED, load_whole_encoder(MODELS, DEFAULT_ENCODER))
             if (TRAINED / REPORT_JSON).exists():

@@ -1,6 +1,6 @@
-"""Embeddings and answers of one bundle on this processor, as JSON on standard output.
+"""Embeddings and answers of one model on this processor, as JSON on standard output.
 
-python -m tests.arm64.answers BUNDLE
+python -m tests.arm64.answers MODEL_DIR
 """
 
 import sys
@@ -10,8 +10,9 @@ import msgspec
 import numpy as np
 
 from coldframe.config import Settings
-from coldframe.model.bundle import load_golden, load_manifest
+from coldframe.model.bundle import load_golden, load_pair
 from coldframe.model.encoder import Encoder, check_golden
+from coldframe.model.files import built_models, encoder_folder
 from coldframe.model.tokenizer import TextWindows
 from coldframe.pipeline.models import load_predictor
 from coldframe.vectors import to_floats
@@ -33,8 +34,11 @@ class Answers(msgspec.Struct, frozen=True):
 
 def main(folder: Path) -> None:
     """Computes and prints."""
-    manifest, golden = load_manifest(folder), load_golden(folder)
-    encoder, windows = Encoder(folder, manifest.encoder, threads=1), TextWindows(folder, manifest.encoder)
+    (name,) = built_models(folder)
+    manifest, built = load_pair(folder, name)
+    own = encoder_folder(folder, built.name)
+    golden = load_golden(own)
+    encoder, windows = Encoder(own, built.facts, threads=1), TextWindows(own, built.facts)
     rows = np.random.default_rng(0).integers(1000, 29_000, size=(5, 24)).tolist()
     together = encoder.encode(rows)
     texts = [vector.text for vector in golden.vectors]

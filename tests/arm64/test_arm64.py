@@ -61,9 +61,9 @@ def labels(probabilities: list[list[float]]) -> NDArray[np.int64]:
     return best
 
 
-def test_golden_vectors(bundle: Path, there: Answers) -> None:
+def test_golden_vectors(encoder_dir: Path, there: Answers) -> None:
     """The encoder is as close to the original weights there as it promises everywhere."""
-    assert there.lowest_cosine >= load_golden(bundle).min_cosine
+    assert there.lowest_cosine >= load_golden(encoder_dir).min_cosine
 
 
 def test_rows_are_on_their_own(there: Answers) -> None:

@@ -45,7 +45,7 @@ from coldframe.cache.dynamodb_store import GET_KEYS, DynamoDbStore, Item, to_row
 from coldframe.cache.policy import BreakerState, Costs, Policy
 from coldframe.cache.s3_store import S3Store
 from coldframe.cache.shared import SharedCache
-from coldframe.cache.values import Kind, Shapes, encode
+from coldframe.cache.values import Kind, encode
 from coldframe.config import Settings
 from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import MovingAverage, StartMark
@@ -57,7 +57,6 @@ TEXTS = ["a first text", "another", "the third of them"]
 TTL_S = 1000
 PATIENT_S = 60.0  # more than any busy machine needs, where an answer comes
 SHORT_S = 0.25  # where none comes
-SHAPES = Shapes(labels=3, dimension=8)
 
 
 class SteppedClock:
@@ -100,7 +99,6 @@ class Environments:
             policy,
             deadline_s,
             TTL_S,
-            SHAPES,
             clock=self.clock,
             now=lambda: self.now_s,
             **options,

@@ -44,9 +44,9 @@ print(json.dumps(answers))
 """
 
 
-def long_text(bundle: Path) -> str:
+def long_text(encoder_dir: Path) -> str:
     """300 different words that are tokens themselves: more than the vocabulary searches one by one."""
-    tokens = (bundle / "vocabulary.txt").read_text().split("\n")
+    tokens = (encoder_dir / "vocabulary.txt").read_text().split("\n")
     words = [line.split(" ")[0] for line in tokens if line[:1].isalpha() and line.isascii()]
     return " ".join(words[:: len(words) // 300][:300])
 
@@ -69,9 +69,9 @@ def answers_of_one(bundle: Path, text: str, number: int) -> list[tuple[int, str]
     return answers
 
 
-def test_no_environment_is_broken(bundle: Path, predictor: Predictor) -> None:
+def test_no_environment_is_broken(bundle: Path, encoder_dir: Path, predictor: Predictor) -> None:
     """Whenever a long text meets the loading model, every answer is a 200 with the loaded model's bits."""
-    text = long_text(bundle)
+    text = long_text(encoder_dir)
     asked = [SURE, text, "hm", text]
     expected = [best_of(predictor, asked_text) for asked_text in asked]
     with ThreadPoolExecutor(os.cpu_count()) as threads:

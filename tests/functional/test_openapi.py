@@ -8,17 +8,17 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, settings
 
 from coldframe.api.api import Api, Request
-from coldframe.api.catalogue import ENCODER_MODEL
 from coldframe.config import Settings
 from coldframe.timing import StartMark
 from functions.predict.routes import create_app
-from tests.conftest import served, tiny_predictor
+from tests.conftest import served, tiny_encoder_manifest, tiny_predictor
 
 jsonschema_rs = pytest.importorskip("jsonschema_rs", reason="comes with schemathesis")
 schemathesis = pytest.importorskip("schemathesis", reason="needs schemathesis, which `make test` installs")
 
 TEXT = {"name": "text", "datatype": "BYTES", "shape": [1], "data": ["a"]}
 ENGINE = Api(served(tiny_predictor()), Settings(log_level="off", max_texts=100), StartMark())
+ENCODER = tiny_encoder_manifest().name
 APP = create_app(ENGINE)
 SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", APP)
 DOCUMENT = APP.openapi()
@@ -65,14 +65,14 @@ def whole_number(value: Any) -> Any:
 def consistent(body: dict[str, Any], model: str) -> dict[str, Any]:
     """The request, keeping the rules that JSON Schema has no words for."""
     (tensor,) = body["inputs"]
-    assume(tensor["name"] == "text" or model not in (ENCODER_MODEL, "topics-auto"))
+    assume(tensor["name"] == "text" or model not in (ENCODER, "topics-auto"))
     if tensor["name"] == "embedding":
         rows = np.ravel(tensor["data"])
         rows = rows[: len(rows) // 8 * 8].clip(-1, 1).reshape(-1, 8)
         tensor = tensor | {"data": rows.tolist()}
     tensor = tensor | {"shape": [len(tensor["data"]), *tensor["shape"][1:]]}
     asked = {output["name"]: output for output in body.get("outputs") or []}
-    outputs = [output for name, output in asked.items() if (name == "embedding") == (model == ENCODER_MODEL)]
+    outputs = [output for name, output in asked.items() if (name == "embedding") == (model == ENCODER)]
     return body | {"inputs": [tensor], "outputs": outputs}
 
 

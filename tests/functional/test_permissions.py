@@ -20,7 +20,7 @@ from coldframe.cache.dynamodb_store import GET_KEYS, ITEM_LIMIT_BYTES, DynamoDbS
 from coldframe.cache.policy import Costs, Policy
 from coldframe.cache.s3_store import S3Store
 from coldframe.cache.shared import SharedCache
-from coldframe.cache.values import Kind
+from coldframe.cache.values import Kind, Shapes
 from coldframe.timing import MovingAverage
 from functions.post_traffic import app as post_traffic
 from functions.pre_traffic import app as pre_traffic
@@ -152,11 +152,19 @@ def test_predict_function(store: FaultyServer, calls: list[Call]) -> None:
     costs = Costs(64, GET_KEYS, MovingAverage(0.1))
     table, bucket = DynamoDbStore(TABLE, clients), S3Store(BUCKET, clients)
     shared = SharedCache(table, bucket, costs, Policy.ALWAYS, deadline_s=60.0, ttl_s=1000)
-    values = {b"small" * 6: (Kind.EMBEDDING, b"x"), b"large" * 6: (Kind.EMBEDDING, b"x" * ITEM_LIMIT_BYTES)}
+    values = {
+        b"small" * 6: (Kind.PREDICTION, bytes(4)),
+        b"large" * 6: (Kind.EMBEDDING, bytes(ITEM_LIMIT_BYTES)),
+    }
+    shapes = Shapes(labels=1, dimension=ITEM_LIMIT_BYTES // 4)
     wanted = {key: kind for key, (kind, _) in values.items()}
-    assert shared.get_many(wanted, [1, 1]).payloads == {}  # what was not asked for is not written either
+    assert (
+        shared.get_many(wanted, [1, 1], shapes).payloads == {}
+    )  # what was not asked for is not written either
     assert shared.put_many(values, time_left_s=60.0).values == 2
-    assert shared.get_many(wanted, [1, 1]).payloads == {key: payload for key, (_, payload) in values.items()}
+    assert shared.get_many(wanted, [1, 1], shapes).payloads == {
+        key: payload for key, (_, payload) in values.items()
+    }
     clients.close()
     assert_exact("PredictRole", calls)
 

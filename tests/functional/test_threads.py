@@ -36,10 +36,10 @@ def restless_threads() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
-def requests_of_all_kinds(bundle: Path) -> list[tuple[str, dict[str, Any]]]:
+def requests_of_all_kinds(encoder_dir: Path) -> list[tuple[str, dict[str, Any]]]:
     """Sure and unsure, short and long texts, alone and in company, for every kind of answer; seeded."""
     chance = random.Random(5)
-    lines = (bundle / "vocabulary.txt").read_text().split("\n")
+    lines = (encoder_dir / "vocabulary.txt").read_text().split("\n")
     words = WORDS + [line.split(" ")[0] for line in lines if line[:1].isalpha()][::40]
     texts = [" ".join(chance.choices(words, k=chance.choice([0, 1, 2, 4, 8, 16]))) for _ in range(150)]
     texts.append(" ".join(chance.choices(words, k=300)))  # the vocabulary is read whole
@@ -63,9 +63,9 @@ def content(engine: Api, path: str, body: dict[str, Any]) -> Any:
 
 @pytest.mark.usefixtures("restless_threads")
 @pytest.mark.parametrize("l1_bytes", [16 << 20, 40_000], ids=["roomy", "full"])
-def test_same_bits_from_many_threads(bundle: Path, l1_bytes: int) -> None:
+def test_same_bits_from_many_threads(bundle: Path, encoder_dir: Path, l1_bytes: int) -> None:
     """16 threads that share a cold engine get the answers of one by one, also where the cache is full."""
-    asked = requests_of_all_kinds(bundle)
+    asked = requests_of_all_kinds(encoder_dir)
     settings = Settings(model_dir=bundle, log_level="off", l1_cache_bytes=l1_bytes)
     roomy = Settings(model_dir=bundle, log_level="off")
     alone = Api(served(load_predictor(roomy)), roomy, StartMark())

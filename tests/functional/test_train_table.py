@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from coldframe.config import Settings
-from coldframe.model.bundle import load_manifest
+from coldframe.model.bundle import Manifest, load_encoder_manifest, load_manifest
 from coldframe.model.verify import verify_bundle
 from coldframe.pipeline.models import load_predictor
 from coldframe.pipeline.predictor import Predictor
@@ -77,7 +77,12 @@ def trained(table: Path, models: Path, *options: str) -> Path:
 
 def predictor_of(model: Path) -> Predictor:
     """What serves a model."""
-    return load_predictor(Settings(model_dir=model))
+    return load_predictor(Settings(model_dir=model.parent, models=model.name))
+
+
+def manifest_of(model: Path) -> Manifest:
+    """What is known of a model."""
+    return load_manifest(model.parent, model.name)
 
 
 def accuracy(model: Path, rows: Sequence[Row], head: str) -> float:
@@ -98,24 +103,22 @@ def twelve(bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("head", ["auto", "logreg", "rf", "mlp"])
 def test_twelve_labels(twelve: Path, head: str) -> None:
     """A model of 12 labels is served; each head gives nearly all rows their label."""
-    manifest = load_manifest(twelve)
+    manifest = manifest_of(twelve)
     assert manifest.labels == sorted({label for _, label in made_up(12, 15)})
     assert manifest.name == "tickets"
     assert accuracy(twelve, made_up(12, 15), head) > 0.8
 
 
 def test_model_is_verified(bundle: Path, twelve: Path) -> None:
-    """A model passes `verify`, with the encoder of the built bundle and its golden vectors."""
-    assert verify_bundle(twelve).golden == 36
-    assert (
-        load_manifest(twelve).encoder_graph
-        == load_manifest(MODELS.parent / "layers/model/bundle").encoder_graph
-    )
+    """A model passes `verify`, with the built encoder and its golden vectors."""
+    [encoder], [model] = verify_bundle(twelve.parent)
+    assert (encoder.golden, model.name) == (36, "tickets")
+    assert load_encoder_manifest(twelve.parent, encoder.name) == load_encoder_manifest(bundle, encoder.name)
 
 
 def test_figures_of_the_manifest(twelve: Path) -> None:
     """The manifest has the accuracy of each head and of `auto` on rows that were held out."""
-    manifest = load_manifest(twelve)
+    manifest = manifest_of(twelve)
     figures = [head.accuracy["text"] for head in manifest.heads.values()]
     assert len(figures) == 4
     assert all(0 <= figure <= 1 for figure in [*figures, manifest.estimator.auto_accuracy["text"]])
@@ -127,7 +130,7 @@ def test_report(twelve: Path) -> None:
     """The report has the manifest's accuracy, an interval around it, a row of every label, and a baseline."""
     report = json.loads((twelve / "report.json").read_bytes())
     found = report["summary"]
-    accuracy = load_manifest(twelve).estimator.auto_accuracy["text"]
+    accuracy = manifest_of(twelve).estimator.auto_accuracy["text"]
     assert found["accuracy"]["value"] == pytest.approx(accuracy, abs=1e-4)
     assert found["accuracy"]["low"] <= accuracy <= found["accuracy"]["high"]
     assert sum(count for *_, count in report["confusion"]) == found["rows"] == 36
@@ -172,9 +175,9 @@ def test_two_labels_twice(bundle: Path, tmp_path: Path) -> None:
     subprocess.run([BUILD_PYTHON, "-c", convert, table, parquet], check=True)
     options = ("--heads=mlp,rf,hgb", "--seed=7")
     first, again = (trained(path, tmp_path / path.suffix, *options) for path in (table, parquet))
-    assert load_manifest(first).version == load_manifest(again).version
-    assert set(load_manifest(first).heads) == {"rf", "hgb", "mlp"}
-    assert min(accuracy(first, rows, head) for head in load_manifest(first).heads) > 0.8
+    assert manifest_of(first).version == manifest_of(again).version
+    assert set(manifest_of(first).heads) == {"rf", "hgb", "mlp"}
+    assert min(accuracy(first, rows, head) for head in manifest_of(first).heads) > 0.8
 
 
 def test_faults_are_said_at_once(bundle: Path, tmp_path: Path) -> None:
@@ -230,7 +233,7 @@ def test_killed_half_way(twelve: Path, tmp_path: Path) -> None:
     """A training that is killed while heads are trained leaves the model that was there before."""
     models = tmp_path / "models"
     older = Path(shutil.copytree(twelve, models / "tickets"))
-    version = load_manifest(older).version
+    version = manifest_of(older).version
     process = subprocess.Popen(
         command(write_csv(tmp_path / "newer.csv", made_up(4, 12)), models),
         stderr=subprocess.PIPE,
@@ -246,8 +249,9 @@ def test_killed_half_way(twelve: Path, tmp_path: Path) -> None:
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     process.stderr.close()
-    assert load_manifest(older).version == version
-    assert verify_bundle(older).version == version
+    assert manifest_of(older).version == version
+    _, [verified] = verify_bundle(models)
+    assert verified.version == version
 
 
 def test_model_that_is_not_there(bundle: Path) -> None:

@@ -213,8 +213,8 @@ def test_arm64_answers_alike(container: Container, arm64: BuiltImage, by: str) -
 
 
 def test_versions_share_their_large_layers(image: str, tmp_path: Path) -> None:
-    """A change of the function's code leaves dependencies, bundle and package as they are."""
-    for folder in ("functions", "layers/shared", "layers/model/bundle"):
+    """A change of the function's code leaves dependencies, models and package as they are."""
+    for folder in ("functions", "layers/shared", "models"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / ".dockerignore", tmp_path)
     with (tmp_path / "functions/predict/app.py").open("a") as app:

@@ -8,22 +8,23 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from coldframe.model.bundle import EncoderFacts
+from coldframe.model.bundle import EncoderManifest
 from layers.model.embedding_store import EmbeddedWindows, EmbeddingStore, store_of
+from tests.conftest import tiny_encoder_manifest
 
-FACTS = EncoderFacts(dimension=3, max_tokens=256, max_windows=4)
+ENCODER = tiny_encoder_manifest()
 
 
 def embedded(*tokens: int) -> EmbeddedWindows:
     """Windows of so many tokens each, with embeddings drawn at random."""
-    rows = np.random.default_rng(len(tokens)).normal(size=(len(tokens), 3)).astype(np.float32)
+    rows = np.random.default_rng(len(tokens)).normal(size=(len(tokens), 8)).astype(np.float32)
     return EmbeddedWindows(np.array(tokens, dtype=np.int32), rows)
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[EmbeddingStore]:
     """An empty store."""
-    with closing(EmbeddingStore(tmp_path / "folder" / "embeddings.sqlite", dimension=3)) as empty:
+    with closing(EmbeddingStore(tmp_path / "folder" / "embeddings.sqlite", dimension=8)) as empty:
         yield empty
 
 
@@ -53,22 +54,34 @@ def test_windows_of_a_missing_text(store: EmbeddingStore) -> None:
 def test_embeddings_survive_the_process(tmp_path: Path) -> None:
     """A store that is opened again has what was added before."""
     for expected in ([], ["a"]):
-        with closing(store_of(tmp_path, FACTS, "graph")) as store:
+        with closing(store_of(tmp_path, ENCODER)) as store:
             assert [text for text in ["a"] if not store.missing([text])] == expected
             store.add(["a"], [embedded(5)])
 
 
-@pytest.mark.parametrize(("graph", "windows"), [("other", 4), ("graph", 1)])
-def test_another_encoder_has_embeddings_of_its_own(tmp_path: Path, graph: str, windows: int) -> None:
-    """Another graph, or another number of windows, finds none of these embeddings."""
-    with closing(store_of(tmp_path, FACTS, "graph")) as store:
+def resealed(manifest: EncoderManifest) -> EncoderManifest:
+    """The manifest with the digest of what it says."""
+    return replace(manifest, version=manifest.digest())
+
+
+OTHERS = {
+    "graph": resealed(replace(ENCODER, graph="sha256:1")),
+    "windows": ENCODER.with_windows(1),
+    "name": resealed(replace(ENCODER, name="other")),
+}
+
+
+@pytest.mark.parametrize("changed", OTHERS)
+def test_another_encoder_has_embeddings_of_its_own(tmp_path: Path, changed: str) -> None:
+    """Another graph, another number of windows or another name finds none of these embeddings."""
+    with closing(store_of(tmp_path, ENCODER)) as store:
         store.add(["a"], [embedded(5)])
-    with closing(store_of(tmp_path, replace(FACTS, max_windows=windows), graph)) as other:
+    with closing(store_of(tmp_path, OTHERS[changed])) as other:
         assert other.missing(["a"]) == ["a"]
 
 
 def test_texts_are_not_kept(tmp_path: Path) -> None:
     """No file of a store holds a text."""
-    with closing(store_of(tmp_path, FACTS, "graph")) as store:
+    with closing(store_of(tmp_path, ENCODER)) as store:
         store.add(["a private text"], [embedded(5)])
     assert all(b"private" not in path.read_bytes() for path in tmp_path.iterdir())

@@ -47,8 +47,8 @@ def test_handler_exists() -> None:
 
 
 def test_model_dir_is_where_the_bundle_is() -> None:
-    """Template, image and COPY agree on the folder of the model bundle."""
-    [target] = [target for source, target in copies() if source == "layers/model/bundle/"]
+    """Template, image and COPY agree on the folder of encoders and models."""
+    [target] = [target for source, target in copies() if source == "models/"]
     assert target.rstrip("/") == VARIABLES["COLDFRAME_MODEL_DIR"]
     assert f"ENV COLDFRAME_MODEL_DIR={VARIABLES['COLDFRAME_MODEL_DIR']}\n" in DOCKERFILE
 
@@ -72,8 +72,8 @@ def test_base_image_has_one_default() -> None:
 
 @pytest.mark.parametrize("source", [source for source, _ in copies()])
 def test_copied_paths_exist(source: str) -> None:
-    """Whatever the Dockerfile copies is in the repository, or is the bundle that is built."""
-    assert (ROOT / source).exists() or source == "layers/model/bundle/"
+    """Whatever the Dockerfile copies is in the repository, or is what is built."""
+    assert (ROOT / source).exists() or source == "models/"
 
 
 @pytest.mark.parametrize("source", [source for source, _ in copies()])

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from bench.benchmarks.batching import STRATEGIES, Mix, fixed_batches, make_mixes, measure
 from bench.data.mixes import Corpus, load_corpus
-from coldframe.model.bundle import load_manifest
+from coldframe.model.bundle import load_encoder_manifest
 from coldframe.model.encoder import Encoder
 from coldframe.model.tokenizer import TextWindows
+from tests.conftest import ENCODER_NAME
 
 
 @given(st.lists(st.integers(1, 40), max_size=100), st.integers(1, 64))
@@ -27,19 +28,19 @@ def test_fixed_sizes(lengths: list[int], size: int) -> None:
         assert found[-1] <= size
 
 
-def test_every_strategy_is_timed(bundle: Path) -> None:
+def test_every_strategy_is_timed(bundle: Path, encoder_dir: Path) -> None:
     """Each strategy gets a time for each request."""
-    encoder = Encoder(bundle, load_manifest(bundle).encoder, threads=1)
+    encoder = Encoder(encoder_dir, load_encoder_manifest(bundle, ENCODER_NAME).facts, threads=1)
     mix = Mix("few", [[[101, 2000, 102]] * 3 + [[101, 102]], [[101, 102]]])
     times = measure(encoder, mix, 6, random.Random(0))
     assert {name: len(taken) for name, taken in times.items()} == dict.fromkeys(STRATEGIES, 2)
 
 
-def test_mixes(bundle: Path) -> None:
+def test_mixes(bundle: Path, encoder_dir: Path) -> None:
     """Without the data set there are texts of our own; headlines are short, and one mix has a long text."""
     corpus = load_corpus(seed=0)
     assert corpus == load_corpus(seed=0)
-    windows = TextWindows(bundle, load_manifest(bundle).encoder)
+    windows = TextWindows(encoder_dir, load_encoder_manifest(bundle, ENCODER_NAME).facts)
     few = Corpus(corpus.source, corpus.posts[:60], corpus.headlines[:200])
     posts, headlines, many, one_long = make_mixes(few, windows, requests=4)
     assert all(len(row) <= 32 for request in headlines.requests + many.requests for row in request)

@@ -81,16 +81,17 @@ def test_server_timing(api: Api) -> None:
 
 
 def test_models_and_health(api: Api) -> None:
-    """The model list names the classifier, the encoder and the heads; health names the version."""
+    """The model list names the model, its encoder and its heads; health names the versions."""
     card, *others = body(api.answer(Request("GET", "/v1/models")))["data"]
-    assert card["id"] == "topics"
-    assert [other["id"] for other in others] == ["minilm-l6-v2", "topics-first", "topics-second"]
+    assert (card["id"], card["encoder"], card["is_default"]) == ("topics", "tiny", True)
+    assert [other["id"] for other in others] == ["tiny", "topics-first", "topics-second"]
     assert (others[0]["dimension"], others[0]["max_tokens"]) == (8, 20)
     assert "labels" not in others[0]
     assert card["heads"]["first"] == {"accuracy": {"text": 0.5}}
     assert body(api.answer(Request("GET", "/healthz"))) == {
         "status": "ok",
         "version": tiny_manifest().version,
+        "models": {"topics": tiny_manifest().version},
     }
 
 

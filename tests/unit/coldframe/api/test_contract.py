@@ -18,7 +18,7 @@ FOUND = sorted((Path(__file__).parents[4] / "fixtures" / "found").glob("*.bin"))
 ROUTES = [
     "/v1/predict",
     "/v1/embeddings",
-    "/v2/models/minilm-l6-v2/infer",
+    "/v2/models/tiny/infer",
     "/v2/models/topics-first/infer",
 ]
 MISTAKES = {400, 404, 405, 413, 415, 422}

@@ -10,11 +10,11 @@ import pytest
 from coldframe.api.api import Api, Reply, Request
 from coldframe.config import Settings
 from coldframe.timing import StartMark
-from tests.conftest import LABELS, post, served, tiny_manifest, tiny_predictor
+from tests.conftest import LABELS, post, served, tiny_encoder_manifest, tiny_manifest, tiny_predictor
 
 SECRET = "a text that nobody but its sender may read"
 TOPICS = "/v2/models/topics-first/infer"
-ENCODER = "/v2/models/minilm-l6-v2/infer"
+ENCODER = "/v2/models/tiny/infer"
 VERSION = tiny_manifest().version
 
 
@@ -57,9 +57,10 @@ def test_server(api: Api) -> None:
     assert get(api, "/v2/health/ready") == {"ready": True}
 
 
-@pytest.mark.parametrize("suffix", ["", f"/versions/{VERSION}"])
-def test_models(api: Api, suffix: str) -> None:
+@pytest.mark.parametrize("versions", [False, True])
+def test_models(api: Api, versions: bool) -> None:
     """A model says its version, inputs, outputs and labels; with its version in the path, too."""
+    suffix = f"/versions/{VERSION}" if versions else ""
     assert get(api, f"/v2/models/topics-second{suffix}/ready") == {"name": "topics-second", "ready": True}
     topics = get(api, f"/v2/models/topics-second{suffix}")
     assert topics["versions"] == [VERSION]
@@ -73,7 +74,9 @@ def test_models(api: Api, suffix: str) -> None:
         "scores": [-1, 3],
     }
     assert topics["parameters"]["labels"] == LABELS
-    encoder = get(api, f"/v2/models/minilm-l6-v2{suffix}")
+    own = tiny_encoder_manifest().version
+    encoder = get(api, "/v2/models/tiny" + (f"/versions/{own}" if versions else ""))
+    assert encoder["versions"] == [own]
     assert [tensor["name"] for tensor in encoder["inputs"] + encoder["outputs"]] == ["text", "embedding"]
 
 
@@ -82,7 +85,7 @@ def test_unknown_models(api: Api, path: str) -> None:
     """An unknown model or version is a 404 that names what there is, also where clients look for it."""
     method = "POST" if path == "/infer" else "GET"
     for model, detail in {
-        "topics-third": '"topics-third" is no model here. Models: minilm-l6-v2, topics-auto,'
+        "topics-third": '"topics-third" is no model here. Models: tiny, topics-auto,'
         " topics-first, topics-second.",
         "topics-first/versions/1": f"There is no such version of this model. Served: {VERSION}.",
     }.items():

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coldframe.api.api import Api
-from coldframe.cache.cache import PredictionCache, cache_key, load_cache
+from coldframe.cache.cache import CacheScope, PredictionCache, cache_key, load_cache
 from coldframe.cache.dynamodb_store import DynamoDbStore, Item, to_row
 from coldframe.cache.policy import Costs, Policy
 from coldframe.cache.shared import SharedCache
@@ -14,7 +14,7 @@ from coldframe.cache.values import Kind, Shapes, encode
 from coldframe.config import Settings
 from coldframe.model.files import AUTO
 from coldframe.timing import MovingAverage, StartMark
-from tests.conftest import post, served, tiny_manifest, tiny_predictor
+from tests.conftest import post, served, tiny_encoder_manifest, tiny_manifest, tiny_predictor
 from tests.unit.coldframe.cache.test_dynamodb_store import FakeClients, FakeTable, FakeTime
 
 parts = st.text(max_size=20)
@@ -72,25 +72,28 @@ def two_levels(table: FakeTable, time: FakeTime, policy: Policy, l1_bytes: int) 
     """A cache over a table in memory."""
     store = DynamoDbStore("table", FakeClients(table), time.sleep, jitter=lambda: 0.5)
     costs = Costs(100, 100, MovingAverage(0.1))
-    shared = SharedCache(store, None, costs, policy, 60.0, 1000, SHAPES, clock=time.clock, now=time.clock)
+    shared = SharedCache(store, None, costs, policy, 60.0, 1000, clock=time.clock, now=time.clock)
     return PredictionCache(l1_bytes, shared)
 
 
 def test_embeddings_alone() -> None:
     """Without heads it is the embedding that is looked up."""
     cache = PredictionCache(1 << 20)
-    known = cache.lookup("v", [], ["text"])
+    scope = CacheScope("model", "encoder", SHAPES)
+    known = cache.lookup(scope, [], ["text"])
     assert (known.embeddings, known.lacking([], ["text"])) == ({}, ["text"])
     cache.keep(known, {}, {"text": b"four"}, tokens=3)
-    assert cache.lookup("v", [], ["text"]).embeddings == {"text": b"four"}
-    assert cache.lookup("w", [], ["text"]).embeddings == {}
+    assert cache.lookup(scope, [], ["text"]).embeddings == {"text": b"four"}
+    assert cache.lookup(scope._replace(model="other"), [], ["text"]).embeddings == {"text": b"four"}
+    assert cache.lookup(scope._replace(encoder="other"), [], ["text"]).embeddings == {}
 
 
 def test_no_table_no_shared_cache() -> None:
     """Without a table, or turned off, there is the memory alone; with one, nothing is called yet."""
+    facts = tiny_encoder_manifest().facts
     for settings in (Settings(), Settings(cache_table="t", cache_policy="off")):
-        assert load_cache(settings, tiny_manifest(), MovingAverage(0.1))._shared is None
-    assert load_cache(Settings(cache_table="t"), tiny_manifest(), MovingAverage(0.1))._shared is not None
+        assert load_cache(settings, facts, MovingAverage(0.1))._shared is None
+    assert load_cache(Settings(cache_table="t"), facts, MovingAverage(0.1))._shared is not None
 
 
 def test_unsaved_values_travel_with_their_answer() -> None:
@@ -127,7 +130,8 @@ def test_wrong_shapes_are_corrupt(name: str, kind: Kind, size: int) -> None:
     One that is, but names an unknown source of `auto`, is as wrong.
     """
     table, time = FakeTable([]), FakeTime()
-    key = cache_key(tiny_manifest().version, name, "a text")
+    scope = CacheScope(tiny_manifest().version, tiny_encoder_manifest().version, SHAPES)
+    key = scope.key(name, "a text")
     value = encode(key, kind, b"\x07" * size)
     table.rows[key.hex()] = to_row(key, Item(value, 2_000_000_000))
     head = "first" if name == "embedding" else name

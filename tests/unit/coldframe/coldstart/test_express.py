@@ -15,7 +15,7 @@ from coldframe.errors import BundleCorrupt, BundleMissing
 from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import StartMark
 from functions.predict.engine import read_event
-from tests.conftest import ROOT, served
+from tests.conftest import EXAMPLE, ROOT, served
 
 EVENT: dict[str, Any] = json.loads((ROOT / "tests" / "events" / "http_api_predict.json").read_text())
 REST: dict[str, Any] = json.loads((ROOT / "tests" / "events" / "rest_api_predict.json").read_text())
@@ -97,6 +97,7 @@ fields = st.fixed_dictionaries(
         "top_k": st.integers(-1, 22) | st.just(1.0) | st.booleans(),
         "scores": st.booleans() | st.integers(0, 1),
         "cache": st.booleans() | st.none(),
+        "model": st.sampled_from([EXAMPLE, "no such", "", 1, None]),
         "budget_ms": st.integers(-1, 10**6) | st.just("5"),
         "more": st.none(),
     },
@@ -283,6 +284,7 @@ VALID = {
     "CACHE_TTL_S": "60",
     "VERIFY_AT_INIT": "false",
     "LOG_LEVEL": "off",
+    "MODELS": EXAMPLE,
 }
 
 
@@ -304,10 +306,13 @@ def test_open_with_every_setting(bundle: Path, predictor: Predictor) -> None:
 
 
 def test_unusable_bundle(tmp_path: Path) -> None:
-    """An environment without a usable bundle fails its init phase, with what to do."""
-    with pytest.raises(BundleMissing, match="Run `coldframe build`"):
+    """An environment without a usable default model fails its init phase, with what to do."""
+    with pytest.raises(BundleMissing, match=r"has no model.*Run `coldframe build`"):
         lane_of(tmp_path)
+    with pytest.raises(BundleMissing, match=r"no readable manifest\.json.*Run `coldframe build`"):
+        lane_of(tmp_path, MODELS=EXAMPLE)
+    (tmp_path / EXAMPLE).mkdir()
     for content in (b"{", b"[]", b"{}"):
-        (tmp_path / "manifest.json").write_bytes(content)
+        (tmp_path / EXAMPLE / "manifest.json").write_bytes(content)
         with pytest.raises(BundleCorrupt, match=r"manifest\.json cannot be read"):
             lane_of(tmp_path)

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 from coldframe.config import Settings
 from coldframe.errors import BundleCorrupt, BundleMissing, EncoderDrift
-from coldframe.model.bundle import EncoderFacts, load_golden, load_manifest
+from coldframe.model.bundle import EncoderFacts, load_encoder_manifest, load_golden
 from coldframe.model.encoder import Embeddings, Encoder, check_golden, pool_windows
 from coldframe.model.model import to_matrix
 from coldframe.model.tokenizer import TextWindows, Window
 from coldframe.pipeline.models import load_predictor
 from coldframe.pipeline.predictor import Predictor
 from coldframe.vectors import to_floats
+from tests.conftest import ENCODER_NAME, EXAMPLE
 
 WORDS = [
     "the",
@@ -36,19 +37,25 @@ WORDS = [
 
 
 @pytest.fixture(scope="module")
-def encoder(bundle: Path) -> Encoder:
+def facts(bundle: Path) -> EncoderFacts:
+    """What the manifest says of the served encoder."""
+    return load_encoder_manifest(bundle, ENCODER_NAME).facts
+
+
+@pytest.fixture(scope="module")
+def encoder(encoder_dir: Path, facts: EncoderFacts) -> Encoder:
     """The served encoder."""
-    return Encoder(bundle, load_manifest(bundle).encoder, threads=1)
+    return Encoder(encoder_dir, facts, threads=1)
 
 
-def test_golden_vectors(bundle: Path, encoder: Encoder) -> None:
+def test_golden_vectors(encoder_dir: Path, facts: EncoderFacts, encoder: Encoder) -> None:
     """Every golden text is within the stated distance of the original fp32 weights, 0.985 on average."""
-    windows = TextWindows(bundle, load_manifest(bundle).encoder)
+    windows = TextWindows(encoder_dir, facts)
     cosines = []
-    for vector in load_golden(bundle).vectors:
+    for vector in load_golden(encoder_dir).vectors:
         row = windows.cut([vector.text])[0][:1]
         cosines.append(float(encoder.encode(row)[0] @ np.array(vector.embedding, dtype=np.float32)))
-    assert min(cosines) >= load_golden(bundle).min_cosine
+    assert min(cosines) >= load_golden(encoder_dir).min_cosine
     assert np.mean(cosines) >= 0.985
 
 
@@ -73,21 +80,21 @@ def test_text_is_on_its_own(predictor: Predictor) -> None:
             assert alone.probabilities[head][0] == together.probabilities[head][index]
 
 
-def test_windows_cover_the_text(bundle: Path) -> None:
+def test_windows_cover_the_text(encoder_dir: Path) -> None:
     """Windows follow each other without gap or overlap, each with [CLS] and [SEP], none too long."""
     facts = EncoderFacts(dimension=384, max_tokens=16, max_windows=1000)
     text = " ".join(WORDS * 20)
-    (windows,) = TextWindows(bundle, facts).cut([text])
-    whole = TextWindows(bundle, msgspec.structs.replace(facts, max_tokens=100_000)).cut([text])[0][0]
+    (windows,) = TextWindows(encoder_dir, facts).cut([text])
+    whole = TextWindows(encoder_dir, msgspec.structs.replace(facts, max_tokens=100_000)).cut([text])[0][0]
     assert [token for window in windows for token in window[1:-1]] == whole[1:-1]
     assert {(window[0], window[-1]) for window in windows} == {(101, 102)}
     assert [len(window) for window in windows[:-1]] == [16] * (len(windows) - 1)
 
 
-def test_windows_are_bounded(bundle: Path) -> None:
+def test_windows_are_bounded(encoder_dir: Path) -> None:
     """No text, however long, has more windows than it may, and the empty text has one."""
     facts = EncoderFacts(dimension=384, max_tokens=16, max_windows=3)
-    assert [len(windows) for windows in TextWindows(bundle, facts).cut(["", "a " * 100_000])] == [1, 3]
+    assert [len(windows) for windows in TextWindows(encoder_dir, facts).cut(["", "a " * 100_000])] == [1, 3]
 
 
 @settings(max_examples=50, deadline=None)
@@ -96,11 +103,11 @@ def test_windows_are_bounded(bundle: Path) -> None:
         st.sampled_from([*WORDS, "pneumonoultramicroscopic" * 4, "日本語", "x" * 150, "é!?"]), max_size=80
     )
 )
-def test_only_the_beginning_is_tokenized(bundle: Path, words: list[str]) -> None:
+def test_only_the_beginning_is_tokenized(encoder_dir: Path, words: list[str]) -> None:
     """Cutting a text's characters before tokenization changes no window."""
     text = " ".join(words)
-    few = TextWindows(bundle, EncoderFacts(dimension=384, max_tokens=10, max_windows=2))
-    many = TextWindows(bundle, EncoderFacts(dimension=384, max_tokens=10, max_windows=10_000))
+    few = TextWindows(encoder_dir, EncoderFacts(dimension=384, max_tokens=10, max_windows=2))
+    many = TextWindows(encoder_dir, EncoderFacts(dimension=384, max_tokens=10, max_windows=10_000))
     assert few.cut([text])[0] == many.cut([text])[0][:2]
 
 
@@ -143,20 +150,23 @@ def test_fewer_windows_is_another_version(bundle: Path, predictor: Predictor) ->
     """Serving with another number of windows changes the version that answers carry."""
     other = load_predictor(Settings(model_dir=bundle, max_windows=1))
     assert other.manifest.version != predictor.manifest.version
+    assert other.manifest.encoder.version == other.encoder.version != predictor.encoder.version
     assert other.predict(["orbit " * 2000], ["logreg"]).usage.windows == 1
 
 
 def test_no_bundle(tmp_path: Path) -> None:
     """Without a bundle the error names the folder and what to do."""
-    with pytest.raises(BundleMissing, match=r"has no readable manifest\.json .*Run `coldframe build`"):
+    with pytest.raises(BundleMissing, match=rf"{tmp_path} has no model\. Run `coldframe build`"):
         load_predictor(Settings(model_dir=tmp_path))
+    with pytest.raises(BundleMissing, match=r"has no readable manifest\.json .*Run `coldframe build`"):
+        load_predictor(Settings(model_dir=tmp_path, models=EXAMPLE))
 
 
-def test_unreadable_encoder(tmp_path: Path, bundle: Path) -> None:
+def test_unreadable_encoder(tmp_path: Path, facts: EncoderFacts) -> None:
     """An encoder that cannot be read is named."""
     (tmp_path / "encoder.ort").write_bytes(b"broken")
     with pytest.raises(BundleCorrupt, match=r"encoder\.ort"):
-        Encoder(tmp_path, load_manifest(bundle).encoder, threads=1)
+        Encoder(tmp_path, facts, threads=1)
 
 
 class Mistaken:
@@ -172,10 +182,12 @@ class Mistaken:
 
 
 @pytest.mark.parametrize("wrong", [0.1, float("nan")])
-def test_drift_is_looked_at_twice(bundle: Path, encoder: Encoder, wrong: float) -> None:
+def test_drift_is_looked_at_twice(
+    encoder_dir: Path, facts: EncoderFacts, encoder: Encoder, wrong: float
+) -> None:
     """One wrong look at the golden vectors condemns no encoder, two in a row do; NaN is wrong anywhere."""
-    windows = TextWindows(bundle, load_manifest(bundle).encoder)
-    golden = load_golden(bundle)
+    windows = TextWindows(encoder_dir, facts)
+    golden = load_golden(encoder_dir)
     for at_most in (1, 2):
         check_golden(Mistaken(encoder, at_most, wrong), windows, golden, at_most)
         with pytest.raises(EncoderDrift):

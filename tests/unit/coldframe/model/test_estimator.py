@@ -14,6 +14,7 @@ from coldframe.errors import BundleCorrupt, BundleMissing
 from coldframe.model.bundle import EstimatorFacts, load_manifest
 from coldframe.model.estimator import Estimator
 from coldframe.model.files import ESTIMATOR
+from tests.conftest import EXAMPLE
 
 IDF = [1.0, 2.0, 0.5, 3.0]
 WEIGHTS = [[3, -1], [0, 2], [-4, 4], [1, 1]]  # (V, k)
@@ -79,11 +80,11 @@ def test_file_must_fit(tmp_path: Path) -> None:
         Estimator(tmp_path, FACTS)
 
 
-def test_served_estimator_is_calibrated_for_the_tokenizer(bundle: Path) -> None:
+def test_served_estimator_is_calibrated_for_the_tokenizer(bundle: Path, encoder_dir: Path) -> None:
     """The served one knows every token of the served tokenizer, and the labels of the manifest."""
-    manifest = load_manifest(bundle)
+    manifest = load_manifest(bundle, EXAMPLE)
     facts = manifest.estimator
-    tokenizer = msgspec.json.decode((bundle / "tokenizer.json").read_bytes())
+    tokenizer = msgspec.json.decode((encoder_dir / "tokenizer.json").read_bytes())
     assert facts.vocabulary == len(tokenizer["model"]["vocab"])
     assert len(facts.scales) == len(facts.bias) == len(manifest.labels)
     assert facts.partner in manifest.heads

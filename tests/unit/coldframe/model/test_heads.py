@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from coldframe.errors import BundleCorrupt, BundleMissing
-from coldframe.model.files import HEAD_NAMES, head_folder
+from coldframe.model.files import HEAD_NAMES, head_folder, model_folder
 from coldframe.model.heads import Arrays, BoostedTrees, RandomForest, Trees, load_head
+from tests.conftest import EXAMPLE
 
 DIMENSION, LABELS = 384, 20
 
@@ -69,7 +70,7 @@ def embeddings_of(seed: int, rows: int) -> NDArray[np.float32]:
 @pytest.mark.parametrize("name", HEAD_NAMES)
 def test_rows_are_on_their_own(bundle: Path, name: str) -> None:
     """A row's probabilities are the same, to the bit, in a batch of 150 and alone, and sum to one."""
-    head = load_head(bundle, name)
+    head = load_head(model_folder(bundle, EXAMPLE), name)
     embeddings = embeddings_of(3, 150)
     together = head.predict(embeddings)
     assert together.shape == (150, LABELS)
@@ -82,7 +83,8 @@ def test_rows_are_on_their_own(bundle: Path, name: str) -> None:
 @pytest.mark.parametrize("name", HEAD_NAMES)
 def test_no_texts_no_rows(bundle: Path, name: str) -> None:
     """A head asked about nothing answers nothing."""
-    assert load_head(bundle, name).predict(np.empty((0, DIMENSION), dtype=np.float32)).shape == (0, LABELS)
+    head = load_head(model_folder(bundle, EXAMPLE), name)
+    assert head.predict(np.empty((0, DIMENSION), dtype=np.float32)).shape == (0, LABELS)
 
 
 def test_missing_head(tmp_path: Path) -> None:

@@ -12,11 +12,12 @@ from tokenizers import Tokenizer
 
 from coldframe.errors import OutOfTime
 from coldframe.model import first_tokens as first_tokens_module
-from coldframe.model.bundle import EncoderFacts, load_manifest
+from coldframe.model.bundle import EncoderFacts, load_encoder_manifest
 from coldframe.model.first_tokens import first_tokens
 from coldframe.model.tokenizer import TextWindows, content_tokens
 from coldframe.text import normalise
 from coldframe.timing import Deadline
+from tests.conftest import ENCODER_NAME
 
 NEEDED = 4 * 254
 SCRIPTS = [
@@ -41,14 +42,14 @@ odd_texts = st.lists(pieces, max_size=30).map("".join)
 
 
 @pytest.fixture(scope="module")
-def library(bundle: Path) -> Tokenizer:
+def library(encoder_dir: Path) -> Tokenizer:
     """The reference: the whole text at once."""
-    return Tokenizer.from_file(str(bundle / "tokenizer.json"))
+    return Tokenizer.from_file(str(encoder_dir / "tokenizer.json"))
 
 
 @pytest.fixture(scope="module")
 def facts(bundle: Path) -> EncoderFacts:
-    return load_manifest(bundle).encoder
+    return load_encoder_manifest(bundle, ENCODER_NAME).facts
 
 
 class CountingTokenizer:
@@ -75,8 +76,10 @@ class CountingTokenizer:
 
 
 @pytest.fixture
-def counting(bundle: Path, library: Tokenizer, facts: EncoderFacts) -> tuple[TextWindows, CountingTokenizer]:
-    windows, counter = TextWindows(bundle, facts), CountingTokenizer(library)
+def counting(
+    encoder_dir: Path, library: Tokenizer, facts: EncoderFacts
+) -> tuple[TextWindows, CountingTokenizer]:
+    windows, counter = TextWindows(encoder_dir, facts), CountingTokenizer(library)
     windows.__dict__["_tokenizer"] = counter
     return windows, counter
 
@@ -94,11 +97,11 @@ def test_parts_give_the_first_tokens(library: Tokenizer, text: str, part: int, l
 @settings(max_examples=300, deadline=None)
 @given(texts=st.lists(odd_texts, min_size=1, max_size=3), repeats=st.sampled_from([1, 30, 600]))
 def test_windows_are_the_first_tokens(
-    bundle: Path, library: Tokenizer, facts: EncoderFacts, texts: list[str], repeats: int
+    encoder_dir: Path, library: Tokenizer, facts: EncoderFacts, texts: list[str], repeats: int
 ) -> None:
     """Windows of short and long texts hold the reference's first tokens of the texts as they were sent."""
     sent = [text * repeats for text in texts]
-    cut = TextWindows(bundle, facts).cut([normalise(text) for text in sent])
+    cut = TextWindows(encoder_dir, facts).cut([normalise(text) for text in sent])
     for text, windows in zip(sent, cut, strict=True):
         expected = library.encode(text, add_special_tokens=False).ids[:NEEDED]
         assert content_tokens(windows) == expected
@@ -143,9 +146,9 @@ def test_many_texts_at_once(counting: tuple[TextWindows, CountingTokenizer]) -> 
     assert counter.most_at_once <= 100_000
 
 
-def test_plain_text_beyond_what_is_used(bundle: Path, facts: EncoderFacts) -> None:
+def test_plain_text_beyond_what_is_used(encoder_dir: Path, facts: EncoderFacts) -> None:
     """Of a plain text without a space, words are looked up until there are enough of them."""
-    windows = TextWindows(bundle, facts)
+    windows = TextWindows(encoder_dir, facts)
     looked_up: list[str] = []
     find = windows._plain._find
     windows._plain._find = lambda word: looked_up.append(word) or find(word)  # type: ignore[func-returns-value]
@@ -164,15 +167,15 @@ def ticking(seconds: float) -> "count[float]":
     [["é" * 1_000_000], [f"{number} é" for number in range(50_000)], ["a b"] * 10_000],
     ids=["one giant word", "many short texts", "many plain texts"],
 )
-def test_deadline_covers_cutting(bundle: Path, facts: EncoderFacts, texts: list[str]) -> None:
+def test_deadline_covers_cutting(encoder_dir: Path, facts: EncoderFacts, texts: list[str]) -> None:
     """Cutting ends with an error soon after the deadline, in the middle of a long text or between texts."""
     clock = ticking(0.01)
     with pytest.raises(OutOfTime, match="Send"):
-        TextWindows(bundle, facts).cut(texts, Deadline(0.1, lambda: next(clock)))
+        TextWindows(encoder_dir, facts).cut(texts, Deadline(0.1, lambda: next(clock)))
     assert next(clock) < 0.5
 
 
-def test_a_short_text_is_cut_after_its_deadline(bundle: Path, facts: EncoderFacts) -> None:
+def test_a_short_text_is_cut_after_its_deadline(encoder_dir: Path, facts: EncoderFacts) -> None:
     """A deadline that is only just over refuses nobody: an estimator's answer a moment late is one."""
     clock = ticking(0.02)
-    assert TextWindows(bundle, facts).cut(["a b", "é"], Deadline(0.0, lambda: next(clock)))
+    assert TextWindows(encoder_dir, facts).cut(["a b", "é"], Deadline(0.0, lambda: next(clock)))

@@ -1,4 +1,4 @@
-"""`coldframe verify` compares each part of a bundle with the labels, and names the one that does not fit."""
+"""`coldframe verify` compares each part of a model with the labels, and names the one that does not fit."""
 
 import shutil
 from collections.abc import Callable
@@ -10,8 +10,9 @@ import pytest
 
 from coldframe.errors import BundleCorrupt
 from coldframe.model.bundle import EstimatorFacts, Manifest, describe_file, load_manifest
-from coldframe.model.files import ESTIMATOR, HEAD_NAMES, MANIFEST, head_folder
+from coldframe.model.files import ESTIMATOR, HEAD_NAMES, MANIFEST, head_folder, model_folder
 from coldframe.model.verify import verify_bundle
+from tests.conftest import EXAMPLE
 
 LAST_ARRAYS = {  # of each head: the arrays with one entry per class
     "logreg": ("weight", "bias"),
@@ -27,9 +28,9 @@ def copy(bundle: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(bundle, tmp_path / "bundle"))
 
 
-def reseal(folder: Path, change: Callable[[Manifest], Manifest] = lambda manifest: manifest) -> None:
+def reseal(model_dir: Path, change: Callable[[Manifest], Manifest] = lambda manifest: manifest) -> None:
     """Writes the manifest that fits the files as they are now, changed by `change`."""
-    manifest = change(load_manifest(folder))
+    manifest, folder = change(load_manifest(model_dir, EXAMPLE)), model_folder(model_dir, EXAMPLE)
     files = {name: describe_file(folder, name) for name in manifest.files}
     manifest = msgspec.structs.replace(manifest, files=files)
     sealed = msgspec.structs.replace(manifest, version=manifest.digest())
@@ -48,9 +49,9 @@ def change_estimator(**fields: object) -> Callable[[Manifest], Manifest]:
 
 @pytest.mark.parametrize("name", HEAD_NAMES)
 def test_head_of_fewer_classes(copy: Path, name: str) -> None:
-    """A head that answers 19 classes in a bundle of 20 labels is named, with both numbers."""
+    """A head that answers 19 classes in a model of 20 labels is named, with both numbers."""
     for array in LAST_ARRAYS[name]:
-        path = copy / head_folder(name) / f"{array}.npy"
+        path = model_folder(copy, EXAMPLE) / head_folder(name) / f"{array}.npy"
         np.save(path, np.load(path)[..., :-1])
     reseal(copy)
     with pytest.raises(BundleCorrupt, match=rf"heads/{name} .*19 classes.* 20 labels"):
@@ -59,7 +60,7 @@ def test_head_of_fewer_classes(copy: Path, name: str) -> None:
 
 def test_head_of_another_encoder(copy: Path) -> None:
     """A head for embeddings of another dimension is named, and the processor is not blamed."""
-    path = copy / head_folder("logreg") / "weight.npy"
+    path = model_folder(copy, EXAMPLE) / head_folder("logreg") / "weight.npy"
     np.save(path, np.load(path)[:-1])
     reseal(copy)
     with pytest.raises(BundleCorrupt, match=r"heads/logreg .*384"):
@@ -67,10 +68,11 @@ def test_head_of_another_encoder(copy: Path) -> None:
 
 
 def test_estimator_of_fewer_classes(copy: Path) -> None:
-    """An estimator of 19 classes in a bundle of 20 labels is named, with both numbers."""
-    facts = load_manifest(copy).estimator
-    content = (copy / ESTIMATOR).read_bytes()
-    (copy / ESTIMATOR).write_bytes(content[: facts.vocabulary * (4 + 2 * 19)])
+    """An estimator of 19 classes in a model of 20 labels is named, with both numbers."""
+    facts = load_manifest(copy, EXAMPLE).estimator
+    path = model_folder(copy, EXAMPLE) / ESTIMATOR
+    content = path.read_bytes()
+    path.write_bytes(content[: facts.vocabulary * (4 + 2 * 19)])
     reseal(copy, change_estimator(bias=facts.bias[:-1], scales=facts.scales[:-1]))
     with pytest.raises(BundleCorrupt, match=r"estimator\.bin .*19 classes.* 20 labels"):
         verify_bundle(copy)
@@ -78,7 +80,7 @@ def test_estimator_of_fewer_classes(copy: Path) -> None:
 
 def test_estimator_with_too_few_scales(copy: Path) -> None:
     """An estimator whose scales and biases differ in number is named."""
-    facts = load_manifest(copy).estimator
+    facts = load_manifest(copy, EXAMPLE).estimator
     reseal(copy, change_estimator(scales=facts.scales[:-1]))
     with pytest.raises(BundleCorrupt, match=r"estimator\.bin .*19 scales"):
         verify_bundle(copy)
@@ -86,9 +88,10 @@ def test_estimator_with_too_few_scales(copy: Path) -> None:
 
 def test_estimator_of_another_vocabulary(copy: Path) -> None:
     """An estimator over fewer tokens than the tokenizer has is named, with both numbers."""
-    facts = load_manifest(copy).estimator
-    content = (copy / ESTIMATOR).read_bytes()
-    (copy / ESTIMATOR).write_bytes(content[: 30_000 * (4 + 2 * 20)])
+    facts = load_manifest(copy, EXAMPLE).estimator
+    path = model_folder(copy, EXAMPLE) / ESTIMATOR
+    content = path.read_bytes()
+    path.write_bytes(content[: 30_000 * (4 + 2 * 20)])
     reseal(copy, change_estimator(vocabulary=30_000))
     assert facts.vocabulary == 30_522
     with pytest.raises(BundleCorrupt, match=r"estimator\.bin .*30000 tokens.* 30522"):
@@ -96,7 +99,7 @@ def test_estimator_of_another_vocabulary(copy: Path) -> None:
 
 
 def test_partner_that_is_no_head(copy: Path) -> None:
-    """A partner head that the bundle lacks is named, with those that it has."""
+    """A partner head that the model lacks is named, with those that it has."""
     reseal(copy, change_estimator(partner="svm"))
     with pytest.raises(BundleCorrupt, match=r"'svm'.*hgb, logreg, mlp, rf"):
         verify_bundle(copy)

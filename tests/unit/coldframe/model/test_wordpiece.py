@@ -19,9 +19,9 @@ words = st.text(string.ascii_letters + string.digits, min_size=1, max_size=130)
 
 
 @pytest.fixture(scope="module")
-def library(bundle: Path) -> Tokenizer:
+def library(encoder_dir: Path) -> Tokenizer:
     """What the plain tokenizer has to be equal to."""
-    return Tokenizer.from_file(str(bundle / "tokenizer.json"))
+    return Tokenizer.from_file(str(encoder_dir / "tokenizer.json"))
 
 
 @pytest.fixture(scope="module")
@@ -32,18 +32,18 @@ def vocabulary(library: Tokenizer) -> dict[str, int]:
 
 @settings(max_examples=400)
 @given(text=st.text(ASCII) | st.lists(words | st.sampled_from(string.punctuation)).map(" ".join))
-def test_same_ids(bundle: Path, library: Tokenizer, text: str) -> None:
+def test_same_ids(encoder_dir: Path, library: Tokenizer, text: str) -> None:
     """Any ASCII text without a special token's name gets the ids that the library gives it."""
-    plain = PlainWordpiece(load_vocabulary(bundle).get)
+    plain = PlainWordpiece(load_vocabulary(encoder_dir).get)
     if is_plain(text):
         assert plain.ids(text) == library.encode(text, add_special_tokens=False).ids
 
 
 def test_same_ids_for_words_of_the_language(
-    bundle: Path, library: Tokenizer, vocabulary: dict[str, int]
+    encoder_dir: Path, library: Tokenizer, vocabulary: dict[str, int]
 ) -> None:
     """The same for words made of the vocabulary's own pieces, which random letters seldom are."""
-    plain = PlainWordpiece(load_vocabulary(bundle).get)
+    plain = PlainWordpiece(load_vocabulary(encoder_dir).get)
     chance = random.Random(0)
     pieces = [token.removeprefix("##") for token in vocabulary if token.isascii()]
     for _ in range(300):
@@ -59,21 +59,21 @@ def test_not_plain(text: str) -> None:
     assert not is_plain(text)
 
 
-def test_own_texts(bundle: Path, library: Tokenizer) -> None:
+def test_own_texts(encoder_dir: Path, library: Tokenizer) -> None:
     """The golden texts that are plain get the library's ids."""
-    plain = PlainWordpiece(load_vocabulary(bundle).get)
-    texts = [vector.text for vector in load_golden(bundle).vectors if is_plain(vector.text)]
+    plain = PlainWordpiece(load_vocabulary(encoder_dir).get)
+    texts = [vector.text for vector in load_golden(encoder_dir).vectors if is_plain(vector.text)]
     assert len(texts) > 20
     for text in texts:
         assert plain.ids(text) == library.encode(text, add_special_tokens=False).ids
 
 
-def test_every_token_is_found(bundle: Path, vocabulary: dict[str, int]) -> None:
+def test_every_token_is_found(encoder_dir: Path, vocabulary: dict[str, int]) -> None:
     """Each token of the vocabulary is found by search, and again once the file is read whole."""
-    first = load_vocabulary(bundle)
+    first = load_vocabulary(encoder_dir)
     for token in random.Random(0).sample(sorted(vocabulary), 200):
         assert first.get(token) == vocabulary[token]
-    found = load_vocabulary(bundle)
+    found = load_vocabulary(encoder_dir)
     assert {token: found.get(token) for token in vocabulary} == vocabulary
 
 

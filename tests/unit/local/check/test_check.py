@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from coldframe.capacity import limits as quotas
-from coldframe.model.bundle import FileEntry, Manifest
+from coldframe.model.bundle import EncoderFacts, EncoderManifest, FileEntry, Manifest
 from local.check.check import RULES, check
 from local.check.deployment import Deployment, InitFailed, load_deployment, measure_init_s
 from local.template.cloudformation import Stack, load_stack, stack_of
 from tests import stacks
-from tests.conftest import tiny_manifest
+from tests.conftest import EXAMPLE, tiny_encoder_manifest, tiny_manifest
 from tests.stacks import FORGETFUL, JWT, OPEN, PROVISIONED, SNAPSTART, TEMPLATE, WARMED, WATCHED
 
 pytestmark = stacks.needs_translator
@@ -25,14 +26,19 @@ Resources = dict[str, dict[str, Any]]
 
 def deployment_of(
     stack: Stack,
-    manifest: Manifest | None = None,
+    *models: tuple[Manifest, EncoderManifest],
     account_concurrency: int = 1000,
     init_s: float = 1.0,
 ) -> Deployment:
-    manifest = manifest or tiny_manifest()
+    built = {model.name: (model, encoder) for model, encoder in models or [tiny_pair()]}
     return Deployment(
-        stack, Path("bundle"), manifest, account_concurrency, lambda initialization_type: init_s
+        stack, Path("models"), built, account_concurrency, lambda models, initialization_type: init_s
     )
+
+
+def tiny_pair() -> tuple[Manifest, EncoderManifest]:
+    """A model and its encoder."""
+    return tiny_manifest(), tiny_encoder_manifest()
 
 
 def broken(break_it: Callable[[Resources], None], **parameters: str) -> Stack:
@@ -241,26 +247,35 @@ def test_zip_over_quota(tmp_path: Path) -> None:
     assert [f for f in check(deployment_of(too_large)) if f.where == "DeploymentPreTrafficFunction"] == []
 
 
-def manifest_with(**changes: Any) -> Manifest:
-    manifest = tiny_manifest()
-    values = {name: getattr(manifest, name) for name in manifest.__struct_fields__}
-    return Manifest(**{**values, **changes})
-
-
 def test_image_over_quota() -> None:
-    """A bundle of more than 10 GB fits into no image."""
-    stack = broken(nothing)
+    """Models of more than 10 GB fit into no image; the encoder that two of them share counts once."""
+    stack, half = broken(nothing), quotas.IMAGE.value // 2
+    encoder = structs.replace(tiny_encoder_manifest(), files={"encoder.ort": FileEntry("0" * 64, half)})
     for extra, rules in ((0, []), (1, ["ImageOverQuota"])):
-        manifest = manifest_with(files={"encoder.ort": FileEntry("0" * 64, quotas.IMAGE.value + extra)})
-        assert [finding.rule for finding in check(deployment_of(stack, manifest))] == rules
+        files = {"estimator.bin": FileEntry("0" * 64, quotas.IMAGE.value - half - 7 + extra)}
+        large = structs.replace(tiny_manifest(), files=files)
+        small = structs.replace(tiny_manifest("second"), files={"estimator.bin": FileEntry("0" * 64, 7)})
+        found = check(deployment_of(stack, (large, encoder), (small, encoder)))
+        assert [finding.rule for finding in found] == rules
+
+
+def test_model_not_built() -> None:
+    """A model that the function is to serve, and that its image will not have, is named."""
+    both = set_property("PredictFunction", f"{PREDICT_VARIABLES}.COLDFRAME_MODELS", "topics,second")
+    second = tiny_manifest("second"), tiny_encoder_manifest()
+    assert check(deployment_of(broken(both), tiny_pair(), second)) == []
+    [finding] = check(deployment_of(broken(both)))
+    assert (finding.rule, finding.where) == ("ModelNotBuilt", "PredictFunction")
+    assert "'second'" in finding.problem
+    assert finding.fix == "Train it, or name some of: topics"
 
 
 def test_item_over_quota() -> None:
     """Embeddings too large for an item need the bucket."""
-    facts = type(tiny_manifest().encoder)(dimension=102_400, max_tokens=256, max_windows=1)
-    manifest = manifest_with(encoder=facts)
-    assert check(deployment_of(broken(nothing), manifest)) == []
-    [finding] = check(deployment_of(broken(without_table), manifest))
+    facts = EncoderFacts(dimension=102_400, max_tokens=256, max_windows=1)
+    large = tiny_manifest("second"), structs.replace(tiny_encoder_manifest(), facts=facts)
+    assert check(deployment_of(broken(nothing), tiny_pair(), large)) == []
+    [finding] = check(deployment_of(broken(without_table), tiny_pair(), large))
     assert finding.rule == "ItemOverQuota"
 
 
@@ -285,7 +300,7 @@ def test_init_is_measured_as_the_mode_makes_it(bundle: Path) -> None:
     """The function is loaded for real, in a fresh process, on demand or ahead of traffic."""
     deployment = load_deployment(broken(nothing), bundle, 1000)
     for kind in ("on-demand", "provisioned-concurrency", "snap-start"):
-        assert deployment.measure_init_s(kind) > 0
+        assert deployment.measure_init_s(EXAMPLE, kind) > 0
     assert {mode: deployment_of(broken(nothing, ColdStartMode=mode)).initialization_type("PredictFunction")
             for mode in ("OnDemand", "Provisioned", "SnapStart")} == {
         "OnDemand": "on-demand", "Provisioned": "provisioned-concurrency", "SnapStart": "snap-start",
@@ -295,7 +310,9 @@ def test_init_is_measured_as_the_mode_makes_it(bundle: Path) -> None:
 def test_init_that_fails_is_named(tmp_path: Path) -> None:
     """A function that does not load is an error that says why, not a duration."""
     with pytest.raises(InitFailed, match=r"manifest\.json"):
-        measure_init_s(tmp_path, "on-demand")
+        measure_init_s(tmp_path, EXAMPLE, "on-demand")
+    with pytest.raises(InitFailed, match="has no model"):
+        measure_init_s(tmp_path, "", "on-demand")
 
 
 def test_account_limit_counts() -> None:
@@ -306,7 +323,7 @@ def test_account_limit_counts() -> None:
     assert "901 environments" in finding.problem
 
 
-TESTED_APART = {"ZipOverQuota", "ImageOverQuota", "ItemOverQuota", "InitOverQuota"}
+TESTED_APART = {"ZipOverQuota", "ImageOverQuota", "ModelNotBuilt", "ItemOverQuota", "InitOverQuota"}
 
 
 def test_every_rule_is_tested() -> None:

@@ -49,7 +49,7 @@ def test_own_template() -> None:
     assert "COLDFRAME_L1_CACHE_BYTES" not in environ  # the default needs no variable
     assert environ["ORT_DISABLE_TELEMETRY"] == "1"  # of the image
     # Folders of the image are those that it is made of.
-    assert environ["COLDFRAME_MODEL_DIR"] == str(ROOT / "layers" / "model" / "bundle")
+    assert environ["COLDFRAME_MODEL_DIR"] == str(ROOT / "models")
     assert environ["PYTHONPATH"] == str(ROOT / "layers" / "shared" / "python")
     api = next(each for each in template.apis if each.name == "HttpApi")
     assert (api.kind, api.stage, api.cors, api.authorizer) == (ApiKind.HTTP, "$default", None, True)

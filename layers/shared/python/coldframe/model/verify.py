@@ -15,7 +15,6 @@ from coldframe.model.bundle import (
     check_files,
     load_encoder_manifest,
     load_golden,
-    load_manifest,
     load_pair,
 )
 from coldframe.model.encoder import Encoder, check_golden
@@ -73,25 +72,25 @@ def verify_bundle(model_dir: Path) -> tuple[list[EncoderReport], list[ModelRepor
     names = built_models(model_dir)
     if not names:
         raise BundleMissing(f"{model_dir} has no model. {REBUILD}")
-    encoders = dict.fromkeys(load_manifest(model_dir, name).encoder.name for name in names)
+    models = [load_pair(model_dir, name) for name in names]
+    encoders = dict.fromkeys(encoder.name for _, encoder in models)
     loaded = {name: load_whole_encoder(model_dir, name) for name in encoders}
-    reports = [verify_encoder(model_dir, encoder) for encoder in loaded.values()]
-    models = (load_pair(model_dir, name) for name in names)
-    return reports, [verify_model(model_dir, model, loaded[built.name]) for model, built in models]
+    reports = [verify_encoder(encoder) for encoder in loaded.values()]  # first: models are compared with them
+    return reports, [verify_model(model_dir, model, loaded[encoder.name]) for model, encoder in models]
 
 
 def load_whole_encoder(model_dir: Path, name: str) -> LoadedEncoder:
-    """The encoder `name` with what it is checked by. Raises a BundleError."""
+    """The encoder `name`, its files as built, with what it is checked by. Raises a BundleError."""
     folder, manifest = encoder_folder(model_dir, name), load_encoder_manifest(model_dir, name)
+    check_files(folder, manifest)
     tokenizer = TextWindows(folder, manifest.facts)
     tokenizer.load()
     return LoadedEncoder(manifest, Encoder(folder, manifest.facts, threads=1), tokenizer, load_golden(folder))
 
 
-def verify_encoder(model_dir: Path, loaded: LoadedEncoder) -> EncoderReport:
-    """Checks digests and golden vectors. Raises a BundleError naming what is wrong."""
+def verify_encoder(loaded: LoadedEncoder) -> EncoderReport:
+    """Checks golden vectors. Raises EncoderDrift."""
     manifest = loaded.manifest
-    check_files(encoder_folder(model_dir, manifest.name), manifest)
     lowest = check_golden(loaded.encoder, loaded.tokenizer, loaded.golden)
     golden = len(loaded.golden.vectors)
     return EncoderReport(manifest.name, manifest.version, len(manifest.files), golden, lowest)
