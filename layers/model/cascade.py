@@ -13,6 +13,7 @@ from layers.model.samples import share_right
 
 _MAX_LOSS = 0.001  # accuracy that answering alone may cost on validation
 _TEMPERATURES = [round(0.6 + 0.05 * step, 2) for step in range(29)]
+_NEVER = 1.0  # a threshold: nothing is above it
 _THRESHOLDS = [round(0.6 + 0.01 * step, 2) for step in range(40)]
 
 
@@ -35,16 +36,34 @@ def cascade(guessed: Guesses, partner: NDArray[np.floating], threshold: float) -
     return np.where(sure, guessed.probabilities, (guessed.probabilities + partner) / 2)
 
 
+def choose_certainty(
+    bare: Guesses, partner: NDArray[np.floating], target: NDArray[np.int64]
+) -> tuple[float, float]:
+    """Temperature and threshold.
+
+    The likeliest temperature fits the estimator to all rows, and may leave it too sure where it is surest.
+    It is raised until there is a threshold above which the estimator keeps its word.
+    """
+    likeliest = choose_temperature(bare, target)
+    for temperature in (found for found in _TEMPERATURES if found >= likeliest):
+        threshold = choose_threshold(bare.at(temperature), partner, target)
+        if threshold < _NEVER:
+            return temperature, threshold
+    return likeliest, _NEVER
+
+
 def choose_threshold(guessed: Guesses, partner: NDArray[np.floating], target: NDArray[np.int64]) -> float:
     """The lowest threshold that costs next to no accuracy, and above which the estimator keeps its word."""
-    both = share_right(cascade(guessed, partner, threshold=1.0), target)
+    both = share_right(cascade(guessed, partner, threshold=_NEVER), target)
     for threshold in _THRESHOLDS:
+        if not guessed.sure(threshold).any():
+            break
         reached = share_right(cascade(guessed, partner, threshold), target)
         if reached >= both - _MAX_LOSS and keeps_its_word(guessed, partner, threshold, target):
             alone = f"{guessed.sure(threshold).mean():.1%} alone; both always: {both:.4f}"
             tqdm.write(f"threshold {threshold:.2f}: {reached:.4f}, {alone}")
             return threshold
-    return 1.0
+    return _NEVER
 
 
 def keeps_its_word(

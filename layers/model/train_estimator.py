@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from coldframe.model.bundle import EstimatorFacts
-from layers.model.cascade import cascade, choose_temperature, choose_threshold
+from layers.model.cascade import cascade, choose_certainty
 from layers.model.embed import ServedEncoder
 from layers.model.guesses import guesses
 from layers.model.lexical import Tokens, fit_lexical, tokens_of, vocabulary_size
@@ -51,8 +51,7 @@ def choose(tokens: Tokens, task: Task, partner: NDArray[np.floating], vocabulary
         folder = Path(scratch)
         facts = fit_lexical(tokens.take(task.fit), target[task.fit], vocabulary, folder)
         bare = guesses(facts, held_out, folder)
-    temperature = choose_temperature(bare, target[task.validation])
-    threshold = choose_threshold(bare.at(temperature), partner, target[task.validation])
+    temperature, threshold = choose_certainty(bare, partner, target[task.validation])
     return replace(facts, temperature=temperature, threshold=threshold)
 
 

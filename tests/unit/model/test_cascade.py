@@ -3,7 +3,13 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from layers.model.cascade import cascade, choose_temperature, choose_threshold, keeps_its_word
+from layers.model.cascade import (
+    cascade,
+    choose_certainty,
+    choose_temperature,
+    choose_threshold,
+    keeps_its_word,
+)
 from layers.model.guesses import Guesses
 
 TARGET = np.array([0, 1] * 50)
@@ -67,3 +73,22 @@ def test_too_few_known_tokens() -> None:
     unknown = Guesses(sure.probabilities, np.zeros(len(TARGET), dtype=bool))
     assert np.array_equal(cascade(sure, partner(), 0.6), sure.probabilities)
     assert np.array_equal(cascade(unknown, partner(), 0.6), (sure.probabilities + partner()) / 2)
+
+
+def test_temperature_is_raised_until_the_estimator_keeps_its_word() -> None:
+    """Too sure on half of the rows, too modest on the others: the likeliest temperature would silence it."""
+    too_sure, modest = guesses(0.99, right=0.9).probabilities, guesses(0.56, right=0.9).probabilities
+    even = (np.arange(len(TARGET)) % 4 < 2)[:, None]
+    rows, target = np.tile(np.where(even, too_sure, modest), (40, 1)), np.tile(TARGET, 40)
+    head = np.tile(np.where(even, too_sure, partner()), (40, 1))
+    bare = Guesses(rows, np.ones(len(target), dtype=bool))
+    likeliest = choose_temperature(bare, target)
+    assert choose_threshold(bare.at(likeliest), head, target) == 1.0
+    temperature, threshold = choose_certainty(bare, head, target)
+    assert temperature > likeliest
+    assert bare.at(temperature).sure(threshold).mean() == 0.5
+
+
+def test_no_threshold_above_every_guess() -> None:
+    """A threshold that no guess reaches is none: the estimator never answers alone."""
+    assert choose_threshold(guesses(0.7, right=0.5), partner(), TARGET) == 1.0

@@ -260,3 +260,30 @@ def test_never_a_500(content: object) -> None:
     reply = post(engine, content if isinstance(content, bytes) else json.dumps(content).encode())
     assert reply.status in {200, 400, 413, 422}
     json.loads(reply.body)
+
+
+def test_answer_below_the_least_probability_abstains(api: Api) -> None:
+    """It says no label and keeps its probabilities; one that reaches the bound is as it was."""
+    (plain,) = body(post(api, {"text": "abc", "top_k": 3}))["predictions"]
+    found = plain["heads"]["first"]
+    asked = {"text": "abc", "top_k": 3, "min_probability": found["probability"]}
+    assert body(post(api, asked))["predictions"] == [plain]
+    (doubtful,) = body(post(api, {**asked, "min_probability": 1}))["predictions"]
+    assert doubtful["heads"]["first"] == {**found, "label": None, "abstained": True}
+
+
+def test_model_s_own_least_probability(log_lines: list[str]) -> None:
+    """A request without a bound has the model's; a request's own bound wins, zero included."""
+    predictor = tiny_predictor()
+    predictor.min_probability["first"] = 1.0
+    api = Api(served(predictor), Settings(), StartMark(), log_lines.append)
+    (prediction,) = body(post(api, {"text": "abc", "heads": ["first", "second"]}))["predictions"]
+    assert [answer["label"] is None for answer in prediction["heads"].values()] == [True, False]
+    (asked,) = body(post(api, {"text": "abc", "min_probability": 0}))["predictions"]
+    assert asked["heads"]["first"]["label"] in LABELS
+
+
+@pytest.mark.parametrize("bound", [-0.1, 1.1, "0.5", True])
+def test_least_probability_is_one(api: Api, bound: object) -> None:
+    """Anything but a number from 0 to 1 is refused."""
+    assert post(api, {"text": "abc", "min_probability": bound}).status == 422

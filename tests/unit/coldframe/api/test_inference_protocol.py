@@ -298,3 +298,12 @@ def test_log_line(api: Api, log_lines: list[str]) -> None:
     assert served["usage"]["texts"] == 1
     assert refused["path"] == "/v2/models/{model}/infer"
     assert SECRET not in "".join(log_lines)
+
+
+def test_label_below_the_least_probability_is_empty(api: Api) -> None:
+    """A tensor has no null: the label is an empty string, and the other outputs are as they were."""
+    path = "/v2/models/topics-first/infer"
+    plain = outputs(infer(api, path, text_input("abc", "de")))
+    doubtful = outputs(infer(api, path, text_input("abc", "de"), parameters={"min_probability": 1}))
+    assert doubtful == {**plain, "label": ["", ""]}
+    assert "" not in plain["label"]

@@ -81,6 +81,7 @@ def agree(lane: ExpressLane, engine: Api, event: dict[str, Any]) -> bool:
         {"texts": [SURE, "  NASA launched the  shuttle into orbit around the moon\n", "SCSI controller"]},
         {"text": SURE, "top_k": 20, "scores": True, "heads": ["auto"], "cache": False, "budget_ms": 1},
         {"text": "hockey goalie " * 600},
+        {"text": SURE, "min_probability": 1},
     ],
 )
 def test_same_answer(lane: ExpressLane, engine: Api, source: dict[str, Any], asked: object) -> None:
@@ -99,6 +100,7 @@ fields = st.fixed_dictionaries(
         "cache": st.booleans() | st.none(),
         "model": st.sampled_from([EXAMPLE, "no such", "", 1, None]),
         "budget_ms": st.integers(-1, 10**6) | st.just("5"),
+        "min_probability": st.floats(-0.1, 1.1) | st.integers(-1, 2) | st.booleans() | st.just("0.5"),
         "more": st.none(),
     },
 )

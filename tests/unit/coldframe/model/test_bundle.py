@@ -19,7 +19,7 @@ from coldframe.model.bundle import (
     load_manifest,
     load_pair,
 )
-from coldframe.model.files import GOLDEN, MANIFEST, encoder_folder, head_folder, model_folder
+from coldframe.model.files import ANSWERS, GOLDEN, MANIFEST, encoder_folder, head_folder, model_folder
 from coldframe.model.verify import verify_bundle
 from coldframe.pipeline.models import load_models
 from tests.conftest import ENCODER_NAME, EXAMPLE
@@ -33,6 +33,7 @@ ARRAYS = {
 OF_ENCODER = [MANIFEST, "encoder.ort", "tokenizer.json", "vocabulary.txt", GOLDEN]
 OF_MODEL = [
     MANIFEST,
+    ANSWERS,
     "estimator.bin",
     *(f"{head_folder(name)}/{array}.npy" for name, arrays in ARRAYS.items() for array in arrays),
 ]

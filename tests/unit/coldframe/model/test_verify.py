@@ -10,7 +10,7 @@ import pytest
 
 from coldframe.errors import BundleCorrupt
 from coldframe.model.bundle import EstimatorFacts, Manifest, describe_file, load_manifest
-from coldframe.model.files import ESTIMATOR, HEAD_NAMES, MANIFEST, head_folder, model_folder
+from coldframe.model.files import ANSWERS, ESTIMATOR, HEAD_NAMES, MANIFEST, head_folder, model_folder
 from coldframe.model.verify import verify_bundle
 from tests.conftest import EXAMPLE
 
@@ -102,4 +102,32 @@ def test_partner_that_is_no_head(copy: Path) -> None:
     """A partner head that the model lacks is named, with those that it has."""
     reseal(copy, change_estimator(partner="svm"))
     with pytest.raises(BundleCorrupt, match=r"'svm'.*hgb, logreg, mlp, rf"):
+        verify_bundle(copy)
+
+
+@pytest.mark.parametrize("name", ["logreg", "mlp"])
+def test_head_that_answers_otherwise(copy: Path, name: str) -> None:
+    """A head of the right shape whose labels are in another order is found by its golden answers."""
+    for array in LAST_ARRAYS[name]:
+        path = model_folder(copy, EXAMPLE) / head_folder(name) / f"{array}.npy"
+        np.save(path, np.roll(np.load(path), 1, axis=-1))
+    reseal(copy)
+    with pytest.raises(BundleCorrupt, match=rf"^{name} gives a golden text's label the probability 0\.\d+"):
+        verify_bundle(copy)
+
+
+def test_estimator_that_answers_otherwise(copy: Path) -> None:
+    """An estimator of another temperature is found by its golden answers."""
+    reseal(copy, change_estimator(temperature=3.0))
+    with pytest.raises(BundleCorrupt, match=r"^estimator gives a golden text's label the probability"):
+        verify_bundle(copy)
+
+
+def test_golden_answers_of_other_texts(copy: Path) -> None:
+    """Fewer answers than golden texts are refused, with both numbers."""
+    path = model_folder(copy, EXAMPLE) / ANSWERS
+    answers = msgspec.json.decode(path.read_bytes())
+    path.write_bytes(msgspec.json.encode({head: rows[:-1] for head, rows in answers.items()}))
+    reseal(copy)
+    with pytest.raises(BundleCorrupt, match="35 answers of logreg, expected 36"):
         verify_bundle(copy)
