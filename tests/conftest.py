@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -23,10 +24,12 @@ from coldframe.model.bundle import (
     EstimatorFacts,
     HeadFacts,
     Manifest,
+    Sealed,
     Source,
+    load_manifest,
 )
 from coldframe.model.encoder import Embeddings
-from coldframe.model.files import encoder_folder
+from coldframe.model.files import MANIFEST, encoder_folder, model_folder
 from coldframe.model.heads import Head, Probabilities
 from coldframe.model.model import Heads, Model, TextEncoder
 from coldframe.model.tokenizer import Window
@@ -38,6 +41,8 @@ ROOT = Path(__file__).resolve().parent.parent
 MODELS = ROOT / "models"
 EXAMPLE = "topics"
 ENCODER_NAME = "minilm-l6-v2"
+SECOND = "queues"
+_TREES = ("heads/rf", "heads/hgb")
 LABELS = ["animals", "music", "weather"]
 
 
@@ -72,6 +77,36 @@ def containers() -> None:
     command = ["docker", "run", "--rm", "--entrypoint", "python3", base.stdout.strip(), *download]
     if subprocess.run(command, capture_output=True).returncode:
         pytest.skip("containers reach no package index here: no image was built")
+
+
+@pytest.fixture(scope="session")
+def two_models(bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example, and on the same encoder a model of its own: other labels, another estimator, two heads."""
+    folder = tmp_path_factory.mktemp("two-models")
+    for part in ("encoders", EXAMPLE):
+        (folder / part).symlink_to(MODELS / part)
+    add_model(folder, SECOND)
+    return folder
+
+
+def add_model(model_dir: Path, name: str, temperature: float = 0.5) -> Manifest:
+    """Makes a model of the example's files. temperature: of its estimator, for a version of its own."""
+    example, folder = load_manifest(model_dir, EXAMPLE), model_folder(model_dir, name)
+    shutil.copytree(model_folder(model_dir, EXAMPLE), folder)
+    manifest = sealed(
+        msgspec.structs.replace(
+            example,
+            name=name,
+            labels=[f"queue {label}" for label in example.labels],
+            heads={head: example.heads[head] for head in ("logreg", "mlp")},
+            estimator=msgspec.structs.replace(example.estimator, temperature=temperature),
+            files={file: entry for file, entry in example.files.items() if not file.startswith(_TREES)},
+        )
+    )
+    for trees in _TREES:
+        shutil.rmtree(folder / trees)
+    (folder / MANIFEST).write_bytes(manifest.encode())
+    return manifest
 
 
 @pytest.fixture(scope="session")
@@ -129,10 +164,10 @@ class TinyEstimator:
         return max(probabilities) > 0.5
 
 
-def tiny_encoder_manifest() -> EncoderManifest:
+def tiny_encoder_manifest(name: str = "tiny") -> EncoderManifest:
     """The manifest of `TinyEncoder`."""
     manifest = EncoderManifest(
-        name="tiny",
+        name=name,
         version="",
         files={},
         facts=EncoderFacts(dimension=8, max_tokens=5, max_windows=4),
@@ -140,16 +175,17 @@ def tiny_encoder_manifest() -> EncoderManifest:
         source=Source("none", "0" * 64, "none"),
         built_with={},
     )
-    return msgspec.structs.replace(manifest, version=manifest.digest())
+    return sealed(manifest)
 
 
-def tiny_manifest(name: str = "topics") -> Manifest:
+def tiny_manifest(name: str = "topics", encoder: EncoderManifest | None = None) -> Manifest:
     """A manifest with two heads and three labels."""
+    built = encoder or tiny_encoder_manifest()
     facts = HeadFacts({"text": 0.5}, 0.55, {})
     manifest = Manifest(
         name=name,
         version="",
-        encoder=EncoderVersion("tiny", tiny_encoder_manifest().version),
+        encoder=EncoderVersion(built.name, built.version),
         estimator=EstimatorFacts(
             vocabulary=0, scales=[], bias=[], temperature=1.0, threshold=0.5, partner="second"
         ),
@@ -158,6 +194,14 @@ def tiny_manifest(name: str = "topics") -> Manifest:
         heads={"first": facts, "second": facts},
         files={},
     )
+    return sealed(manifest)
+
+
+S = TypeVar("S", bound=Sealed)
+
+
+def sealed(manifest: S) -> S:
+    """The manifest with the digest of what it says as its version."""
     return msgspec.structs.replace(manifest, version=manifest.digest())
 
 
@@ -168,14 +212,17 @@ def tiny_predictor(
     cache: PredictionCache | None = None,
     clock: Clock = time.perf_counter,
     name: str = "topics",
+    manifest: Manifest | None = None,
+    encoder_manifest: EncoderManifest | None = None,
 ) -> Predictor:
     """A predictor without files. clock: times the encoder."""
+    built = encoder_manifest or tiny_encoder_manifest()
     both = encoder or TinyEncoder()  # it cuts texts, too
     read = read_head or (lambda name: TinyHead())
     passes = TextEncoder(both, 20, MovingAverage(0.1), clock)
     return Predictor(
-        tiny_manifest(name),
-        tiny_encoder_manifest(),
+        manifest or tiny_manifest(name, built),
+        built,
         both,
         TinyEstimator(),
         LazyValue(lambda: Model(passes, Heads(read))),

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from coldframe.model.bundle import load_pair
 from local.paths import SAM_PYTHON
+from tests.conftest import ENCODER_NAME, EXAMPLE
 
 COLDFRAME = Path(sys.executable).parent / "coldframe"
 
@@ -65,20 +67,30 @@ def test_nothing_to_predict(bundle: Path) -> None:
 
 
 def test_verify(bundle: Path) -> None:
-    """`verify` names the version and what it checked."""
-    done = coldframe("verify")
+    """`verify` names each encoder and each model, their versions and what it checked."""
+    done = coldframe("verify", COLDFRAME_MODEL_DIR=str(bundle))
     assert done.returncode == 0
-    assert done.stdout.startswith("sha256:")
-    assert "25 files as built, 36 golden vectors" in done.stdout
+    encoder, model = done.stdout.splitlines()
+    manifest, built = load_pair(bundle, EXAMPLE)
+    assert encoder.startswith(f"{ENCODER_NAME} {built.version}: 4 files as built, 36 golden vectors, lowest")
+    assert model == f"{EXAMPLE} {manifest.version}: 21 files as built, on {ENCODER_NAME}"
 
 
-@pytest.mark.parametrize("command", [["verify"], ["predict", "text"], ["up"]])
-def test_no_bundle(tmp_path: Path, command: list[str]) -> None:
-    """Without a bundle every command says so in one line, and what to do."""
+@pytest.mark.parametrize(
+    ("command", "found"),
+    [
+        (["verify"], " has no model"),
+        (["predict", "text"], "/topics has no readable manifest.json"),
+        (["predict", "--model", "topics", "text"], " has no model 'topics'. There are none yet"),
+        (["up"], " has no model 'topics'. There are none yet"),
+    ],
+)
+def test_no_bundle(tmp_path: Path, command: list[str], found: str) -> None:
+    """Without a model every command says so in one line, and what to do."""
     done = coldframe(*command, COLDFRAME_MODEL_DIR=str(tmp_path))
     assert done.returncode == 1
-    assert done.stderr.startswith(f"Error: {tmp_path} has no readable manifest.json")
-    assert "Run `coldframe build`" in done.stderr
+    assert done.stderr.startswith(f"Error: {tmp_path}{found}")
+    assert "`coldframe build`" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -130,7 +130,7 @@ def test_triton_forms(
         "minilm-l6-v2",
         [text_tensor(binary_input)],
         outputs=[triton.InferRequestedOutput("embedding", binary_data=binary_output)],
-        model_version=predictor.manifest.version,
+        model_version=predictor.encoder.version,
         request_id="17",
         request_compression_algorithm=compression,
     )

@@ -53,7 +53,7 @@ def app(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     monkeypatch.delitem(sys.modules, "functions.predict.app", raising=False)
     module = importlib.import_module("functions.predict.app")
     yield module
-    module._engine.get().api.wait()  # no thread goes on loading beside the next test
+    module._engine.get().api.models.default.model.get()  # no thread goes on loading beside the next test
     asyncio.set_event_loop(None)
     loop.close()
 
@@ -273,8 +273,12 @@ def test_other_events(app: ModuleType) -> None:
 
 
 def test_init_fails_without_a_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without a bundle the init phase fails, and says what to do."""
+    """Without a model, or without the one it is to serve, the init phase fails and says what to do."""
     monkeypatch.setenv("COLDFRAME_MODEL_DIR", str(tmp_path))
+    monkeypatch.delitem(sys.modules, "functions.predict.app", raising=False)
+    with pytest.raises(Exception, match=r"has no model\. Run `coldframe build`"):
+        importlib.import_module("functions.predict.app")
+    monkeypatch.setenv("COLDFRAME_MODELS", "topics")
     monkeypatch.delitem(sys.modules, "functions.predict.app", raising=False)
     with pytest.raises(Exception, match=r"no readable manifest\.json"):
         importlib.import_module("functions.predict.app")

@@ -16,10 +16,11 @@ import pytest
 from coldframe.config import Settings
 from coldframe.model.bundle import Manifest, load_encoder_manifest, load_manifest
 from coldframe.model.verify import verify_bundle
-from coldframe.pipeline.models import load_predictor
+from coldframe.pipeline.models import load_models, load_predictor
 from coldframe.pipeline.predictor import Predictor
 from coldframe.vectors import ranked, to_floats
 from local.paths import BUILD_PYTHON, MODELS
+from tests.conftest import EXAMPLE
 
 pytestmark = pytest.mark.skipif(
     not BUILD_PYTHON.exists(), reason=f"no {BUILD_PYTHON}: nothing was trained. `make build` sets it up."
@@ -227,6 +228,20 @@ def test_folder_that_is_no_model(bundle: Path, tmp_path: Path) -> None:
     done = train(write_csv(tmp_path / "tickets.csv", made_up(2, 6)), tmp_path / "models")
     assert done.returncode == 1
     assert "exists and is no model" in done.stderr
+
+
+def test_served_beside_the_example(bundle: Path, twelve: Path, tmp_path: Path) -> None:
+    """A trained model is asked by its name beside the example, and finds the embeddings that it left."""
+    (tmp_path / "encoders").symlink_to(twelve.parent / "encoders")
+    for model in (bundle / EXAMPLE, twelve):
+        (tmp_path / model.name).symlink_to(model.resolve())
+    models = load_models(Settings(model_dir=tmp_path, models=f"{EXAMPLE},tickets"))
+    texts = [text for text, _ in made_up(12, 1)]
+    assert models.default.predict(texts, ["logreg"]).usage.tokens > 0
+    found = models.get("tickets").predict(texts, ["logreg"])
+    assert (found.usage.tokens, found.usage.cache.embedding, found.usage.cache.l1) == (0, len(texts), 0)
+    alone = predictor_of(twelve).predict(texts, ["logreg"])
+    assert found.probabilities == alone.probabilities
 
 
 def test_killed_half_way(twelve: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 import zipfile
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -12,10 +13,11 @@ import boto3
 import pytest
 
 from coldframe.coldstart.pings import FunctionFailed, PingReport, invoker, ping, ping_environments
+from coldframe.model.bundle import load_manifest
 from functions.post_traffic import app as post_traffic
 from functions.pre_traffic import app as pre_traffic
 from functions.warmer import app as warmer
-from tests.conftest import ROOT
+from tests.conftest import EXAMPLE, ROOT, SECOND
 from tests.functional.lambda_door import VERSION, LambdaDoor, lambda_door
 from tests.functional.test_predict_function import HTTP
 
@@ -185,6 +187,21 @@ def test_hook_lets_a_good_version_through(door: LambdaDoor, monkeypatch: pytest.
     assert door.statuses == [
         {"deploymentId": "d-1", "lifecycleEventHookExecutionId": "hook-1", "status": "Succeeded"}
     ]
+
+
+def test_hook_asks_every_model(
+    two_models: Path, aws_environ: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The report has the version of each model; one that cannot be loaded stops the deployment."""
+    with lambda_door(two_models, COLDFRAME_MODELS=f"{EXAMPLE},{SECOND}") as door:
+        report = hook(door, monkeypatch)
+    assert report["status"] == "Succeeded", report
+    assert report["models"] == {name: load_manifest(two_models, name).version for name in (EXAMPLE, SECOND)}
+    shutil.copytree(two_models, tmp_path, dirs_exist_ok=True)
+    (tmp_path / SECOND / "estimator.bin").write_bytes(b"short")
+    with lambda_door(tmp_path, COLDFRAME_MODELS=f"{EXAMPLE},{SECOND}") as door:
+        assert hook(door, monkeypatch)["status"] == "Failed"
+    assert [status["status"] for status in door.statuses] == ["Failed"]
 
 
 def test_hook_stops_a_drifting_version(

@@ -1,13 +1,16 @@
 """What an environment does before its first request."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from functions.predict.engine import Engine
-from tests.conftest import ROOT
+from functions.predict.priming import prime
+from tests.conftest import EXAMPLE, ROOT, SECOND
 
 EVENT = json.loads((ROOT / "tests" / "events" / "http_api_predict.json").read_text())
 CONTEXT = SimpleNamespace(aws_request_id="1", get_remaining_time_in_millis=lambda: 290_000)
@@ -29,3 +32,24 @@ def test_budget_is_measured_ahead_of_traffic(
     event = {**EVENT, "body": json.dumps({"texts": texts, "heads": ["logreg"]}), "isBase64Encoded": False}
     answer = json.loads(engine.handle_event(event, CONTEXT)["body"])
     assert answer["usage"]["batches"] == passes
+
+
+def test_priming_asks_every_model(two_models: Path) -> None:
+    """Ahead of traffic each model is loaded, and asked by each of its heads on each route."""
+    served = {"COLDFRAME_MODEL_DIR": str(two_models), "COLDFRAME_MODELS": f"{EXAMPLE},{SECOND}"}
+    engine = Engine({**served, **AHEAD}, has_answered=False)
+    models = engine.api.models
+    assert [predictor.model.is_made for predictor in models.all()] == [True, True]
+    asked: list[tuple[str, dict[str, Any]]] = []
+
+    def handle(event: Mapping[str, Any], context: Any) -> Mapping[str, Any]:
+        asked.append((event["rawPath"], json.loads(event.get("body") or "{}")))
+        return engine.handle_event(event, context)
+
+    prime(handle)
+    for predictor in models.all():
+        name, heads = predictor.manifest.name, list(predictor.manifest.heads)
+        named = [(path, body) for path, body in asked if body.get("model") == name]
+        assert {path for path, _ in named} == {"/v1/predict", "/v1/embeddings"}
+        assert all(body["heads"] == ["auto", *heads] for path, body in named if path == "/v1/predict")
+        assert f"/v2/models/{name}-{heads[0]}/infer" in {path for path, _ in asked}

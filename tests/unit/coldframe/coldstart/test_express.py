@@ -1,6 +1,7 @@
 """The express lane says what the whole engine says, or leaves it to the engine."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,17 @@ from coldframe.api.api import Api
 from coldframe.coldstart.express import ExpressLane, open_lane
 from coldframe.config import ENVIRONMENT_NAMES, Settings, load_settings
 from coldframe.errors import BundleCorrupt, BundleMissing
+from coldframe.pipeline.models import load_models
 from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import StartMark
 from functions.predict.engine import read_event
-from tests.conftest import EXAMPLE, ROOT, served
+from tests.conftest import EXAMPLE, ROOT, SECOND, served
 
 EVENT: dict[str, Any] = json.loads((ROOT / "tests" / "events" / "http_api_predict.json").read_text())
 REST: dict[str, Any] = json.loads((ROOT / "tests" / "events" / "rest_api_predict.json").read_text())
 SURE = "NASA launched the shuttle into orbit around the moon"
 UNSURE = "What a nice day"
+BOTH = f"{EXAMPLE},{SECOND}"
 
 
 class Context:
@@ -318,3 +321,53 @@ def test_unusable_bundle(tmp_path: Path) -> None:
         (tmp_path / EXAMPLE / "manifest.json").write_bytes(content)
         with pytest.raises(BundleCorrupt, match=r"manifest\.json cannot be read"):
             lane_of(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def engine_of_two(two_models: Path) -> Api:
+    """The road of two models."""
+    settings = Settings(model_dir=two_models, models=BOTH, log_level="off", l1_cache_bytes=0)
+    return Api(load_models(settings), settings, StartMark(is_warm=True))
+
+
+@pytest.mark.parametrize(
+    ("model", "answered"),
+    [({}, True), ({"model": EXAMPLE}, True), ({"model": SECOND}, True), ({"model": "no such"}, False)],
+)
+def test_same_answer_of_each_model(
+    two_models: Path, engine_of_two: Api, model: dict[str, str], answered: bool
+) -> None:
+    """Each model's sure texts are answered here, as the engine answers them; unknown names are not."""
+    lane = lane_of(two_models, MODELS=BOTH)
+    for asked in ({"text": SURE}, {"texts": [SURE, "SCSI controller"], "scores": True, "top_k": 20}):
+        event = event_of(asked | model)
+        assert agree(lane, engine_of_two, event) is answered
+        if answered:
+            mine = lane.answer(event, "request-1")
+            assert mine is not None
+            assert json.loads(mine["body"])["model"] == model.get("model", EXAMPLE)
+    assert not agree(lane, engine_of_two, event_of({"text": SURE, "heads": ["logreg"]} | model))
+
+
+def test_broken_model_is_left_to_the_road(two_models: Path, tmp_path: Path) -> None:
+    """A model that cannot be used is not answered for here; the other one is, before and after."""
+    for part in ("encoders", EXAMPLE):
+        (tmp_path / part).symlink_to(two_models / part)
+    shutil.copytree(two_models / SECOND, tmp_path / SECOND)
+    (tmp_path / SECOND / "estimator.bin").write_bytes(b"short")
+    lane = lane_of(tmp_path, MODELS=f"{BOTH},no-such")
+    asked = [EXAMPLE, SECOND, "no-such", EXAMPLE]
+    answers = [lane.answer(event_of({"text": SURE, "model": name}), "request-1") for name in asked]
+    assert [answer is not None for answer in answers] == [True, False, False, True]
+
+
+def test_default_model_is_the_first_that_is_named(two_models: Path) -> None:
+    """Lane and road agree on the model of a request that names none."""
+    for names, default in ((BOTH, EXAMPLE), (f"{SECOND},{EXAMPLE}", SECOND), ("", SECOND)):
+        settings = Settings(model_dir=two_models, models=names, log_level="off", l1_cache_bytes=0)
+        engine = Api(load_models(settings), settings, StartMark(is_warm=True))
+        lane = lane_of(two_models, MODELS=names)
+        assert agree(lane, engine, event_of({"text": SURE}))
+        answer = lane.answer(event_of({"text": SURE}), "request-1")
+        assert answer is not None
+        assert json.loads(answer["body"])["model"] == default

@@ -54,6 +54,13 @@ def protocol_models(models: Models) -> dict[str, Named]:
 
 def find_protocol_model(models: Models, name: str) -> Named:
     """What a name stands for. Raises NotFound, which lists the names."""
+    model, _, head = name.rpartition("-")
+    if model in models.names:  # others are not loaded for its sake, and may be broken
+        predictor = models.get(model)
+        if head in (AUTO, *predictor.manifest.heads):
+            return Named(predictor, head)
+    if name == models.default.encoder.name:
+        return Named(models.default, None)
     return _find(protocol_models(models), name)
 
 
@@ -63,8 +70,10 @@ def find_encoder(models: Models, name: str) -> Predictor:
     Any name stands for the only encoder, since clients of OpenAI's API have names of their own.
     Raises NotFound where there are several, and lists them.
     """
-    if len(models.names) == 1:
+    if len(models.names) == 1 or name == models.default.encoder.name:
         return models.default
+    if name in models.names:
+        return models.get(name)
     predictors = models.all()
     encoders = {predictor.encoder.name: predictor for predictor in reversed(predictors)}
     if len(encoders) == 1:
