@@ -4,7 +4,7 @@ import { call } from "./api.js";
 import { byId, element, setText } from "./dom.js";
 import { count, counted, milliseconds, usd } from "./format.js";
 
-const SENT = { text: "The shuttle reached orbit after a perfect launch", cache: false };
+const SENT = { text: "My parcel has not arrived yet", cache: false };
 const SETTLE_MS = 400; // until the events tell of the last of them
 const THROTTLED = 429;
 
