@@ -40,7 +40,7 @@ sam: $(BUNDLE)/manifest.json $(SAM)/stamp ## Build with the SAM CLI and serve wi
 	@local/tools/sam.sh build
 	@exec local/tools/sam.sh start-api --port $(PORT)
 
-train: $(BUILD)/stamp $(VENV)/local.stamp ## Train heads and estimator on 20 Newsgroups, then build
+train: $(BUILD)/stamp $(VENV)/local.stamp ## Train the example's heads and estimator, on 20 Newsgroups, then build
 	$(VENV)/bin/coldframe build --train
 
 bench: $(VENV)/bench.stamp $(BUNDLE)/manifest.json ## Measure cold starts against the floor of this machine

@@ -17,7 +17,7 @@ _FOLDER = click.Path(file_okay=False, resolve_path=True, path_type=Path)
 @click.option(
     "--train",
     is_flag=True,
-    help="Train heads and estimator again on 20 Newsgroups (a quarter of an hour), and build with them.",
+    help="Train the example's heads and estimator again, on 20 Newsgroups (a quarter of an hour), and build.",
 )
 @click.option(
     "--weights", type=click.Path(exists=True, path_type=Path), help="Folder with model.safetensors."
