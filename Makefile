@@ -41,7 +41,7 @@ sam: $(BUILT) $(SAM)/stamp ## Build with the SAM CLI and serve with `sam local s
 	@local/tools/sam.sh build
 	@exec local/tools/sam.sh start-api --port $(PORT)
 
-train: $(BUILD)/stamp $(VENV)/local.stamp ## Train heads and estimator on 20 Newsgroups, then build
+train: $(BUILD)/stamp $(VENV)/local.stamp ## Train the example's heads and estimator, on 20 Newsgroups, then build
 	$(VENV)/bin/coldframe build --train
 
 bench: $(VENV)/bench.stamp $(BUILT) ## Measure cold starts against the floor of this machine

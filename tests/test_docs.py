@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from coldframe.errors import REQUEST_ERRORS
 from coldframe.model.bundle import load_manifest
 from local.check.check import RULES, Rule
 from local.cli import main
+from local.paths import BUILD_PYTHON, MODELS
 from tests.conftest import EXAMPLE, ROOT
 
 README = (ROOT / "README.md").read_text()
@@ -35,6 +37,15 @@ FENCES = [fence for page in PAGES for fence in FENCE.findall(page.read_text())]
 BLOCKS = list(dict.fromkeys(block for _, block in FENCES))
 IN_CONTAINERS = {block for docker, block in FENCES if docker}
 SERVER, SAM = "make run", "make sam PORT=3001"
+(TRAINING,) = (block for block in BLOCKS if "--name tickets" in block and "--compare" not in block)
+OWN_SERVER = ".venv/bin/coldframe up --model tickets --port 3002"
+BY_FIXTURES = [block.split("#")[0].strip() for block in (SERVER, SAM, TRAINING, OWN_SERVER)]
+NEEDS = {
+    "localhost:3000": "server",
+    "localhost:3001": "sam",
+    "localhost:3002": "own_server",
+    "models/tickets": "own_model",
+}
 STARTS_TESTS = "make test"  # what is running now
 
 
@@ -75,6 +86,30 @@ def sam(containers: None, bundle: Path) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module")
+def own_model(bundle: Path) -> Iterator[None]:
+    """The model of docs/your-labels.md, by its own command; somebody's model of that name comes back."""
+    if not BUILD_PYTHON.exists():
+        pytest.skip(f"no {BUILD_PYTHON}: nothing was trained. `make build` sets it up.")
+    own, aside = MODELS / "tickets", MODELS / ".tickets-aside"
+    if own.exists():
+        own.rename(aside)
+    try:
+        run_block(TRAINING)
+        yield
+    finally:
+        shutil.rmtree(own, ignore_errors=True)
+        if aside.exists():
+            aside.rename(own)
+
+
+@pytest.fixture(scope="module")
+def own_server(own_model: None) -> Iterator[None]:
+    """`coldframe up` with that model."""
+    with running(OWN_SERVER, "listening on http://127.0.0.1:3002"):
+        yield
+
+
 def wait_until_listening(process: "subprocess.Popen[str]", address: str) -> None:
     """Reads the server's output until it says that it listens."""
     assert process.stdout is not None
@@ -91,18 +126,24 @@ def test_blocks_are_found() -> None:
     assert [block.strip().splitlines()[0].split("  ")[0] for block in BLOCKS[:1]] == [SERVER]
     assert any(STARTS_TESTS in block for block in BLOCKS)
     assert f"{SAM}\n" in IN_CONTAINERS
+    assert f"{OWN_SERVER}\n" in BLOCKS
 
 
 @pytest.mark.parametrize(
-    "block", [block for block in BLOCKS if block.split("#")[0].strip() not in (SERVER, SAM)]
+    "block", [block for block in BLOCKS if block.split("#")[0].strip() not in BY_FIXTURES]
 )
 def test_block_runs(block: str, request: pytest.FixtureRequest) -> None:
     """Every command block runs as it stands, and prints what the README says beside it."""
     if block in IN_CONTAINERS:
         request.getfixturevalue("containers")
-    for address, fixture in (("localhost:3000", "server"), ("localhost:3001", "sam")):
-        if address in block:
+    for named, fixture in NEEDS.items():
+        if named in block:
             request.getfixturevalue(fixture)
+    run_block(block)
+
+
+def run_block(block: str) -> None:
+    """Runs the commands of a block in the repository, and compares what they print."""
     commands = block.replace(STARTS_TESTS, f"{STARTS_TESTS} --dry-run >/dev/null")
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", commands],

@@ -33,8 +33,8 @@ class Operation:
     tensors: bool = False
 
 
-_TEXT = "The shuttle reached orbit"
-_TEXTS = [_TEXT, "The goalie saved every shot"]
+_TEXT = "My parcel has not arrived yet"
+_TEXTS = [_TEXT, "The doctor moved my appointment to Friday"]
 _TENSOR = {"name": "text", "datatype": "BYTES", "shape": [2], "data": _TEXTS}
 _PROTOCOL = "Open Inference Protocol"
 

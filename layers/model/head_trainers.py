@@ -141,7 +141,7 @@ _ROUNDS_TIMES_CLASSES = 2400  # boosted trees in all, about
 
 
 def scale_parameters(rows: int, classes: int, seed: int) -> dict[str, Parameters]:
-    """CHOSEN for a table of another size than the newsgroups'.
+    """CHOSEN for a table of another size than the example's.
 
     Fewer rows: smaller leaves and more epochs. More classes: fewer rounds of boosting for each.
     """

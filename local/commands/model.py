@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 from msgspec.structs import replace
 
+from coldframe.api.contract import MAX_TOP_K
 from local.paths import check_built
 from local.paths import model_dir as _model_dir
 from local.paths import models as _models
@@ -36,7 +37,7 @@ def verify(model_dir: Path | None) -> None:
 @click.argument("texts", nargs=-1)
 @click.option("--model", help="The model that answers.  [default: the example]")
 @click.option("--head", "heads", multiple=True, help="A head that answers; may be repeated.")
-@click.option("--top-k", default=1, show_default=True, type=click.IntRange(1, 1000))
+@click.option("--top-k", default=1, show_default=True, type=click.IntRange(1, MAX_TOP_K))
 def predict(texts: tuple[str, ...], model: str | None, heads: tuple[str, ...], top_k: int) -> None:
     """Classify TEXTS, or one text per line of standard input, without a server."""
     from coldframe.api.api import Api, Request

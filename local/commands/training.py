@@ -10,7 +10,7 @@ from coldframe.model.files import HEAD_NAMES
 from local.paths import BUILD_PYTHON, ROOT, build_environ
 
 _FILE = click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Path)
-_NEWSGROUPS = "newsgroups"
+_NEWSGROUPS = "20newsgroups"
 _FOLDER = click.Path(file_okay=False, resolve_path=True, path_type=Path)
 
 
@@ -18,7 +18,7 @@ _FOLDER = click.Path(file_okay=False, resolve_path=True, path_type=Path)
 @click.option(
     "--train",
     is_flag=True,
-    help="Train heads and estimator again on 20 Newsgroups (a quarter of an hour), and build with them.",
+    help="Train the example's heads and estimator again, on 20 Newsgroups (a quarter of an hour), and build.",
 )
 @click.option(
     "--weights", type=click.Path(exists=True, path_type=Path), help="Folder with model.safetensors."
@@ -89,7 +89,7 @@ def train(
 ) -> None:
     """Train a model on TABLE: CSV, TSV, JSON Lines or Parquet, with a column of texts and one of labels.
 
-    TABLE newsgroups is 20 Newsgroups, downloaded or from COLDFRAME_DATA: the example, by committed settings.
+    TABLE 20newsgroups is 20 Newsgroups, downloaded or from COLDFRAME_DATA: the example, by its own settings.
     """
     if str(table) == _NEWSGROUPS and not table.exists():
         _run_in_build_environment(

@@ -180,6 +180,19 @@ def unsure(event: Event, context: Any) -> Event:
     return {"model": "contracts", "version": version, "start": "warm", "predictions": predictions}
 
 
+def two_heads(event: Event, context: Any) -> Event:
+    """A classifier that has one head beside `auto`, and refuses the others."""
+    had = ("auto", "mlp")
+    if event["rawPath"] == "/v1/models":
+        return {"data": [{"id": "encoder"}, {"id": "few", "default_head": "auto", "heads": {"mlp": {}}}]}
+    asked = json.loads(event["body"])["heads"]
+    if set(asked) - set(had):
+        return {"statusCode": 422, "body": json.dumps({"detail": "no such head"})}
+    top = [{"label": "yes", "probability": 0.9}]
+    heads = {name: {"label": "yes", "probability": 0.9, "top": top} for name in asked}
+    return {"start": "warm", "predictions": [{"index": 0, "heads": heads}]}
+
+
 def refuse(event: Event, context: Any) -> Event:
     """Knows no route."""
     body = json.dumps({"detail": "no such route"})

@@ -12,6 +12,7 @@ import pytest
 from coldframe.model.bundle import load_pair
 from local.paths import SAM_PYTHON
 from tests.conftest import ENCODER_NAME, EXAMPLE
+from tests.example import BASEBALL, HOCKEY, SPACE
 
 COLDFRAME = Path(sys.executable).parent / "coldframe"
 
@@ -33,14 +34,14 @@ def test_predict(bundle: Path) -> None:
     """`predict` classifies its arguments, one line of JSON for each."""
     done = coldframe("predict", "The shuttle reached orbit", "He struck out nine batters", "--head", "logreg")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [line["logreg"]["label"] for line in lines] == ["sci.space", "rec.sport.baseball"]
+    assert [line["logreg"]["label"] for line in lines] == [SPACE, BASEBALL]
 
 
 def test_predict_from_standard_input(bundle: Path) -> None:
     """Without arguments `predict` reads one text per line."""
     done = coldframe("predict", "--top-k", "3", text="The shuttle reached orbit\n")
     (head,) = json.loads(done.stdout).values()
-    assert [len(head["top"]), head["label"]] == [3, "sci.space"]
+    assert [len(head["top"]), head["label"]] == [3, SPACE]
 
 
 def test_unknown_head(bundle: Path) -> None:
@@ -56,7 +57,7 @@ def test_predict_more_than_one_request_takes(bundle: Path) -> None:
     done = coldframe("predict", text="".join(f"{texts[i % 3 == 2]}\n" for i in range(2401)))
     assert done.returncode == 0, done.stderr
     labels = [json.loads(line)["auto"]["label"] for line in done.stdout.splitlines()]
-    assert labels == [["sci.space", "rec.sport.hockey"][i % 3 == 2] for i in range(2401)]
+    assert labels == [[SPACE, HOCKEY][i % 3 == 2] for i in range(2401)]
 
 
 def test_nothing_to_predict(bundle: Path) -> None:

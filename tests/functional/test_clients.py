@@ -23,6 +23,7 @@ from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import StartMark
 from functions.predict.routes import create_app
 from tests.conftest import ROOT, served
+from tests.example import BASEBALL, SPACE
 
 openai = pytest.importorskip("openai", reason="needs openai, which `make test` installs")
 triton = pytest.importorskip(
@@ -114,7 +115,7 @@ def test_triton_texts_to_topics(inference: Any, predictor: Predictor, head: str)
     """As the client sends by default, binary both ways: labels and scores are the head's, to the bit."""
     expected = to_matrix(predictor.predict(TEXTS, [head]).probabilities[head])
     result = inference.infer(f"topics-{head}", [text_tensor()])
-    assert result.as_numpy("label")[:2].tolist() == [b"sci.space", b"rec.sport.baseball"]
+    assert result.as_numpy("label")[:2].tolist() == [SPACE.encode(), BASEBALL.encode()]
     assert np.array_equal(result.as_numpy("scores"), expected)
     assert np.array_equal(result.as_numpy("probability"), expected.max(axis=1))
 

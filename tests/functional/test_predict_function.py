@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT
+from tests.example import SPACE
 
 CONTEXT = SimpleNamespace(aws_request_id="request-1", get_remaining_time_in_millis=lambda: 29_000)
 Answer = Callable[[dict[str, Any]], dict[str, Any]]
@@ -66,7 +67,7 @@ def test_prediction(app: ModuleType, event: dict[str, Any]) -> None:
     assert first["headers"]["content-type"] == "application/json"
     answer = json.loads(first["body"])
     (head,) = answer["predictions"][0]["heads"].values()
-    assert head["label"] == "sci.space"
+    assert head["label"] == SPACE
     assert 0.5 < head["probability"] <= 1
     assert (answer["start"], json.loads(second["body"])["start"]) == ("cold", "warm")
 
@@ -123,7 +124,7 @@ def test_binary_tensors(app: ModuleType, event: dict[str, Any], door: str, encod
     length = int(headers["inference-header-content-length"])
     outputs = json.loads(content[:length])["outputs"]
     assert [output["name"] for output in outputs] == ["label", "probability", "scores"]
-    assert content[length:].startswith(b"\x09\0\0\0sci.space")
+    assert content[length:].startswith(len(SPACE).to_bytes(4, "little") + SPACE.encode())
     assert len(content) == length + sum(output["parameters"]["binary_data_size"] for output in outputs)
 
 

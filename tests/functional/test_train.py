@@ -55,6 +55,17 @@ content = codecs.encode(pickle.dumps(splits), "zlib_codec")
 (Path(sys.argv[1]) / "20news-bydate_py3.pkz").write_bytes(content)
 """
 
+EXAMPLE = """
+import json
+from layers.model.data import load_split, threads_of
+from layers.model.newsgroups import load_example
+example, threads = load_example(), threads_of(load_split("train").full)
+sides = example.task.fit, example.task.validation
+fit, validation = ({int(threads[row]) for row in rows} for rows in sides)
+shown = {"numbers": example.numbers, "threads": len(fit | validation), "on both sides": len(fit & validation)}
+print(json.dumps(shown | {"forms": list(example.task.test.forms), "heads": list(example.parameters)}))
+"""
+
 
 def in_build_environment(*arguments: str, **environ: str) -> "subprocess.CompletedProcess[str]":
     """Runs Python where torch and scikit-learn are, with one thread: several would wait for each other."""
@@ -82,11 +93,18 @@ def data_set(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def train_example(out: Path, data: Path) -> "subprocess.CompletedProcess[str]":
+    """Trains the example on other data, beside the one that is built."""
+    models = out.parent.with_name(f"{out.parent.name}-models")
+    places = (f"--trained={out}", f"--models={models}")
+    return in_build_environment("-m", "layers.model.train_newsgroups", *places, COLDFRAME_DATA=str(data))
+
+
 @pytest.fixture(scope="module")
 def trained(bundle: Path, data_set: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What training made of the small data set."""
     out = tmp_path_factory.mktemp("trained") / "heads"
-    done = in_build_environment("-m", "layers.model.train", "--out", str(out), COLDFRAME_DATA=str(data_set))
+    done = train_example(out, data_set)
     assert done.returncode == 0, done.stderr
     return out
 
@@ -95,6 +113,19 @@ def test_every_module_can_be_imported() -> None:
     """No module of the build imports a name that has moved."""
     done = in_build_environment("-c", FAILED_IMPORTS, *MODULES)
     assert (done.stdout, done.returncode) == ("", 0), done.stderr
+
+
+def test_example_is_a_task(data_set: Path) -> None:
+    """The example has the numbers of its test rows, both forms, every head, no discussion on both sides."""
+    done = in_build_environment("-c", EXAMPLE, COLDFRAME_DATA=str(data_set))
+    assert done.returncode == 0, done.stderr
+    assert msgspec.json.decode(done.stdout) == {
+        "numbers": list(range(1, 19)),
+        "threads": 30,
+        "on both sides": 0,
+        "forms": ["stripped", "full"],
+        "heads": ["logreg", "rf", "hgb", "mlp"],
+    }
 
 
 def test_training_makes_what_is_committed(trained: Path) -> None:
@@ -117,7 +148,7 @@ def test_training_ends_before_it_replaces(tmp_path: Path, bundle: Path) -> None:
     out.mkdir(parents=True)
     empty.mkdir()
     (out / "logreg.npz").write_bytes(b"old")
-    done = in_build_environment("-m", "layers.model.train", "--out", str(out), COLDFRAME_DATA=str(empty))
+    done = train_example(out, empty)
     assert done.returncode == 1
     assert "Error: 20 Newsgroups cannot be had" in done.stderr
     assert "Traceback" not in done.stderr

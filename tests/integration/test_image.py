@@ -26,6 +26,7 @@ from bench.records.raw_files import Cold, read_results
 from bench.targets.container import AS_ON_LAMBDA, Container, docker, running
 from bench.targets.faulty_server import FaultyServer
 from tests.conftest import ROOT
+from tests.example import SPACE
 from tests.functional.conftest import BUCKET, TABLE
 from tests.integration.conftest import BuiltImage
 from tests.integration.requests_of_all_routes import REQUESTS, TEXTS, Asked, ask_container
@@ -209,7 +210,7 @@ def test_arm64_answers_alike(container: Container, arm64: BuiltImage, by: str) -
     """A recorded event gets the label on arm64 that it gets here, as the first answer of its environment."""
     with running(arm64.image, arm64.launch) as started:
         label_there = label_of(started.invoke(EVENTS[by]))
-    assert label_there == label_of(container.invoke(EVENTS[by])) == "sci.space"
+    assert label_there == label_of(container.invoke(EVENTS[by])) == SPACE
 
 
 def test_versions_share_their_large_layers(image: str, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from bench.records.raw_files import Cold, Fact, read_results
 from bench.targets.container import Container, docker
 from bench.targets.serving import free_port
 from tests.conftest import ROOT
+from tests.example import SPACE
 from tests.integration.conftest import BuiltImage
 from tests.integration.requests_of_all_routes import REQUESTS, Asked, answer_of, ask_container
 from tests.test_docs import command_environ
@@ -151,7 +152,7 @@ def test_generated_event(built: None, kind: str) -> None:
     request = ["--method", "POST", "--path", "v1/predict", "--body", body]
     answer = invoke(sam_output("generate-event", "apigateway", kind, *request))
     assert answer["statusCode"] == 200
-    assert json.loads(answer["body"])["predictions"][0]["heads"]["auto"]["label"] == "sci.space"
+    assert json.loads(answer["body"])["predictions"][0]["heads"]["auto"]["label"] == SPACE
 
 
 def test_event_of_another_source_is_refused(built: None) -> None:

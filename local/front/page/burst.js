@@ -4,7 +4,8 @@ import { call } from "./api.js";
 import { byId, element, setText } from "./dom.js";
 import { count, counted, milliseconds, usd } from "./format.js";
 
-const SENT = { text: "The shuttle reached orbit after a perfect launch", cache: false };
+// An everyday text that says its matter plainly: the estimator of many a model is sure of it.
+const SENT = { text: "My Windows laptop crashes when I open the app", cache: false };
 const SETTLE_MS = 400; // until the events tell of the last of them
 const THROTTLED = 429;
 

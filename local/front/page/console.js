@@ -18,7 +18,7 @@ const environments = new Environments();
 const strip = new Strip();
 const burst = new Burst(current);
 const concurrency = new Concurrency(current);
-new Playground(ownInvocations);
+const playground = new Playground(ownInvocations);
 
 function current() {
   return shown.snapshot?.functions.find((view) => view.name === shown.name);
@@ -57,7 +57,7 @@ function show(name) {
   shown.name = name;
   byId("function").value = name;
   setText(byId("function-name"), name);
-  for (const part of [figures, environments, strip, burst, concurrency]) part.reset();
+  for (const part of [figures, environments, strip, burst, concurrency, playground]) part.reset();
 }
 
 function draw(fresh) {

@@ -5,7 +5,9 @@ import { byId, element, setAttribute, setText } from "./dom.js";
 import { drawWaterfall } from "./waterfall.js";
 
 const ROUTE = "/v1/predict";
-const HEADS = ["auto", "logreg", "rf", "hgb", "mlp"];
+const MODELS = "/v1/models";
+const INVALID = 422; // what a model says of a head that it does not have
+const AUTO = "auto";
 const NAMES = {
   logreg: "logistic regression",
   rf: "random forest",
@@ -19,14 +21,16 @@ const EVENTS_MS = 250; // until the events tell of this request
 /** The playground. seen: () => the invocations of the function that is shown, oldest first. */
 export class Playground {
   #seen;
+  #heads;
 
   constructor(seen) {
     this.#seen = seen;
+    this.reset();
     byId("playground").addEventListener("submit", (event) => this.#classify(event));
     byId("text").addEventListener("keydown", (event) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) byId("playground").requestSubmit();
     });
-    byId("copy").addEventListener("click", copy);
+    byId("copy").addEventListener("click", () => copy(this.#heads));
     for (const button of document.querySelectorAll(".examples button")) {
       button.addEventListener("click", () => {
         byId("text").value = button.textContent;
@@ -35,18 +39,23 @@ export class Playground {
     }
   }
 
+  /** Another model may be served: it is taken to have all heads until it says otherwise. */
+  reset() {
+    this.#heads = [AUTO, ...Object.keys(NAMES)];
+  }
+
   async #classify(event) {
     event.preventDefault();
     say("Asking…");
     const last = this.#seen().at(-1)?.number ?? 0;
     performance.clearResourceTimings();
     try {
-      const response = await send("POST", ROUTE, asked());
+      const response = await this.#ask();
       const answer = await decoded(response);
       if (!answer?.predictions) throw new Error(`What answers ${ROUTE} here is no classifier.`);
       this.#show(answer);
       await new Promise((resolve) => setTimeout(resolve, EVENTS_MS));
-      const [took] = performance.getEntriesByName(new URL(ROUTE, location).href);
+      const took = performance.getEntriesByName(new URL(ROUTE, location).href).at(-1);
       drawWaterfall(
         response.headers.get("server-timing") ?? "",
         took.duration,
@@ -60,6 +69,19 @@ export class Playground {
     }
   }
 
+  /**
+   * The response, by the heads that the model has. The list of models is read only after a refusal: in a cold
+   * environment it would load everything, and hide what a first answer costs.
+   */
+  async #ask() {
+    const response = await send("POST", ROUTE, asked(this.#heads));
+    if (response.status !== INVALID) return response;
+    const served = await headsServed();
+    if (!served || served.join() === this.#heads.join()) return response;
+    this.#heads = served;
+    return send("POST", ROUTE, asked(served));
+  }
+
   /** The invocation of our request: the one that ended since. Of several, nobody knows which. */
   #own(last) {
     const since = this.#seen().filter((each) => each.number > last);
@@ -68,7 +90,7 @@ export class Playground {
 
   #show(answer) {
     const heads = answer.predictions[0].heads;
-    const given = HEADS.filter((head) => head in heads);
+    const given = this.#heads.filter((head) => head in heads);
     byId("answers").replaceChildren(...given.map((head) => card(head, heads[head])));
     const labels = new Set(given.map((head) => heads[head].label));
     const agreed = labels.size === 1 ? "All agree" : `${labels.size} different answers`;
@@ -76,8 +98,15 @@ export class Playground {
   }
 }
 
-function asked() {
-  return { text: byId("text").value, heads: HEADS, top_k: 3, cache: false };
+const asked = (heads) => ({ text: byId("text").value, heads, top_k: 3, cache: false });
+
+/** The heads of the model that answers, in our order; undefined where no list says so. */
+async function headsServed() {
+  const { data } = await send("GET", MODELS)
+    .then(decoded)
+    .catch(() => ({}));
+  const heads = data?.find((model) => model.default_head)?.heads;
+  return heads && [AUTO, ...Object.keys(NAMES).filter((name) => name in heads)];
 }
 
 /** What the line under the form says. title: more of it, as a tooltip. */
@@ -91,8 +120,8 @@ function by({ model, version }) {
   return model && version ? `By ${model}, version ${version.slice(0, VERSION_SHOWN)}.` : "";
 }
 
-async function copy() {
-  const body = JSON.stringify(asked());
+async function copy(heads) {
+  const body = JSON.stringify(asked(heads));
   const url = new URL(ROUTE, location).href;
   const command = `curl ${quoted(url)} --header 'content-type: application/json' --data ${quoted(body)}`;
   try {

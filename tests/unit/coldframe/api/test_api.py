@@ -52,13 +52,14 @@ def test_many_texts_in_order(api: Api) -> None:
 
 
 def test_top_and_scores(api: Api) -> None:
-    """`top_k` lists the best labels first; `scores` lists every label."""
-    (prediction,) = body(post(api, {"text": "abc", "top_k": 20, "scores": True}))["predictions"]
+    """`top_k` lists the best labels first, and all when it is larger; `scores` lists every label."""
+    (prediction,) = body(post(api, {"text": "abc", "top_k": 1000, "scores": True}))["predictions"]
     first = prediction["heads"]["first"]
     probabilities = [score["probability"] for score in first["top"]]
     assert probabilities == sorted(probabilities, reverse=True)
     assert {score["label"]: score["probability"] for score in first["top"]} == first["scores"]
     assert set(first["scores"]) == set(LABELS)
+    assert len(first["top"]) == len(LABELS)
 
 
 def test_cold_then_warm(api: Api) -> None:
@@ -121,7 +122,7 @@ BAD_REQUESTS: dict[str, tuple[object, int, str]] = {
     "a text is null": ({"texts": [SECRET, None]}, 422, "Expected `str`, got `null` - at `$.texts[1]`"),
     "no texts": ({"texts": []}, 422, "Expected `array` of length >= 1"),
     "top_k of zero": ({"text": SECRET, "top_k": 0}, 422, "Expected `int` >= 1 - at `$.top_k`"),
-    "top_k too large": ({"text": SECRET, "top_k": 21}, 422, "Expected `int` <= 20 - at `$.top_k`"),
+    "top_k too large": ({"text": SECRET, "top_k": 1001}, 422, "Expected `int` <= 1000 - at `$.top_k`"),
     "scores is a word": (
         {"text": SECRET, "scores": "yes"},
         422,

@@ -19,6 +19,7 @@ from coldframe.pipeline.models import load_predictor
 from coldframe.pipeline.predictor import Predictor
 from coldframe.vectors import to_floats
 from tests.conftest import ENCODER_NAME, EXAMPLE
+from tests.example import BASEBALL, CRYPTOGRAPHY, MOTORCYCLES, SPACE
 
 WORDS = [
     "the",
@@ -130,12 +131,12 @@ def test_any_text_has_an_answer(predictor: Predictor, text: str) -> None:
 
 
 def test_topics(predictor: Predictor) -> None:
-    """Plain sentences get their topic from every head."""
+    """Plain sentences get their topic from every head of the example."""
     texts = {
-        "The shuttle reached orbit": "sci.space",
-        "He struck out nine batters and hit a home run in the ninth inning": "rec.sport.baseball",
-        "My bike's engine stalls when I open the throttle at full lean: new carburetors?": "rec.motorcycles",
-        "Clipper chip key escrow means the government can decrypt any message": "sci.crypt",
+        "The shuttle reached orbit": SPACE,
+        "He struck out nine batters and hit a home run in the ninth inning": BASEBALL,
+        "My bike's engine stalls when I open the throttle at full lean: new carburetors?": MOTORCYCLES,
+        "Clipper chip key escrow means the government can decrypt any message": CRYPTOGRAPHY,
     }
     heads = list(predictor.manifest.heads)
     prediction = predictor.predict(list(texts), heads)

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from coldframe.errors import BundleCorrupt, BundleMissing
+from coldframe.model.bundle import load_manifest
 from coldframe.model.files import HEAD_NAMES, head_folder, model_folder
 from coldframe.model.heads import Arrays, BoostedTrees, RandomForest, Trees, load_head
 from tests.conftest import EXAMPLE
 
-DIMENSION, LABELS = 384, 20
+DIMENSION = 384
 
 # Two trees over two directions. Node: feature, threshold, right (at a leaf: its row).
 #   tree 0:  x0 <= 0.5 ? leaf 0 : (x1 <= -1 ? leaf 1 : leaf 2)      tree 1: leaf 1 alone
@@ -73,7 +74,7 @@ def test_rows_are_on_their_own(bundle: Path, name: str) -> None:
     head = load_head(model_folder(bundle, EXAMPLE), name)
     embeddings = embeddings_of(3, 150)
     together = head.predict(embeddings)
-    assert together.shape == (150, LABELS)
+    assert together.shape == (150, len(load_manifest(bundle, EXAMPLE).labels))
     assert together.dtype == np.float32
     np.testing.assert_allclose(together.sum(axis=1), 1, atol=1e-5)
     for row in (0, 63, 64, 149):
@@ -84,7 +85,8 @@ def test_rows_are_on_their_own(bundle: Path, name: str) -> None:
 def test_no_texts_no_rows(bundle: Path, name: str) -> None:
     """A head asked about nothing answers nothing."""
     head = load_head(model_folder(bundle, EXAMPLE), name)
-    assert head.predict(np.empty((0, DIMENSION), dtype=np.float32)).shape == (0, LABELS)
+    nothing = np.empty((0, DIMENSION), dtype=np.float32)
+    assert head.predict(nothing).shape == (0, len(load_manifest(bundle, EXAMPLE).labels))
 
 
 def test_missing_head(tmp_path: Path) -> None:

@@ -196,7 +196,7 @@ def test_headers_of_the_connection_are_dropped() -> None:
     assert [name for name, _ in response.headers] == [b"content-type"]
 
 
-@pytest.mark.parametrize("result", [{"label": "sci.space"}, [1, 2], 3, None, True])
+@pytest.mark.parametrize("result", [{"label": "refund"}, [1, 2], 3, None, True])
 def test_bare_value_is_a_200_of_json(result: Any) -> None:
     """A result without statusCode is the body of a 200."""
     response = response_of(result)
