@@ -38,6 +38,7 @@ from coldframe.model.files import (
     AUTO,
     MANIFEST,
     REBUILD,
+    check_trained_on,
     encoder_folder,
     model_folder,
     read_file,
@@ -59,7 +60,10 @@ _FIELDS = frozenset(REQUEST_FIELDS)
 
 
 class LaneModel:
-    """What the lane reads of one model: names, labels, estimator and words."""
+    """What the lane reads of one model: names, labels, estimator and words.
+
+    max_tokens: as many of a text are used.
+    """
 
     def __init__(self, model_dir: Path, name: str) -> None:
         """Raises BundleMissing or BundleCorrupt when what it needs cannot be used."""
@@ -71,15 +75,13 @@ class LaneModel:
                 folder, cast("EstimatorFacts", SimpleNamespace(**manifest["estimator"]))
             )
             encoder = encoder_folder(model_dir, manifest["encoder"]["name"])
-            built = json.loads(read_file(encoder, MANIFEST))["facts"]
-            self._max_tokens = (built["max_tokens"] - 2) * built["max_windows"]
+            built = json.loads(read_file(encoder, MANIFEST))
+            trained_on, facts = manifest["encoder"]["version"], built["facts"]
+            check_trained_on(model_dir, name, encoder.name, trained_on, built["version"])
+            self.max_tokens = (facts["max_tokens"] - 2) * facts["max_windows"]
         except (ValueError, KeyError, TypeError, AttributeError) as exc:
             raise BundleCorrupt(f"{folder / MANIFEST} cannot be read: {exc}. {REBUILD}") from exc
-        self._wordpiece = PlainWordpiece(load_vocabulary(encoder).get)
-
-    def ids(self, text: str) -> list[int]:
-        """As many token ids of a plain text as are used of it."""
-        return self._wordpiece.ids(text, self._max_tokens)
+        self.wordpiece = PlainWordpiece(load_vocabulary(encoder).get)
 
 
 class ExpressLane:
@@ -181,7 +183,7 @@ class ExpressLane:
 
 def _answer(model: LaneModel, text: str, asked: Json) -> dict[str, Any] | None:
     """What `auto` says of a text; None unless the estimator is sure."""
-    ids = model.ids(text)
+    ids = model.wordpiece.ids(text, model.max_tokens)
     guess = model.estimator.predict(ids)
     if not model.estimator.is_sure(guess, ids):
         return None
