@@ -18,7 +18,7 @@ from coldframe.errors import BundleMissing
 from coldframe.model.encoder import Encoder
 from coldframe.model.files import ESTIMATOR, encoder_folder
 from coldframe.pipeline.models import Models, load_models
-from tests.conftest import ENCODER_NAME, EXAMPLE, MODELS, ROOT, SECOND, add_model
+from tests.conftest import ENCODER_NAME, EXAMPLE, ROOT, SECOND, add_model
 from tests.functional.conftest import BUCKET, TABLE
 from tests.functional.test_predict_function import HTTP, to
 
@@ -36,7 +36,7 @@ def models_in(model_dir: Path, names: str = BOTH, **settings: Any) -> Models:
 def broken_second(bundle: Path, tmp_path: Path) -> Path:
     """The example, and a second model whose estimator is cut short."""
     for part in ("encoders", EXAMPLE):
-        (tmp_path / part).symlink_to(MODELS / part)
+        (tmp_path / part).symlink_to(bundle / part)
     add_model(tmp_path, SECOND)
     (tmp_path / SECOND / ESTIMATOR).write_bytes(b"short")
     return tmp_path
@@ -110,7 +110,7 @@ def test_shared_cache_serves_both(
     saved = one.cache.save(one.predict(TEXTS, HEADS).unsaved)
     assert saved is not None
     assert saved.values == len(TEXTS) * (len(HEADS) + 1)
-    (tmp_path / "encoders").symlink_to(MODELS / "encoders")
+    (tmp_path / "encoders").symlink_to(two_models / "encoders")
     shutil.copytree(two_models / EXAMPLE, tmp_path / EXAMPLE)
     retrained = add_model(tmp_path, SECOND, temperature=0.4)
     for folder in (two_models, tmp_path):

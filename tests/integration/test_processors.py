@@ -1,4 +1,4 @@
-"""The same bundle on another processor: AVX2 without VNNI, emulated by qemu (Debian: `qemu-user`)."""
+"""The same encoder on another processor: AVX2 without VNNI, emulated by qemu (Debian: `qemu-user`)."""
 
 import os
 import platform
@@ -23,12 +23,12 @@ pytestmark = [
 EMBED = """
 import hashlib, sys
 from pathlib import Path
-from coldframe.model.bundle import load_golden, load_manifest
+from coldframe.model.bundle import load_encoder_manifest, load_golden
 from coldframe.model.encoder import Encoder, check_golden
 from coldframe.model.tokenizer import TextWindows
 
 folder = Path(sys.argv[1])
-facts, golden = load_manifest(folder).encoder, load_golden(folder)
+facts, golden = load_encoder_manifest(folder.parent.parent, folder.name).facts, load_golden(folder)
 encoder, windows = Encoder(folder, facts, threads=1), TextWindows(folder, facts)
 digest = hashlib.sha256()
 for vector in golden.vectors:
@@ -38,15 +38,15 @@ print(digest.hexdigest())
 """
 
 
-def embeddings_digest(bundle: Path, prefix: list[str]) -> str:
+def embeddings_digest(encoder_dir: Path, prefix: list[str]) -> str:
     """Digest of the embeddings of all golden texts, from a process of its own."""
-    command = [*prefix, sys.executable, "-c", EMBED, str(bundle)]
+    command = [*prefix, sys.executable, "-c", EMBED, str(encoder_dir)]
     environ = {"PATH": os.environ["PATH"]}
     done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
 
-def test_same_bits_without_vnni(bundle: Path) -> None:
+def test_same_bits_without_vnni(encoder_dir: Path) -> None:
     """The embeddings of all golden texts are the same, to the bit, here and on a processor without VNNI."""
-    assert embeddings_digest(bundle, HASWELL) == embeddings_digest(bundle, [])
+    assert embeddings_digest(encoder_dir, HASWELL) == embeddings_digest(encoder_dir, [])

@@ -13,6 +13,7 @@ from coldframe.api.api import Api
 from coldframe.coldstart.express import ExpressLane, open_lane
 from coldframe.config import ENVIRONMENT_NAMES, Settings, load_settings
 from coldframe.errors import BundleCorrupt, BundleMissing
+from coldframe.model.bundle import load_manifest
 from coldframe.pipeline.models import load_models
 from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import StartMark
@@ -359,6 +360,18 @@ def test_broken_model_is_left_to_the_road(two_models: Path, tmp_path: Path) -> N
     asked = [EXAMPLE, SECOND, "no-such", EXAMPLE]
     answers = [lane.answer(event_of({"text": SURE, "model": name}), "request-1") for name in asked]
     assert [answer is not None for answer in answers] == [True, False, False, True]
+
+
+def test_model_of_another_version_of_its_encoder(two_models: Path, tmp_path: Path) -> None:
+    """The lane refuses a default model that the road refuses, and leaves to the road any other."""
+    shutil.copytree(two_models, tmp_path, dirs_exist_ok=True)
+    stale = load_manifest(tmp_path, SECOND).with_encoder("sha256:" + "0" * 64)
+    (tmp_path / SECOND / "manifest.json").write_bytes(stale.encode())
+    with pytest.raises(BundleCorrupt, match=r"'queues' was trained on .* Train the model again\."):
+        lane_of(tmp_path, MODELS=SECOND)
+    lane = lane_of(tmp_path, MODELS=BOTH)
+    assert lane.answer(event_of({"text": SURE, "model": SECOND}), "request-1") is None
+    assert lane.answer(event_of({"text": SURE}), "request-1") is not None
 
 
 def test_default_model_is_the_first_that_is_named(two_models: Path) -> None:

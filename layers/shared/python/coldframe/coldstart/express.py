@@ -38,6 +38,7 @@ from coldframe.model.files import (
     AUTO,
     MANIFEST,
     REBUILD,
+    check_trained_on,
     encoder_folder,
     model_folder,
     read_file,
@@ -59,7 +60,10 @@ _FIELDS = frozenset(REQUEST_FIELDS)
 
 
 class LaneModel:
-    """What the lane reads of one model: names, labels, estimator and words."""
+    """What the lane reads of one model: names, labels, estimator and words.
+
+    max_tokens: as many of a text are used.
+    """
 
     def __init__(self, model_dir: Path, name: str) -> None:
         """Raises BundleMissing or BundleCorrupt when what it needs cannot be used."""
@@ -70,8 +74,10 @@ class LaneModel:
             facts = cast("EstimatorFacts", SimpleNamespace(**manifest["estimator"]))
             self.estimator, self.min_probability = Estimator(folder, facts), facts.min_probability
             encoder = encoder_folder(model_dir, manifest["encoder"]["name"])
-            built = json.loads(read_file(encoder, MANIFEST))["facts"]
-            self.max_tokens = (built["max_tokens"] - 2) * built["max_windows"]
+            built = json.loads(read_file(encoder, MANIFEST))
+            trained_on, size = manifest["encoder"]["version"], built["facts"]
+            check_trained_on(model_dir, name, encoder.name, trained_on, built["version"])
+            self.max_tokens = (size["max_tokens"] - 2) * size["max_windows"]
         except (ValueError, KeyError, TypeError, AttributeError) as exc:
             raise BundleCorrupt(f"{folder / MANIFEST} cannot be read: {exc}. {REBUILD}") from exc
         self.wordpiece = PlainWordpiece(load_vocabulary(encoder).get)

@@ -13,6 +13,7 @@ from coldframe.model.files import (
     GOLDEN,
     MANIFEST,
     REBUILD,
+    check_trained_on,
     encoder_folder,
     model_folder,
     read_file,
@@ -202,11 +203,7 @@ def load_pair(model_dir: Path, name: str) -> tuple[Manifest, EncoderManifest]:
     """
     manifest = load_manifest(model_dir, name)
     encoder = load_encoder_manifest(model_dir, manifest.encoder.name)
-    if encoder.version != manifest.encoder.version:
-        raise BundleCorrupt(
-            f"The model {name!r} was trained on {encoder.name} of version {manifest.encoder.version[:15]}…;"
-            f" {model_dir} has {encoder.version[:15]}…. Train the model again."
-        )
+    check_trained_on(model_dir, name, encoder.name, manifest.encoder.version, encoder.version)
     return manifest, encoder
 
 

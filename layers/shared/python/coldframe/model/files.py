@@ -7,7 +7,7 @@ NAME/            a model trained on one of them: heads, estimator, report
 import mmap
 from pathlib import Path
 
-from coldframe.errors import BundleMissing
+from coldframe.errors import BundleCorrupt, BundleMissing
 
 ENCODERS = "encoders"
 MANIFEST = "manifest.json"
@@ -46,6 +46,15 @@ def served_models(model_dir: Path, setting: str) -> list[str]:
     if not named:
         raise BundleMissing(f"{model_dir} has no model. {REBUILD}")
     return list(dict.fromkeys(named))
+
+
+def check_trained_on(model_dir: Path, model: str, encoder: str, trained_on: str, found: str) -> None:
+    """Raises BundleCorrupt unless the version of an encoder that was found is the model's own."""
+    if found != trained_on:
+        raise BundleCorrupt(
+            f"The model {model!r} was trained on {encoder} of version {trained_on[:15]}…;"
+            f" {model_dir} has {found[:15]}…. Train the model again."
+        )
 
 
 def head_folder(name: str) -> str:
