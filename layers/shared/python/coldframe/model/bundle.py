@@ -30,11 +30,13 @@ class HeadFacts(Struct, frozen=True):
 
     accuracy: on the test split, by the form of its texts.
     validation: on the rows that choices were made with.
+    min_probability: the head abstains below it, unless a caller asks for another; 0.0: never.
     """
 
     accuracy: dict[str, float]
     validation: float
     parameters: dict[str, str | int | float]
+    min_probability: float = 0.0
 
 
 class EstimatorFacts(Struct, frozen=True):
@@ -46,6 +48,9 @@ class EstimatorFacts(Struct, frozen=True):
     estimator does not answer alone. unseen_idf: the weight of a token that training did not see.
     accuracy, auto_accuracy, auto_alone: of the estimator, of `auto`, and the share of texts that the
     estimator answers alone, on the test split by the form of its texts.
+    min_probability: `auto` abstains below it, unless a caller asks for another; 0.0: never.
+    usual: strangeness of validation rows by their tokens, ascending (`out_of_distribution.py`); empty: the
+    model cannot say how strange a text is to it.
     """
 
     vocabulary: int
@@ -59,6 +64,8 @@ class EstimatorFacts(Struct, frozen=True):
     accuracy: dict[str, float] = {}
     auto_accuracy: dict[str, float] = {}
     auto_alone: dict[str, float] = {}
+    min_probability: float = 0.0
+    usual: list[float] = []
 
 
 class Source(Struct, frozen=True):

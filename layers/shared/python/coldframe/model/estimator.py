@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from coldframe.errors import BundleCorrupt
 from coldframe.model.files import AUTO, ESTIMATOR, REBUILD, map_file
+from coldframe.model.out_of_distribution import share_more_usual, strangeness_of
 from coldframe.vectors import Vector, to_floats, to_vector
 
 if TYPE_CHECKING:
@@ -41,7 +42,11 @@ class Estimator:
         self._labels = labels
 
     def predict(self, ids: Iterable[int]) -> list[float]:
-        """Probability of each label. ids: the tokens of a text, without [CLS] and [SEP].
+        """Probability of each label. ids: the tokens of a text, without [CLS] and [SEP]."""
+        return self.probabilities(self.evidence(ids))
+
+    def evidence(self, ids: Iterable[int]) -> list[float]:
+        """What the tokens say for each label and against it, before bias and temperature.
 
         Sublinear term frequency, smooth inverse document frequency, length 1:
         Manning, Raghavan & Schütze 2008, section 6.4.
@@ -54,11 +59,19 @@ class Estimator:
             row = self._weights[token * self._labels : (token + 1) * self._labels]
             sums = [total + weight * value for total, value in zip(sums, row, strict=True)]
         length = math.sqrt(squares) or 1.0
-        logits = [
-            (total * scale / length + bias) / self._facts.temperature
-            for total, scale, bias in zip(sums, self._facts.scales, self._facts.bias, strict=True)
-        ]
-        return _softmax(logits)
+        return [total * scale / length for total, scale in zip(sums, self._facts.scales, strict=True)]
+
+    def probabilities(self, evidence: Iterable[float]) -> list[float]:
+        """Probability of each label, from the evidence of a text."""
+        facts = self._facts
+        return _softmax(
+            [(said + bias) / facts.temperature for said, bias in zip(evidence, facts.bias, strict=True)]
+        )
+
+    def out_of_distribution(self, evidence: Sequence[float]) -> float | None:
+        """Share of the validation rows that look more usual than a text; None when the model has no score."""
+        usual = self._facts.usual
+        return share_more_usual(strangeness_of(evidence), usual) if usual else None
 
     def is_sure(self, probabilities: Sequence[float], ids: Iterable[int]) -> bool:
         """Whether this guess may be the answer. ids: those that it was made of."""

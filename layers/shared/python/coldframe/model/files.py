@@ -11,6 +11,7 @@ TOKENIZER = "tokenizer.json"
 VOCABULARY = "vocabulary.txt"
 GOLDEN = "golden.json"
 ESTIMATOR = "estimator.bin"
+CENTROIDS = "centroids"  # a folder, like those of the heads
 REBUILD = "Run `coldframe build` to make the bundle again."
 AUTO = "auto"  # the head that is estimator and encoder together
 HEAD_NAMES = ("logreg", "rf", "hgb", "mlp")
