@@ -42,6 +42,8 @@ def evaluation_of(
         uncalibrated=trained.uncalibrated,
         baseline=baseline(task.train, task.test),
         trained_on=np.bincount(task.train.target, minlength=len(task.labels)).tolist(),
+        min_probability=facts.min_probability or None,
+        strangeness=trained.strangeness,
         seed=seed,
         settings={
             "rows trained on": len(task.train.target),
