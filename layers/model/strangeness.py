@@ -35,7 +35,8 @@ def strangeness(
 def measures(seen: Seen, facts: EstimatorFacts, centroids: Centroids) -> dict[str, NDArray[np.floating]]:
     """How strange each text is, 0 to 1, (n,), by the name of the measure.
 
-    The score of `auto` is that of who answers: by the tokens, or by the embedding.
+    The score of `auto` is that of who answers: by the tokens, or by the embedding. Of a probability, what is
+    missing to 1 counts.
     """
     by_tokens = np.array([share_more_usual(value, facts.usual) for value in seen.guessed.strangeness])
     by_embedding = np.array(centroids.out_of_distribution(seen.embeddings))
@@ -43,6 +44,6 @@ def measures(seen: Seen, facts: EstimatorFacts, centroids: Centroids) -> dict[st
         "embedding": by_embedding,
         "tokens": by_tokens,
         "auto": np.where(seen.guessed.sure(facts.threshold), by_tokens, by_embedding),
-        "1 − probability of auto": 1 - seen.answers.max(axis=1),
-        "1 − probability of the estimator": 1 - seen.guessed.probabilities.max(axis=1),
+        "probability of auto": 1 - seen.answers.max(axis=1),
+        "probability of estimator": 1 - seen.guessed.probabilities.max(axis=1),
     }

@@ -16,14 +16,15 @@ def doubt(report: Report) -> Element | None:
     found = report.out_of_distribution
     if found is None:
         return None
-    dots = [Dot(_name(measure), measure.auroc) for measure in found.measures]
+    dots = [Dot(_name(one), one.auroc, "auto" if one.is_score else "other") for one in found.measures]
     return section(
         "Does it see what it does not know?",
         node(
             "p",
             f"{count(found.others, 'text')} of other kinds (other languages, code, logs, recipes, gibberish"
             " and more) stand against the held-out rows. AUROC: how often a text of another kind looks"
-            " stranger than a held-out row. 50% is a guess, 100% is never wrong.",
+            " stranger than a held-out row. 50% is a guess, 100% is never wrong. By its probability alone, a"
+            " text looks the stranger the less probable its answer is.",
         ),
         plot_dots(dots, "How well each measure tells texts of other kinds, with its 95% interval", "AUROC"),
         table(

@@ -36,7 +36,7 @@ def test_score_of_who_answers(probability: float, score: float) -> None:
     found = measures(seen(probability, -3.5, (0.6, 0.72)), FACTS, CENTROIDS)
     assert [found[name][0] for name in ("tokens", "embedding")] == [0.25, 0.75]
     assert found["auto"] == score
-    assert found["1 − probability of auto"] == pytest.approx(1 - probability)
+    assert found["probability of auto"] == pytest.approx(1 - probability)
 
 
 def test_both_sides() -> None:

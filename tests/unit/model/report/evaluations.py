@@ -44,7 +44,7 @@ def evaluation(k: int, n: int, seed: int = 0, present: int | None = None) -> Eva
         min_probability=0.6,
         strangeness={
             "tokens": Strangeness(random.random(n), random.random(9) ** 0.2, True),
-            "1 − probability of auto": Strangeness(1 - found["auto"].max(axis=1), random.random(9), False),
+            "probability of auto": Strangeness(1 - found["auto"].max(axis=1), random.random(9), False),
         },
         seed=20,
         settings={"test share": 0.2, "group": None},
