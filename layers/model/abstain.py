@@ -103,7 +103,7 @@ class _Counts:
         ranked = np.sort(probability)[::-1].astype(np.float64)
         last = np.ceil(np.arange(1, _STEPS + 1) / _STEPS * rows).astype(np.int64) - 1
         thresholds = np.floor(ranked[last] * 1e4) / 1e4  # rounded down, so that its own row is answered
-        thresholds[-1] = 0.0  # everything is answered
+        thresholds[ranked[last] == ranked[-1]] = 0.0  # everything is answered
         self._thresholds = np.unique(thresholds)[::-1]
         kept = probability[None, :] >= self._thresholds[:, None]  # (thresholds, n)
         self._answered, self._right = kept.sum(axis=1), (kept & right).sum(axis=1)

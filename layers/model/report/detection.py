@@ -13,7 +13,7 @@ from layers.model.report.intervals import Interval, Z, interval, rounded, wilson
 
 _FALSE_ALARMS = 0.05
 _BINS = 20
-_HALVINGS = 60  # of an interval of width one: more than a float can tell apart
+_HALVINGS = 30  # of an interval of width one: more than the report shows
 
 
 class Detection(msgspec.Struct, frozen=True):

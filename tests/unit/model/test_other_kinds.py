@@ -4,6 +4,7 @@ from collections import Counter
 
 from coldframe.text import normalise
 from layers.model.other_kinds import other_texts
+from layers.model.paths import ROOT
 
 
 def test_many_kinds() -> None:
@@ -16,3 +17,10 @@ def test_many_kinds() -> None:
     lengths = [len(text.split()) for text in texts]
     assert min(lengths) == 1
     assert max(lengths) > 100
+
+
+def test_documents_count_them() -> None:
+    """docs/report.md has their number, and the number of kinds."""
+    kinds = {other.kind for other in other_texts()}
+    words = f"{len(other_texts())} of our own, of {len(kinds)} kinds"
+    assert words in (ROOT / "docs" / "report.md").read_text()
