@@ -99,7 +99,7 @@ def measure(alone: Predictor, tabled: Predictor, texts: Sequence[str]) -> list[O
         pair = [alone, tabled] if index % 2 else [tabled, alone]
         taken = {id(predictor): _time_s(predictor, text) for predictor in pair}
         (without_s, plain), (with_s, answered) = taken[id(alone)], taken[id(tabled)]
-        if plain.probabilities != answered.probabilities:
+        if plain.answers != answered.answers:
             raise ColdframeError("The answer with the table is not that without.")
         usage = answered.usage.cache
         asked = not usage.skipped

@@ -23,6 +23,7 @@ from layers.model.head_files import unpack_head
 from layers.model.metrics import read_metrics
 from layers.model.paths import FACTS
 from layers.model.publish import copy_into
+from layers.model.train_centroids import unpack_centroids
 
 M = TypeVar("M", bound=Sealed)
 
@@ -48,6 +49,7 @@ def assemble(model_dir: Path, name: str, trained: Path, encoder: LoadedEncoder) 
     """
     folder = model_folder(model_dir, name)
     copy_into(folder, trained / ESTIMATOR)
+    unpack_centroids(trained, folder)
     for head in read_metrics(trained).heads:
         unpack_head(trained, head, folder)
     if not (trained / ANSWERS).exists():

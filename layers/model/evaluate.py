@@ -40,6 +40,8 @@ def evaluation_of(name: str, task: Task, numbers: Sequence[int], trained: Traine
         uncalibrated=trained.uncalibrated,
         baseline=baseline(task.train, task.test),
         trained_on=np.bincount(task.train.target, minlength=len(task.labels)).tolist(),
+        min_probability=facts.min_probability or None,
+        strangeness=trained.strangeness,
         seed=seed,
         settings={
             "rows trained on": len(task.train.target),
@@ -79,8 +81,8 @@ def compare_with(other: Path, task: Task, evaluation: Evaluation) -> Comparison:
     predictor = load_predictor(Settings(model_dir=other.parent, models=other.name))
     manifest = predictor.manifest
     texts = next(iter(task.test.forms.values()))
-    found = predictor.predict(texts, [AUTO], use_cache=False).probabilities[AUTO]
-    answers = to_matrix(found)
+    found = predictor.predict(texts, [AUTO], use_cache=False).answers[AUTO]
+    answers = to_matrix(found)[:, :-1]
     return compare(
         evaluation, answered_by(manifest.name, manifest.version, manifest.labels, answers, evaluation)
     )

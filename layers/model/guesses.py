@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coldframe.model.bundle import EstimatorFacts
-from coldframe.model.estimator import Estimator
+from coldframe.model.estimator import Estimator, strangeness_of
 
 _SMALLEST = np.finfo(np.float64).tiny
 
@@ -19,11 +19,12 @@ class Guesses(NamedTuple):
     """What the served estimator says of documents.
 
     known: whether a document has enough tokens that training saw, (n,): others the estimator does not
-    answer alone, however sure it is.
+    answer alone, however sure it is. strangeness: of each document by its tokens, (n,).
     """
 
     probabilities: NDArray[np.float64]  # (n, k)
     known: NDArray[np.bool_]
+    strangeness: NDArray[np.float64]
 
     def sure(self, threshold: float) -> NDArray[np.bool_]:
         """Which documents the estimator may answer alone, (n,)."""
@@ -40,5 +41,9 @@ class Guesses(NamedTuple):
 def guesses(facts: EstimatorFacts, documents: Ids, folder: Path) -> Guesses:
     """What the estimator in `folder` says of each document."""
     estimator = Estimator(folder, facts)
-    probabilities = np.array([estimator.predict(ids) for ids in documents])
-    return Guesses(probabilities, np.array([estimator.knows_enough(ids) for ids in documents], dtype=bool))
+    evidence = [estimator.evidence(ids) for ids in documents]
+    return Guesses(
+        np.array([estimator.probabilities(said) for said in evidence]),
+        np.array([estimator.knows_enough(ids) for ids in documents], dtype=bool),
+        np.array([strangeness_of(said) for said in evidence]),
+    )

@@ -61,14 +61,17 @@ class Tfidf:
 
 
 def tokens_of(name: str, samples: Samples, encoder: ServedEncoder) -> Tokens:
+    """The token ids of samples, by form. name: shown while it takes its time."""
+    return Tokens(
+        {form: token_ids(f"{name} {form}", texts, encoder) for form, texts in samples.forms.items()}
+    )
+
+
+def token_ids(title: str, texts: Sequence[str], encoder: ServedEncoder) -> Ids:
     """The token ids that the estimator sees: those of all windows that the encoder may see."""
     cutter = TextWindows(encoder.folder, encoder.facts)
-
-    def ids(texts: Sequence[str], form: str) -> Ids:
-        bar = tqdm(texts, desc=f"tokenize {name} {form}", unit="text")
-        return [content_tokens(cutter.cut([normalise(text)])[0]) for text in bar]
-
-    return Tokens({form: ids(texts, form) for form, texts in samples.forms.items()})
+    bar = tqdm(texts, desc=f"tokenize {title}", unit="text")
+    return [content_tokens(cutter.cut([normalise(text)])[0]) for text in bar]
 
 
 def vocabulary_size(encoder: ServedEncoder) -> int:

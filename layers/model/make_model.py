@@ -37,14 +37,17 @@ def make_model(
     seed: int,
     other: Path | None = None,
     must_beat: bool = False,
+    accuracy: float | None = None,
 ) -> Report:
     """Trains and judges a model; it appears when everything about it is right, and not before.
 
-    numbers: of the test rows in their file. other: folder of a model to compare with.
-    Raises a BundleError, HeadDiffers, AnswersDiffer, EvaluationFault, or NotBetter with `must_beat`.
+    numbers: of the test rows in their file. other: folder of a model to compare with. accuracy: below which
+    the model rather abstains.
+    Raises a BundleError, HeadDiffers, AnswersDiffer, EvaluationFault, NotBetter with `must_beat`, or
+    OutOfReach for an accuracy that validation does not support.
     """
     with whole_model(place.models, place.name) as stage:
-        answers = train(task, encoder, place.trained, chosen)
+        answers = train(task, encoder, place.trained, chosen, accuracy)
         evaluation = evaluation_of(place.name, task, numbers, answers, seed)
         report = make_report(evaluation)
         metrics = read_metrics(place.trained)

@@ -17,9 +17,13 @@ from layers.model.head_trainers import CHOSEN, Parameters
 from layers.model.json_files import write_json
 from layers.model.metrics import HeadMetrics, write_metrics
 from layers.model.paths import FACTS
+from layers.model.report import Strangeness
 from layers.model.samples import Task, embed_samples
+from layers.model.see_others import see_others
+from layers.model.strangeness import Seen, strangeness
+from layers.model.train_centroids import train_centroids
 from layers.model.train_estimator import train_estimator
-from layers.model.train_heads import train_heads
+from layers.model.train_heads import abstaining, train_heads
 
 
 class Trained(NamedTuple):
@@ -27,26 +31,42 @@ class Trained(NamedTuple):
 
     probabilities: (n, k) by the name of the head, `auto` among them. alone: whether the estimator answered
     `auto` alone, (n,). uncalibrated: of `auto` if the estimator had no temperature, (n, k). estimator: facts.
+    strangeness: of the test samples and of texts of other kinds, by the name of the measure.
     """
 
     probabilities: dict[str, NDArray[np.floating]]
     alone: NDArray[np.bool_]
     uncalibrated: NDArray[np.floating]
     estimator: EstimatorFacts
+    strangeness: dict[str, Strangeness]
 
 
 def train(
-    task: Task, encoder: ServedEncoder, folder: Path, chosen: Mapping[str, Parameters] = CHOSEN
+    task: Task,
+    encoder: ServedEncoder,
+    folder: Path,
+    chosen: Mapping[str, Parameters] = CHOSEN,
+    accuracy: float | None = None,
 ) -> Trained:
-    """Writes heads, estimator and metrics to `folder`."""
+    """Writes heads, estimator, centroids and metrics to `folder`.
+
+    accuracy: what the heads and `auto` have to reach by abstaining. Raises OutOfReach when `auto` cannot.
+    """
     train_set = embed_samples("train", task.train, encoder)
     test_set = embed_samples("test", task.test, encoder)
     heads = train_heads(chosen, train_set, task.fit, task.validation, test_set, folder)
+    if accuracy is not None:
+        heads = abstaining(heads, task.train.target[task.validation], accuracy)
     best = max(heads, key=lambda name: heads[name].facts.validation)
-    judged = train_estimator(task, test_set, best, heads[best], encoder, folder)
+    judged = train_estimator(task, test_set, best, heads[best], encoder, folder, accuracy)
+    centroids = train_centroids(train_set, task.fit, task.validation, folder)
     write_json(folder / FACTS, judged.facts)
     graph = encoder.manifest.graph.removeprefix("sha256:")
     metrics = HeadMetrics(task.labels, best, graph, {name: head.facts for name, head in heads.items()})
     write_metrics(folder, metrics)
     answers = {name: head.served.predict(test_set.as_sent) for name, head in heads.items()}
-    return Trained({AUTO: judged.answers, **answers}, judged.alone, judged.uncalibrated, judged.facts)
+    seen = Seen(test_set.as_sent, judged.guessed, judged.answers)
+    others = see_others(judged.facts, heads[best].served, encoder, folder)
+    found = strangeness(seen, others, judged.facts, centroids)
+    probabilities: dict[str, NDArray[np.floating]] = {AUTO: judged.answers, **answers}
+    return Trained(probabilities, judged.alone, judged.uncalibrated, judged.facts, found)

@@ -9,50 +9,85 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from coldframe.model.bundle import EstimatorFacts
+from coldframe.model.files import AUTO
+from layers.model.abstain import abstain
 from layers.model.cascade import cascade, choose_certainty
 from layers.model.embed import ServedEncoder
-from layers.model.guesses import guesses
+from layers.model.guesses import Guesses, guesses
 from layers.model.lexical import Tokens, fit_lexical, tokens_of, vocabulary_size
 from layers.model.samples import Embedded, Task, share_right
 from layers.model.train_heads import TrainedHead
+from layers.model.usual import thin
 
 
 class Judged(NamedTuple):
     """The estimator's facts with its accuracies, and `auto` on the test samples as callers send them.
 
     answers: (n, k). alone: whether the estimator answered alone, (n,). uncalibrated: the answers with an
-    estimator without a temperature, (n, k).
+    estimator without a temperature, (n, k). guessed: what the estimator says of them.
     """
 
     facts: EstimatorFacts
+    guessed: Guesses
     answers: NDArray[np.float64]
     alone: NDArray[np.bool_]
     uncalibrated: NDArray[np.float64]
 
 
 def train_estimator(
-    task: Task, test: Embedded, best: str, partner: TrainedHead, encoder: ServedEncoder, folder: Path
+    task: Task,
+    test: Embedded,
+    best: str,
+    partner: TrainedHead,
+    encoder: ServedEncoder,
+    folder: Path,
+    accuracy: float | None = None,
 ) -> Judged:
-    """Writes `estimator.bin` to `folder`, once, trained on everything. best: the name of `partner`."""
+    """Writes `estimator.bin` to `folder`, once, trained on everything. best: the name of `partner`.
+
+    accuracy: what `auto` has to reach by abstaining. Raises OutOfReach when it cannot.
+    """
     tokens, vocabulary = tokens_of("train", task.train, encoder), vocabulary_size(encoder)
-    chosen = choose(tokens, task, partner.held_out, vocabulary)
+    chosen = choose(tokens, task, partner.held_out, vocabulary, accuracy)
     final = fit_lexical(tokens, task.train.target, vocabulary, folder)
-    facts = replace(final, temperature=chosen.temperature, threshold=chosen.threshold, partner=best)
+    facts = replace(
+        final,
+        temperature=chosen.temperature,
+        threshold=chosen.threshold,
+        partner=best,
+        min_probability=chosen.min_probability,
+        usual=chosen.usual,
+    )
     return judge(facts, tokens_of("test", task.test, encoder), test, partner, folder)
 
 
-def choose(tokens: Tokens, task: Task, partner: NDArray[np.floating], vocabulary: int) -> EstimatorFacts:
-    """Temperature and threshold, by an estimator that has not seen the validation rows.
+def choose(
+    tokens: Tokens,
+    task: Task,
+    partner: NDArray[np.floating],
+    vocabulary: int,
+    accuracy: float | None = None,
+) -> EstimatorFacts:
+    """Temperature, thresholds and what is usual, by an estimator that has not seen the validation rows.
 
     partner: probabilities of the validation rows by a head that has not seen them either.
+    accuracy: as in `train_estimator`.
     """
     held_out, target = tokens.take(task.validation).as_sent, task.train.target
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         facts = fit_lexical(tokens.take(task.fit), target[task.fit], vocabulary, folder)
         bare = guesses(facts, held_out, folder)
-    temperature, threshold = choose_certainty(bare, partner, target[task.validation])
-    return replace(facts, temperature=temperature, threshold=threshold)
+    truth = target[task.validation]
+    temperature, threshold = choose_certainty(bare, partner, truth)
+    answers = cascade(bare.at(temperature), partner, threshold)
+    return replace(
+        facts,
+        temperature=temperature,
+        threshold=threshold,
+        min_probability=0.0 if accuracy is None else abstain(AUTO, answers, truth, accuracy),
+        usual=[round(float(value), 4) for value in thin(bare.strangeness)],
+    )
 
 
 def judge(
@@ -74,4 +109,6 @@ def judge(
     print(f"estimator {judged.accuracy}, auto {judged.auto_accuracy}, answered alone {judged.auto_alone}")
     bare = guesses(replace(facts, temperature=1.0), tokens.as_sent, folder)
     sent = next(iter(forms))
-    return Judged(judged, answers[sent], alone[sent], cascade(bare, partners[sent], facts.threshold))
+    return Judged(
+        judged, forms[sent], answers[sent], alone[sent], cascade(bare, partners[sent], facts.threshold)
+    )

@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 from tqdm import tqdm
 
 from coldframe.model.bundle import HeadFacts
 from coldframe.model.encoder import Embeddings
 from coldframe.model.heads import Head, load_head
+from layers.model.abstain import OutOfReach, abstain
 from layers.model.convert import CONVERTERS
 from layers.model.head_files import save_head, unpack_head
 from layers.model.head_trainers import Parameters, TrainableHead, new_head
@@ -53,6 +55,25 @@ def train_heads(
         reached = ", ".join(f"{form} {accuracy:.4f}" for form, accuracy in facts.accuracy.items())
         tqdm.write(f"{name}: accuracy {reached}; on validation {facts.validation:.4f}")
     return heads
+
+
+def abstaining(
+    heads: Mapping[str, TrainedHead], target: NDArray[np.int64], accuracy: float
+) -> dict[str, TrainedHead]:
+    """The heads, each with the `min_probability` that keeps an accuracy; says so of one that cannot.
+
+    target: classes of the validation rows.
+    """
+    return {name: _abstaining(name, head, target, accuracy) for name, head in heads.items()}
+
+
+def _abstaining(name: str, head: TrainedHead, target: NDArray[np.int64], accuracy: float) -> TrainedHead:
+    try:
+        chosen = abstain(name, head.held_out, target, accuracy)
+    except OutOfReach as exc:
+        tqdm.write(f"{exc} It answers everything.")
+        return head
+    return head._replace(facts=replace(head.facts, min_probability=chosen))
 
 
 def train_head(

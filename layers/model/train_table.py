@@ -10,6 +10,7 @@ from pathlib import Path
 from coldframe.errors import ColdframeError
 from coldframe.model.bundle import load_manifest
 from coldframe.model.files import AUTO, ENCODERS, HEAD_NAMES, MANIFEST, model_folder
+from layers.model.abstain import OutOfReach
 from layers.model.checks import Checked, check_table
 from layers.model.embed import shared_encoder
 from layers.model.evaluate import NotBetter
@@ -25,6 +26,8 @@ from layers.model.train_heads import HeadDiffers
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _OF_HEADS = tuple(f"-{head}" for head in (AUTO, *HEAD_NAMES))  # heads of other models are listed so
 
+_FAULTS = (TableFault, AnswersDiffer, HeadDiffers, EvaluationFault, NotBetter, OutOfReach)
+
 
 def main(arguments: Sequence[str]) -> None:
     """Trains, and writes the model; whatever is wrong ends the program with one message."""
@@ -34,7 +37,15 @@ def main(arguments: Sequence[str]) -> None:
     try:
         check_name(given.name, given.models)
         train_table(given)
-    except (TableFault, AnswersDiffer, HeadDiffers, EvaluationFault, NotBetter, ColdframeError) as exc:
+    except (
+        TableFault,
+        AnswersDiffer,
+        HeadDiffers,
+        EvaluationFault,
+        NotBetter,
+        OutOfReach,
+        ColdframeError,
+    ) as exc:
         sys.exit(f"Error: {exc}")
     print(f"{model_folder(given.models, given.name)}: {load_manifest(given.models, given.name).version}")
 
@@ -54,6 +65,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--drop", action="store_true")
     parser.add_argument("--compare", metavar="OTHER")
     parser.add_argument("--must-beat", action="store_true")
+    parser.add_argument("--accuracy", type=float)
     parser.add_argument("--models", type=Path, default=MODELS)
     return parser.parse_args(arguments)
 
@@ -93,7 +105,9 @@ def train_table(given: argparse.Namespace) -> None:
     chosen = {name: parameters[name] for name in heads_of(given.heads)}
     with tempfile.TemporaryDirectory() as scratch:
         place = ModelFolder(given.name, Path(scratch), given.models)
-        report = make_model(task, numbers, place, encoder, chosen, given.seed, other, given.must_beat)
+        report = make_model(
+            task, numbers, place, encoder, chosen, given.seed, other, given.must_beat, given.accuracy
+        )
     print(report.line)
     if report.comparison:
         print(report.comparison.line)

@@ -71,6 +71,11 @@ def _run_in_build_environment(module: str, *arguments: str) -> None:
 @click.option(
     "--must-beat", is_flag=True, help="An error, and no model, when this model is worse than OTHER."
 )
+@click.option(
+    "--accuracy",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    help="Have answers abstain, so that the others are right this often.  [default: none abstains]",
+)
 @click.option("--models", type=_FOLDER, help="The folder of models.  [default: models]")
 def train(
     table: Path,
@@ -85,6 +90,7 @@ def train(
     drop: bool,
     compare: str | None,
     must_beat: bool,
+    accuracy: float | None,
     models: Path | None,
 ) -> None:
     """Train a model on TABLE: CSV, TSV, JSON Lines or Parquet, with a column of texts and one of labels.
@@ -111,6 +117,7 @@ def train(
         "--seed": seed,
         "--heads": heads,
         "--compare": compare,
+        "--accuracy": accuracy,
         "--models": models,
     }
     options = [f"{option}={value}" for option, value in given.items() if value is not None]

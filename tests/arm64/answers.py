@@ -44,7 +44,7 @@ def main(folder: Path) -> None:
     texts = [vector.text for vector in golden.vectors]
     predictor = load_predictor(Settings(model_dir=folder, verify_at_init=False))
     heads = [manifest.default_head, *manifest.heads]
-    found = predictor.predict(texts, heads, use_cache=False).probabilities
+    found = predictor.predict(texts, heads, use_cache=False).answers
     answers = Answers(
         lowest_cosine=check_golden(encoder, windows, golden),
         alone=all(encoder.encode([row])[0].tobytes() == together[i].tobytes() for i, row in enumerate(rows)),

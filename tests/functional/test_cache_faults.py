@@ -123,7 +123,7 @@ def environments(store: FaultyServer) -> Iterator[Environments]:
 
 def bits(predictor: Predictor, texts: list[str], heads: list[str]) -> dict[str, bytes]:
     """The answers, to the bit."""
-    return {head: b"".join(rows) for head, rows in predictor.predict(texts, heads).probabilities.items()}
+    return {head: b"".join(rows) for head, rows in predictor.predict(texts, heads).answers.items()}
 
 
 def expected(texts: list[str] = TEXTS, heads: tuple[str, ...] = ("first",)) -> dict[str, bytes]:
@@ -160,7 +160,7 @@ def test_shared_between_environments(store: FaultyServer, environments: Environm
     encoder = TinyEncoder()
     predictor = environments.start(encoder)
     prediction = predictor.predict(TEXTS, ["first"])
-    assert b"".join(prediction.probabilities["first"]) == expected()["first"]
+    assert b"".join(prediction.answers["first"]) == expected()["first"]
     assert (encoder.tokenized, encoder.batches) == ([], [])
     usage = prediction.usage.cache
     assert (usage.l1, usage.l2, usage.embedding, usage.miss) == (0, 3, 0, 0)
@@ -174,7 +174,7 @@ def test_new_head_on_known_texts(store: FaultyServer, environments: Environments
     predictor = environments.start(encoder)
     prediction = predictor.predict(TEXTS, ["second", "first"])
     assert encoder.batches == []
-    got = {head: b"".join(rows) for head, rows in prediction.probabilities.items()}
+    got = {head: b"".join(rows) for head, rows in prediction.answers.items()}
     assert got == expected(heads=("second", "first"))
     usage = prediction.usage.cache
     assert (usage.l2, usage.embedding, usage.miss) == (3, 3, 0)
@@ -269,7 +269,7 @@ def test_policy_off_asks_nobody(store: FaultyServer, environments: Environments)
     """Turned off, the table does not exist."""
     predictor = environments.start(policy=Policy.OFF)
     prediction = predictor.predict(TEXTS, ["first"])
-    assert b"".join(prediction.probabilities["first"]) == expected()["first"]
+    assert b"".join(prediction.answers["first"]) == expected()["first"]
     predictor.cache.set_up()
     assert predictor.cache.save(prediction.unsaved) is None
     assert store.calls == []
@@ -318,7 +318,7 @@ def test_fault(store: FaultyServer, environments: Environments, name: str) -> No
     store.fault = FAULTS[name]
     for _ in range(3):
         prediction = predictor.predict(TEXTS, ["first"])
-        assert b"".join(prediction.probabilities["first"]) == expected()["first"]
+        assert b"".join(prediction.answers["first"]) == expected()["first"]
         assert (
             predictor.cache.save(prediction.unsaved) is None
         )  # a store that does not answer is not written to
@@ -344,7 +344,7 @@ def test_fault(store: FaultyServer, environments: Environments, name: str) -> No
     predictor.cache._shared._deadline_s = PATIENT_S
     healed = predictor.predict(TEXTS, ["first"])
     assert (healed.usage.cache.l2, healed.usage.cache.breaker) == (3, "closed")
-    assert b"".join(healed.probabilities["first"]) == expected()["first"]
+    assert b"".join(healed.answers["first"]) == expected()["first"]
 
 
 @pytest.mark.parametrize("permanent", ["access denied", "no such table", "bad signature", "expired token"])
@@ -371,7 +371,7 @@ def test_no_connection(
         usages = []
         for _ in range(4):
             prediction = predictor.predict(TEXTS, ["first"])
-            assert b"".join(prediction.probabilities["first"]) == expected()["first"]
+            assert b"".join(prediction.answers["first"]) == expected()["first"]
             usages.append(prediction.usage.cache)
         assert [usage.errors for usage in usages] == [1, 1, 1, 0]
         assert usages[-1].breaker == "open"
@@ -398,7 +398,7 @@ def test_unusable_configuration(
         monkeypatch.delenv(variable)
     predictor = environments.start()
     first_prediction = predictor.predict(TEXTS, ["first"])
-    assert b"".join(first_prediction.probabilities["first"]) == expected()["first"]
+    assert b"".join(first_prediction.answers["first"]) == expected()["first"]
     assert first_prediction.cache_error == name
     assert predictor.predict(TEXTS, ["first"]).usage.cache.breaker == "open"
     assert store.calls == []
@@ -451,7 +451,7 @@ def test_part_of_an_answer_is_used(store: FaultyServer, environments: Environmen
     prediction = environments.start(deadline_s=2.0).predict(texts, ["first"])
     usage = prediction.usage.cache
     assert (usage.l2, usage.miss, usage.errors, usage.breaker) == (50, 70, 1, "closed")
-    assert b"".join(prediction.probabilities["first"]) == expected(texts)["first"]
+    assert b"".join(prediction.answers["first"]) == expected(texts)["first"]
 
 
 def test_expired_items(store: FaultyServer, environments: Environments) -> None:
@@ -462,7 +462,7 @@ def test_expired_items(store: FaultyServer, environments: Environments) -> None:
     prediction = predictor.predict(TEXTS, ["first"])
     usage = prediction.usage.cache
     assert (usage.l2, usage.miss, usage.expired, usage.errors) == (0, 3, 6, 0)
-    assert b"".join(prediction.probabilities["first"]) == expected()["first"]
+    assert b"".join(prediction.answers["first"]) == expected()["first"]
     assert predictor.cache.save(prediction.unsaved) is not None
     assert environments.start().predict(TEXTS, ["first"]).usage.cache.l2 == 3
 
@@ -495,7 +495,7 @@ def test_corrupt_and_foreign_values(
     prediction = predictor.predict(TEXTS, ["first"])
     usage = prediction.usage.cache
     assert (usage.l2, usage.miss, usage.corrupt, usage.errors) == (0, 3, 1, 0)
-    assert b"".join(prediction.probabilities["first"]) == expected()["first"]
+    assert b"".join(prediction.answers["first"]) == expected()["first"]
     predictor.cache.save(prediction.unsaved)
     assert environments.start().predict(TEXTS, ["first"]).usage.cache.l2 == 3
 
@@ -586,7 +586,7 @@ def test_faults_over_tls(secure_store: FaultyServer, environments: Environments,
     """The deadline holds inside TLS, too."""
     secure_store.fault = FAULTS[name]
     prediction = environments.start(deadline_s=1.0).predict(TEXTS, ["first"])
-    assert b"".join(prediction.probabilities["first"]) == expected()["first"]
+    assert b"".join(prediction.answers["first"]) == expected()["first"]
     assert (prediction.usage.cache.l2, prediction.usage.cache.errors) == (0, 1)
 
 
@@ -683,7 +683,7 @@ def test_failing_bucket(store: FaultyServer, environments: Environments, name: s
         usage = prediction.usage.cache
         assert (usage.l2, usage.embedding, usage.miss, usage.breaker) == (3, 0, 3, "closed")
         assert usage.errors + usage.corrupt > 0 or prediction.cache_error is None
-        got = {head: b"".join(rows) for head, rows in prediction.probabilities.items()}
+        got = {head: b"".join(rows) for head, rows in prediction.answers.items()}
         assert got == expected(heads=("first", "second"))
     if name not in ("garbage of the right size", "gone", "denied"):
         calls = store.count("GET")

@@ -59,8 +59,7 @@ def sessions(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Path]]:
 def test_one_session_for_both(two_models: Path, sessions: list[Path]) -> None:
     """Threads that are the first to ask both models load the encoder once; each gets its model's answer."""
     alone = {
-        name: models_in(two_models, name).default.predict(TEXTS, HEADS).probabilities
-        for name in (EXAMPLE, SECOND)
+        name: models_in(two_models, name).default.predict(TEXTS, HEADS).answers for name in (EXAMPLE, SECOND)
     }
     sessions.clear()
     models, gate = models_in(two_models), threading.Barrier(4)
@@ -69,7 +68,7 @@ def test_one_session_for_both(two_models: Path, sessions: list[Path]) -> None:
     def ask(number: int) -> tuple[str, dict[str, Any]]:
         name = models.names[number % 2]
         gate.wait()
-        return name, models.get(name).predict(TEXTS, HEADS, use_cache=False).probabilities
+        return name, models.get(name).predict(TEXTS, HEADS, use_cache=False).answers
 
     with ThreadPoolExecutor(4) as threads:
         for name, found in threads.map(ask, range(4)):

@@ -41,7 +41,7 @@ def environment(bundle: Path, aws_environ: dict[str, str], **settings: str) -> P
 
 
 def bits(predictor: Predictor, heads: list[str], use_cache: bool = True) -> dict[str, bytes]:
-    rows = predictor.predict(TEXTS, heads, use_cache).probabilities
+    rows = predictor.predict(TEXTS, heads, use_cache).answers
     return {head: b"".join(rows[head]) for head in heads}
 
 
@@ -52,7 +52,7 @@ def test_same_bits_on_off_cold_warm(
     expected = bits(predictor, HEADS, use_cache=False)
     one = environment(bundle, aws_environ)
     computed = one.predict(TEXTS, ["logreg"])
-    assert b"".join(computed.probabilities["logreg"]) == expected["logreg"]
+    assert b"".join(computed.answers["logreg"]) == expected["logreg"]
     saved = one.cache.save(computed.unsaved)
     assert saved is not None
     assert (saved.values, saved.failure) == (2 * len(TEXTS), None)
@@ -61,7 +61,7 @@ def test_same_bits_on_off_cold_warm(
     assert (prediction.usage.tokens, prediction.usage.batches) == (0, 0)
     assert prediction.usage.cache.l2 == len(TEXTS)
     assert prediction.usage.cache.embedding == 4 * len(TEXTS)
-    assert {head: b"".join(rows) for head, rows in prediction.probabilities.items()} == expected
+    assert {head: b"".join(rows) for head, rows in prediction.answers.items()} == expected
     assert bits(other, HEADS) == expected  # from memory
     other.cache.save(prediction.unsaved)
     third = environment(bundle, aws_environ)

@@ -96,7 +96,7 @@ def manifest_of(model: Path) -> Manifest:
 def accuracy(model: Path, rows: Sequence[Row], head: str) -> float:
     """Share of rows whose label the served model gives."""
     predictor = predictor_of(model)
-    found = predictor.predict([text for text, _ in rows], [head], use_cache=False).probabilities[head]
+    found = predictor.predict([text for text, _ in rows], [head], use_cache=False).answers[head]
     labels = [predictor.manifest.labels[ranked(to_floats(row))[0]] for row in found]
     return sum(label == row[1] for label, row in zip(labels, rows, strict=True)) / len(rows)
 
@@ -268,7 +268,7 @@ def test_served_beside_the_example(bundle: Path, example: Path, tmp_path: Path) 
     found = models.get("tickets").predict(texts, ["logreg"])
     assert (found.usage.tokens, found.usage.cache.embedding, found.usage.cache.l1) == (0, len(texts), 0)
     alone = predictor_of(example).predict(texts, ["logreg"])
-    assert found.probabilities == alone.probabilities
+    assert found.answers == alone.answers
 
 
 def test_killed_half_way(example: Path, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """The report beside a model: what the model says of held-out rows, as `report.json` and `report.html`."""
 
 from layers.model.report.compare import Comparison, answered_by, compare
-from layers.model.report.evaluation import Evaluation, EvaluationFault
+from layers.model.report.evaluation import Evaluation, EvaluationFault, Strangeness
 from layers.model.report.files import REPORT_JSON, read_figures, write_figures, write_report
 from layers.model.report.report import Report, Summary, make_report
 
@@ -11,6 +11,7 @@ __all__ = [
     "Evaluation",
     "EvaluationFault",
     "Report",
+    "Strangeness",
     "Summary",
     "answered_by",
     "compare",

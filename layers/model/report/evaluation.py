@@ -26,6 +26,17 @@ class Answers(NamedTuple):
     probability: NDArray[np.float64]
 
 
+class Strangeness(NamedTuple):
+    """How strange texts are by one measure, 0 to 1: held-out rows, (n,), and texts of other kinds, (m,).
+
+    is_score: whether the measure is an out-of-distribution score: a share of the validation rows.
+    """
+
+    held_out: NDArray[np.floating[Any]]
+    others: NDArray[np.floating[Any]]
+    is_score: bool
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """A model on the n held-out rows of a table with k labels. Raises EvaluationFault for other shapes.
@@ -38,6 +49,7 @@ class Evaluation:
     baseline: probabilities of TF-IDF and logistic regression, trained on the same rows as the model, (n, k).
     trained_on: training rows of each class, (k,).
     min_probability: below it, `auto` abstains.
+    strangeness: how strange the rows and texts of other kinds are, by the name of the measure.
     seed: of everything that the report draws at random.
     settings: shown in the report as they are; callers put no texts there.
     """
@@ -53,6 +65,7 @@ class Evaluation:
     baseline: Probabilities | None = None
     trained_on: Sequence[int] | None = None
     min_probability: float | None = None
+    strangeness: Mapping[str, Strangeness] = field(default_factory=dict)
     seed: int = 0
     settings: Mapping[str, Setting] = field(default_factory=dict)
 
@@ -72,6 +85,8 @@ class Evaluation:
             check_shape("alone", self.alone, (n,))
         if self.trained_on is not None:
             check_shape("trained_on", np.asarray(self.trained_on), (k,))
+        for name, measure in self.strangeness.items():
+            _check_strangeness(name, measure, n)
         for name, probabilities in self._all_probabilities():
             check_shape(name, probabilities, (n, k))
             _check_probabilities(name, probabilities)
@@ -102,6 +117,14 @@ def check_shape(name: str, found: NDArray[Any], expected: tuple[int, ...]) -> No
     """Raises EvaluationFault when an array has another shape."""
     if found.shape != expected:
         raise EvaluationFault(f"{name} has the shape {found.shape}; expected {expected}.")
+
+
+def _check_strangeness(name: str, found: Strangeness, rows: int) -> None:
+    check_shape(name, found.held_out, (rows,))
+    if not len(found.others):
+        raise EvaluationFault(f"{name} has no texts of other kinds; expected at least 1.")
+    for values in (found.held_out, found.others):
+        _check_probabilities(name, values)
 
 
 def _check_probabilities(name: str, found: Probabilities) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
-from layers.model.report import class_sections, sections
+from layers.model.report import class_sections, doubt_section, sections
 from layers.model.report.markup import Child, node, to_html
 from layers.model.report.report import Report
 from layers.model.report.words import count, percent, range_of
@@ -27,6 +27,7 @@ def render_page(report: Report) -> str:
         sections.abstaining(report),
         sections.calibration(report),
         sections.estimator(report),
+        doubt_section.doubt(report),
         class_sections.classes(report),
         class_sections.confusions(report),
         class_sections.mistakes(report),

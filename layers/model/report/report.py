@@ -9,6 +9,7 @@ from layers.model.report.classes import ClassScore, accuracy, class_scores, macr
 from layers.model.report.compare import Comparison
 from layers.model.report.confusion import Cell, ConfusedPair, confusion_cells, most_confused
 from layers.model.report.coverage import Coverage, coverage
+from layers.model.report.detection import Detections, detections
 from layers.model.report.evaluation import AUTO, Answers, Evaluation, Setting, answers_of
 from layers.model.report.intervals import Interval
 from layers.model.report.mistakes import Mistake, surest_mistakes
@@ -16,7 +17,7 @@ from layers.model.report.paired import Paired, pair
 from layers.model.report.sharing import EstimatorShare, estimator_share
 from layers.model.report.words import count, percent, with_interval
 
-SCHEMA = 1
+SCHEMA = 2
 BASELINE = "TF-IDF + logistic regression"
 
 
@@ -57,6 +58,7 @@ class Report(msgspec.Struct, frozen=True):
     """What is known of a model from its held-out rows.
 
     confusion: cells [label, said, rows] that are not zero, by position in `classes`.
+    out_of_distribution: None when no strangeness was measured.
     """
 
     schema: int
@@ -73,6 +75,7 @@ class Report(msgspec.Struct, frozen=True):
     reliability: Reliability
     reliability_before: Reliability | None
     estimator: EstimatorShare | None
+    out_of_distribution: Detections | None
     classes: list[ClassScore]
     confused: list[ConfusedPair]
     confusion: list[Cell]
@@ -123,6 +126,7 @@ def make_report(given: Evaluation, comparison: Comparison | None = None) -> Repo
         reliability=calibrated,
         reliability_before=_reliability_before(given),
         estimator=estimator,
+        out_of_distribution=detections(given.strangeness),
         classes=class_scores(given.labels, given.target, auto.said, given.trained_on),
         confused=most_confused(confusion, given.labels),
         confusion=confusion,

@@ -105,6 +105,7 @@ def abstaining(report: Report) -> Element:
             "A caller who takes only answers of at least a min_probability gets fewer answers."
             " More of these are right.",
         ),
+        _chosen_words(report),
         plot_coverage(report.coverage, baseline),
         legend(*entries),
         table(
@@ -125,6 +126,18 @@ def abstaining(report: Report) -> Element:
             class_="note",
         ),
     )
+
+
+def _chosen_words(report: Report) -> Child:
+    chosen = report.coverage.chosen
+    if chosen is None:
+        return None
+    words = (
+        f"At the model's own min_probability, {chosen.min_probability:g}, auto answers"
+        f" {percent(chosen.coverage)} of the rows, and {with_interval(chosen.accuracy)} of these answers are"
+        f" right. Without abstaining, {percent(report.summary.accuracy.value)} of all answers are."
+    )
+    return node("p", words)
 
 
 def _threshold_rows(found: Coverage) -> list[Sequence[Child]]:

@@ -38,7 +38,8 @@ def main(documents: int) -> None:
             started = time.perf_counter()
             prediction = predictor.predict([test.stripped[row]], [head], use_cache=False)
             spent_s[head] += time.perf_counter() - started
-            right[head] += int(np.argmax(to_floats(prediction.probabilities[head][0])) == test.target[row])
+            *probabilities, _ = to_floats(prediction.answers[head][0])
+            right[head] += int(np.argmax(probabilities) == test.target[row])
             alone += prediction.usage.estimated
     best = max(predictor.manifest.heads, key=lambda head: right[head])
     print("| head | accuracy | texts/s | ratio |\n|---|---|---|---|")

@@ -21,7 +21,7 @@ def guesses(probability: float, right: float = 1.0) -> Guesses:
     chosen = np.where(wrong, 1 - TARGET, TARGET)
     rows = np.full((len(TARGET), 2), 1 - probability)
     rows[np.arange(len(TARGET)), chosen] = probability
-    return Guesses(rows, np.ones(len(TARGET), dtype=bool))
+    return Guesses(rows, np.ones(len(TARGET), dtype=bool), np.zeros(len(TARGET)))
 
 
 def partner() -> NDArray[np.float64]:
@@ -70,7 +70,7 @@ def test_temperature_of_an_estimator_that_is_too_sure() -> None:
 def test_too_few_known_tokens() -> None:
     """A guess from too few known tokens is averaged with the head's, however sure it is."""
     sure = guesses(0.99)
-    unknown = Guesses(sure.probabilities, np.zeros(len(TARGET), dtype=bool))
+    unknown = sure._replace(known=np.zeros(len(TARGET), dtype=bool))
     assert np.array_equal(cascade(sure, partner(), 0.6), sure.probabilities)
     assert np.array_equal(cascade(unknown, partner(), 0.6), (sure.probabilities + partner()) / 2)
 
@@ -81,7 +81,7 @@ def test_temperature_is_raised_until_the_estimator_keeps_its_word() -> None:
     even = (np.arange(len(TARGET)) % 4 < 2)[:, None]
     rows, target = np.tile(np.where(even, too_sure, modest), (40, 1)), np.tile(TARGET, 40)
     head = np.tile(np.where(even, too_sure, partner()), (40, 1))
-    bare = Guesses(rows, np.ones(len(target), dtype=bool))
+    bare = Guesses(rows, np.ones(len(target), dtype=bool), np.zeros(len(target)))
     likeliest = choose_temperature(bare, target)
     assert choose_threshold(bare.at(likeliest), head, target) == 1.0
     temperature, threshold = choose_certainty(bare, head, target)

@@ -56,9 +56,9 @@ def test_caches_change_no_answer(
     for which, texts, heads, use_cache, processed in asked:
         table.processed = [processed]
         prediction = environments[which].predict(texts, heads, use_cache)
-        expected = plain.predict(texts, heads, use_cache=False).probabilities
+        expected = plain.predict(texts, heads, use_cache=False).answers
         for head in heads:
-            assert prediction.probabilities[head] == expected[head]
+            assert prediction.answers[head] == expected[head]
         counted = prediction.usage.cache
         total = counted.l1 + counted.l2 + counted.embedding + counted.miss
         assert total == len(set(texts)) * len(heads)
@@ -115,8 +115,8 @@ def test_unsaved_values_travel_with_their_answer() -> None:
 
 
 WRONG_SHAPES = {
-    "auto": [(Kind.PREDICTION, 12), (Kind.PREDICTION, 16), (Kind.AUTO, 12), (Kind.AUTO, 16), (Kind.AUTO, 13)],
-    "first": [(Kind.PREDICTION, 16), (Kind.AUTO, 13), (Kind.EMBEDDING, 32), (Kind.PREDICTION, 0)],
+    "auto": [(Kind.PREDICTION, 16), (Kind.PREDICTION, 20), (Kind.AUTO, 16), (Kind.AUTO, 20), (Kind.AUTO, 13)],
+    "first": [(Kind.PREDICTION, 12), (Kind.AUTO, 17), (Kind.EMBEDDING, 32), (Kind.PREDICTION, 0)],
     "embedding": [(Kind.EMBEDDING, 12), (Kind.PREDICTION, 32), (Kind.EMBEDDING, 0)],
 }
 
@@ -143,4 +143,4 @@ def test_wrong_shapes_are_corrupt(name: str, kind: Kind, size: int) -> None:
     assert (reply.status, usage["corrupt"], usage["miss"]) == (200, 1, 1)
     plain = tiny_predictor(cache_bytes=0).predict(["a text"], [head])
     again = predictor.predict(["a text"], [head])  # the wrong value was replaced
-    assert (again.usage.cache.l2, again.probabilities) == (1, plain.probabilities)
+    assert (again.usage.cache.l2, again.answers) == (1, plain.answers)

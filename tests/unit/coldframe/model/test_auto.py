@@ -21,15 +21,16 @@ def test_sure_texts_skip_the_encoder() -> None:
     assert prediction.sources == [AnswerSource.ESTIMATOR, AnswerSource.ENSEMBLE]
     assert sum(map(len, encoder.batches)) == 1
     assert (prediction.usage.estimated, prediction.usage.windows) == (1, 1)
-    np.testing.assert_allclose(to_floats(prediction.probabilities[AUTO][0]), [0.8, 0.1, 0.1], atol=1e-6)
+    np.testing.assert_allclose(to_floats(prediction.answers[AUTO][0]), [0.8, 0.1, 0.1, 0.25], atol=1e-6)
 
 
 def test_unsure_texts_get_the_mean() -> None:
-    """An unsure text's answer is the mean of the guess and the partner head's probabilities."""
+    """An unsure text has the mean of guess and partner head, and the score that its embedding has."""
     predictor = tiny_predictor()
     prediction = predictor.predict([UNSURE], [AUTO, "second"])
-    expected = (np.array([0.2, 0.3, 0.5]) + to_floats(prediction.probabilities["second"][0])) / 2
-    np.testing.assert_allclose(to_floats(prediction.probabilities[AUTO][0]), expected, atol=1e-6)
+    *partner, score = to_floats(prediction.answers["second"][0])
+    expected = [*(np.array([0.2, 0.3, 0.5]) + partner) / 2, score]
+    np.testing.assert_allclose(to_floats(prediction.answers[AUTO][0]), expected, atol=1e-6)
 
 
 def test_named_heads_never_use_it() -> None:
@@ -52,20 +53,20 @@ def test_company_and_cache_change_nothing(first: list[str], second: list[str]) -
         prediction = caching.predict(texts, [AUTO])
         for index, text in enumerate(texts):
             alone = tiny_predictor(cache_bytes=0).predict([text], [AUTO])
-            assert alone.probabilities[AUTO][0] == prediction.probabilities[AUTO][index]
+            assert alone.answers[AUTO][0] == prediction.answers[AUTO][index]
             assert alone.sources[0] == prediction.sources[index]
 
 
 def test_rows_keep_their_source() -> None:
     """Who gave an answer survives its form in the cache."""
     rows = [
-        answer_auto(Guess([0.6, 0.4], True), None),
-        answer_auto(Guess([0.5, 0.5], False), to_vector([1, 0])),
-        answer_auto(Guess([0.5, 0.5], False), None),
+        answer_auto(Guess([0.6, 0.4], True, 0.1), None),
+        answer_auto(Guess([0.5, 0.5], False, 0.1), to_vector([1, 0, 0.9])),
+        answer_auto(Guess([0.5, 0.5], False, 0.1), None),
     ]
     answers, sources = split_answers({AUTO: rows})
-    probabilities = [to_floats(answer) for answer in answers[AUTO]]
-    np.testing.assert_allclose(probabilities, [[0.6, 0.4], [0.75, 0.25], [0.5, 0.5]], atol=1e-6)
+    found = [to_floats(answer) for answer in answers[AUTO]]
+    np.testing.assert_allclose(found, [[0.6, 0.4, 0.1], [0.75, 0.25, 0.9], [0.5, 0.5, 0.1]], atol=1e-6)
     assert sources == [AnswerSource.ESTIMATOR, AnswerSource.ENSEMBLE, AnswerSource.RUSHED]
 
 
@@ -78,5 +79,5 @@ def test_both_sources_on_the_real_model(predictor: Predictor) -> None:
     ]
     prediction = predictor.predict(texts, [AUTO], use_cache=False)
     assert {source.by for source in prediction.sources} == {"estimator", "ensemble"}
-    for answer in prediction.probabilities[AUTO]:
-        assert sum(to_floats(answer)) == pytest.approx(1, abs=1e-5)
+    for answer in prediction.answers[AUTO]:
+        assert sum(to_floats(answer)[:-1]) == pytest.approx(1, abs=1e-5)

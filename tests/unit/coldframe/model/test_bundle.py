@@ -19,7 +19,15 @@ from coldframe.model.bundle import (
     load_manifest,
     load_pair,
 )
-from coldframe.model.files import ANSWERS, GOLDEN, MANIFEST, encoder_folder, head_folder, model_folder
+from coldframe.model.files import (
+    ANSWERS,
+    CENTROIDS,
+    GOLDEN,
+    MANIFEST,
+    encoder_folder,
+    head_folder,
+    model_folder,
+)
 from coldframe.model.verify import verify_bundle
 from coldframe.pipeline.models import load_models
 from tests.conftest import ENCODER_NAME, EXAMPLE
@@ -35,6 +43,7 @@ OF_MODEL = [
     MANIFEST,
     ANSWERS,
     "estimator.bin",
+    *(f"{CENTROIDS}/{array}.npy" for array in ("directions", "usual")),
     *(f"{head_folder(name)}/{array}.npy" for name, arrays in ARRAYS.items() for array in arrays),
 ]
 ENCODER_PART, MODEL_PART = f"encoders/{ENCODER_NAME}", EXAMPLE

@@ -78,7 +78,7 @@ def test_text_is_on_its_own(predictor: Predictor) -> None:
     for index, text in enumerate(texts):
         alone = predictor.predict([text], heads, use_cache=False)
         for head in heads:
-            assert alone.probabilities[head][0] == together.probabilities[head][index]
+            assert alone.answers[head][0] == together.answers[head][index]
 
 
 def test_windows_cover_the_text(encoder_dir: Path) -> None:
@@ -123,9 +123,10 @@ def test_pooling_weighs_by_tokens() -> None:
 @settings(max_examples=25, deadline=None)
 @given(st.text(max_size=300))
 def test_any_text_has_an_answer(predictor: Predictor, text: str) -> None:
-    """Any Unicode text gets finite probabilities."""
+    """Any Unicode text gets finite probabilities, and a score from 0 to 1."""
     head = predictor.manifest.default_head
-    row = to_floats(predictor.predict([text], [head]).probabilities[head][0])
+    *row, score = to_floats(predictor.predict([text], [head]).answers[head][0])
+    assert 0 <= score <= 1
     assert np.isfinite(row).all()
     assert sum(row) == pytest.approx(1, abs=1e-5)
 
@@ -142,7 +143,7 @@ def test_topics(predictor: Predictor) -> None:
     prediction = predictor.predict(list(texts), heads)
     for head in heads:
         labels = [
-            predictor.manifest.labels[i] for i in to_matrix(prediction.probabilities[head]).argmax(axis=1)
+            predictor.manifest.labels[i] for i in to_matrix(prediction.answers[head])[:, :-1].argmax(axis=1)
         ]
         assert labels == list(texts.values())
 

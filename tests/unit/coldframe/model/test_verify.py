@@ -10,7 +10,15 @@ import pytest
 
 from coldframe.errors import BundleCorrupt
 from coldframe.model.bundle import EstimatorFacts, Manifest, describe_file, load_manifest
-from coldframe.model.files import ANSWERS, ESTIMATOR, HEAD_NAMES, MANIFEST, head_folder, model_folder
+from coldframe.model.files import (
+    ANSWERS,
+    CENTROIDS,
+    ESTIMATOR,
+    HEAD_NAMES,
+    MANIFEST,
+    head_folder,
+    model_folder,
+)
 from coldframe.model.verify import verify_bundle
 from tests.conftest import EXAMPLE
 
@@ -132,4 +140,14 @@ def test_golden_answers_of_other_texts(copy: Path) -> None:
     path.write_bytes(msgspec.json.encode({head: rows[:-1] for head, rows in answers.items()}))
     reseal(copy)
     with pytest.raises(BundleCorrupt, match="35 answers of logreg, expected 36"):
+        verify_bundle(copy)
+
+
+def test_centroids_of_fewer_labels(copy: Path) -> None:
+    """Centroids of one label fewer are named, with both shapes."""
+    path = model_folder(copy, EXAMPLE) / CENTROIDS / "directions.npy"
+    np.save(path, np.load(path)[:, :-1])
+    reseal(copy)
+    labels = len(load_manifest(copy, EXAMPLE).labels)
+    with pytest.raises(BundleCorrupt, match=rf"centroids .*384, {labels - 1}\).*384, {labels}\)"):
         verify_bundle(copy)

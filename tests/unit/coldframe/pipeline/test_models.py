@@ -111,8 +111,8 @@ def test_no_prediction_of_another_model(
     for environment, model, texts, heads in asked:
         predictor = environments[environment][model]
         prediction = predictor.predict(texts, heads)
-        expected = plain[model].predict(texts, heads, use_cache=False).probabilities
-        assert prediction.probabilities == expected
+        expected = plain[model].predict(texts, heads, use_cache=False).answers
+        assert prediction.answers == expected
         assert prediction.usage.cache.corrupt == 0
         predictor.cache.save(prediction.unsaved)
 
@@ -127,7 +127,7 @@ def test_each_model_is_made_once() -> None:
         return tiny_predictor(name=name)
 
     models = Models({FIRST: lambda: make(FIRST), SECOND: lambda: make(SECOND)})
-    assert (models.names, made) == ([FIRST, SECOND], [])
+    assert (models.names, made) == ([FIRST, SECOND], [FIRST])
 
     def ask(number: int) -> Predictor:
         gate.wait()

@@ -26,7 +26,7 @@ def test_together_as_alone(texts: list[str]) -> None:
     for index, text in enumerate(texts):
         alone = tiny_predictor().predict([text], HEADS)
         for head in HEADS:
-            assert together.probabilities[head][index] == alone.probabilities[head][0]
+            assert together.answers[head][index] == alone.answers[head][0]
 
 
 @given(texts_to_classify, texts_to_classify)
@@ -34,10 +34,10 @@ def test_cache_changes_no_answer(first: list[str], second: list[str]) -> None:
     """Answers are the same, to the bit, with a cold cache, a warm one, and none."""
     caching, plain = tiny_predictor(), tiny_predictor(cache_bytes=0)
     for texts in (first, second, first):
-        expected = plain.predict(texts, HEADS).probabilities["first"]
-        assert caching.predict(texts, HEADS).probabilities["first"] == expected
+        expected = plain.predict(texts, HEADS).answers["first"]
+        assert caching.predict(texts, HEADS).answers["first"] == expected
         bypassing = caching.predict(texts, HEADS, use_cache=False)
-        assert bypassing.probabilities["first"] == expected
+        assert bypassing.answers["first"] == expected
         assert bypassing.usage.cache.l1 == 0
 
 
@@ -47,7 +47,7 @@ def test_equal_texts_are_encoded_once() -> None:
     prediction = tiny_predictor(encoder).predict(["a b", " a  b\n", "c", "a b"], ["first"])
     assert encoder.tokenized == ["a b", "c"]
     assert (prediction.usage.texts, prediction.usage.unique, prediction.usage.windows) == (4, 2, 2)
-    assert len(prediction.probabilities["first"]) == 4
+    assert len(prediction.answers["first"]) == 4
 
 
 def test_all_heads_share_one_encoding() -> None:
@@ -94,7 +94,7 @@ def test_a_head_is_read_once() -> None:
 
 def test_rows_are_probabilities() -> None:
     """Every row sums to one and is finite, also for the empty text."""
-    rows = to_matrix(tiny_predictor().predict(["", "a"], ["first"]).probabilities["first"])
+    rows = to_matrix(tiny_predictor().predict(["", "a"], ["first"]).answers["first"])[:, :-1]
     np.testing.assert_allclose(rows.sum(axis=1), 1, atol=1e-6)
 
 
@@ -144,7 +144,7 @@ def test_no_time_no_encoder() -> None:
     predictor = loaded(encoder)
     prediction = predictor.predict(["ab", "a"], [AUTO], deadline=Deadline(0))
     assert prediction.sources == [AnswerSource.ESTIMATOR, AnswerSource.RUSHED]
-    np.testing.assert_allclose(to_floats(prediction.probabilities[AUTO][1]), [0.2, 0.3, 0.5], atol=1e-6)
+    np.testing.assert_allclose(to_floats(prediction.answers[AUTO][1]), [0.2, 0.3, 0.5, 0.25], atol=1e-6)
     assert (encoder.batches, prediction.usage.estimated) == ([], 2)
     later = predictor.predict(["ab", "a"], [AUTO])
     assert later.sources == [AnswerSource.ESTIMATOR, AnswerSource.ENSEMBLE]
@@ -158,7 +158,7 @@ def test_time_for_some() -> None:
     prediction = predictor.predict(texts, [AUTO], deadline=short())
     assert [source is AnswerSource.RUSHED for source in prediction.sources] == [False, False, True]
     whole = loaded().predict(texts, [AUTO])
-    assert prediction.probabilities[AUTO][:2] == whole.probabilities[AUTO][:2]
+    assert prediction.answers[AUTO][:2] == whole.answers[AUTO][:2]
 
 
 @pytest.mark.parametrize("texts", [["a"], ["a" * 20, "b" * 20]])

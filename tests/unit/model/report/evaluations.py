@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from layers.model.report import Evaluation
+from layers.model.report import Evaluation, Strangeness
 
 HEADS = ("auto", "logreg", "mlp")
 
@@ -42,6 +42,10 @@ def evaluation(k: int, n: int, seed: int = 0, present: int | None = None) -> Eva
         baseline=probabilities_of(random, target, k, 1.5),
         trained_on=[40] * k,
         min_probability=0.6,
+        strangeness={
+            "tokens": Strangeness(random.random(n), random.random(9) ** 0.2, True),
+            "probability of auto": Strangeness(1 - found["auto"].max(axis=1), random.random(9), False),
+        },
         seed=20,
         settings={"test share": 0.2, "group": None},
     )

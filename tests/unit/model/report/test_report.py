@@ -67,13 +67,19 @@ def test_pages_are_whole(k: int, n: int) -> None:
     full = evaluation(k, n)
     page = render_page(make_report(full, compare(full, renamed(full, "older", "mlp"))))
     words = " ".join(checked(page).words)
-    for title in ("Heads side by side", "Against older", "What abstaining buys", "surest mistakes"):
+    for title in (
+        "Heads side by side",
+        "Against older",
+        "What abstaining buys",
+        "does not know",
+        "surest mistakes",
+    ):
         assert title in words
     assert ("cannot be read" in words) == (k > 30)
     checked(render_page(make_report(bare(k, n))))
 
 
-@settings(max_examples=20)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(2, 6), st.integers(1, 8), st.integers(0, 99))
 def test_few_rows_are_enough(k: int, n: int, seed: int) -> None:
     """Even a single held-out row makes a page."""
@@ -153,6 +159,19 @@ def test_mistakes_are_row_numbers() -> None:
         place = places[mistake.row]
         assert mistake.label == given.labels[given.target[place]] != mistake.said
         assert mistake.said == given.labels[int(auto[place].argmax())]
+
+
+def test_what_the_chosen_threshold_buys() -> None:
+    """The page says what the model's own threshold answers, and how right it is with and without."""
+    report = make_report(evaluation(4, 200))
+    chosen = report.coverage.chosen
+    assert chosen is not None
+    assert chosen.accuracy is not None
+    words = "".join(checked(render_page(report)).words)
+    assert f"At the model's own min_probability, 0.6, auto answers {chosen.coverage:.1%} of the rows" in words
+    assert f"and {chosen.accuracy.value:.1%}" in words
+    assert f"Without abstaining, {report.summary.accuracy.value:.1%} of all answers are" in words
+    assert "own min_probability" not in render_page(make_report(bare(4, 200)))
 
 
 def perfect(given: Evaluation) -> Evaluation:

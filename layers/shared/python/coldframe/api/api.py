@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UnsetType
 
 from coldframe.api.catalogue import find_model, model_card, model_cards
-from coldframe.api.contract import PREDICT, log_record
+from coldframe.api.contract import PREDICT, SCORE_DIGITS, log_record
 from coldframe.api.messages import (
     Reply,
     Request,
@@ -221,7 +221,7 @@ def _check_heads(heads: list[str], manifest: Manifest) -> None:
 def _answers(prediction: Prediction, predictor: Predictor, asked: PredictRequest) -> list[TextAnswer]:
     labels = predictor.manifest.labels
     answers = [TextAnswer(index, {}) for index in range(prediction.usage.texts)]
-    for head, rows in prediction.probabilities.items():
+    for head, rows in prediction.answers.items():
         sources = prediction.sources if head == AUTO else [None] * len(rows)
         wanted = asked.min_probability
         least = predictor.min_probability[head] if isinstance(wanted, UnsetType) else wanted
@@ -233,9 +233,9 @@ def _answers(prediction: Prediction, predictor: Predictor, asked: PredictRequest
 def _head_answer(
     row: Vector, labels: list[str], asked: PredictRequest, source: AnswerSource | None, least: float
 ) -> HeadAnswer:
-    values = to_floats(row)
+    *values, strangeness = to_floats(row)
     top = [Score(labels[i], values[i]) for i in ranked(values)[: asked.top_k]]
-    answer = HeadAnswer(top[0].label, top[0].probability, top)
+    answer = HeadAnswer(top[0].label, top[0].probability, top, round(strangeness, SCORE_DIGITS))
     if top[0].probability < least:
         answer.label, answer.abstained = None, True
     if source is not None:

@@ -24,6 +24,7 @@ REQUEST_FIELDS = (
 )
 DEFAULT_TOP_K, MAX_TOP_K = 1, 1000  # as many labels as a model may have; one that has fewer gives all
 MAX_HEADS = 16
+SCORE_DIGITS = 4  # of an out-of-distribution score: more is noise
 MIN_BUDGET_MS, MAX_BUDGET_MS = 1, 86_400_000  # a day: nothing that answers requests runs for longer
 ENVELOPE_BYTES = 2048  # status and headers around the body in a function's result, rounded up
 

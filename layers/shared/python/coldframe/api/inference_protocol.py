@@ -166,7 +166,7 @@ class InferenceProtocol:
         least = _least_probability(predictor, head, asked)
         if tensor.name == "text":
             prediction = predictor.predict(read_texts(tensor, limit), [head], deadline=deadline)
-            scores = to_matrix(prediction.probabilities[head])
+            scores = to_matrix(prediction.answers[head])[:, :-1]
             return _outputs(labels, scores, least), prediction.times, work_log(prediction), prediction.unsaved
         rows = read_matrix(tensor, predictor.encoder.facts.dimension, limit)
         times = StageTimes()

@@ -57,12 +57,14 @@ class HeadAnswer(Struct, omit_defaults=True):
     """What one head says of one text.
 
     label: null where the head abstains, because the probability of its best label is too low.
+    out_of_distribution: share of the rows of validation that look more usual to the model than this text.
     by: who gave the answer of the head `auto`. rushed: the estimator was not sure, but the time was short.
     """
 
     label: str | None
     probability: float
     top: list[Score]
+    out_of_distribution: float
     abstained: bool = False
     by: By | UnsetType = UNSET
     rushed: bool = False

@@ -35,8 +35,8 @@ EMBEDDING = "embedding"
 _KINDS = {AUTO: Kind.AUTO, EMBEDDING: Kind.EMBEDDING}
 _KEY_BYTES = 16
 _ENTRY_OVERHEAD_BYTES = 250  # key, value header and dictionary slots in CPython, rounded up
-_LAYOUT = b"layout 2"
-"""Part of every key: values of another layout are never found. 2: a byte says who gave `auto`'s answer."""
+_LAYOUT = b"layout 3"
+"""Part of every key: values of another layout are never found. 3: predictions end with a score."""
 
 
 class CacheScope(NamedTuple):

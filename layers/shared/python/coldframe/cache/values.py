@@ -16,13 +16,13 @@ class Kind(IntEnum):
     """What a value is. The numbers are stored: they never change their meaning."""
 
     PREDICTION = 1
-    """float32 (k,): probabilities of all labels by one head."""
+    """float32 (k + 1,): probabilities of all labels by one head, and the out-of-distribution score."""
     EMBEDDING = 2
     """float32 (d,): the embedding of one text."""
     POINTER = 3
     """The size of an object in S3 that holds the value, itself written as here."""
     AUTO = 4
-    """A byte, 0 or 1: who gave the answer of `auto`. Then float32 (k,): probabilities of all labels."""
+    """A byte, 0 or 1: who gave the answer of `auto`. Then float32 (k + 1,), as above."""
 
 
 class Shapes(NamedTuple):
@@ -34,8 +34,8 @@ class Shapes(NamedTuple):
     def fit(self, kind: Kind, payload: bytes) -> bool:
         """Whether a payload is one of this kind: there is one size for each."""
         if kind is Kind.AUTO:
-            return len(payload) == 1 + _FLOAT_BYTES * self.labels and payload[0] in (0, 1)
-        return len(payload) == _FLOAT_BYTES * (self.dimension if kind is Kind.EMBEDDING else self.labels)
+            return len(payload) == 1 + _FLOAT_BYTES * (self.labels + 1) and payload[0] in (0, 1)
+        return len(payload) == _FLOAT_BYTES * (self.dimension if kind is Kind.EMBEDDING else self.labels + 1)
 
 
 class CorruptValue(Exception):

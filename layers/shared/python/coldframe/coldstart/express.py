@@ -24,6 +24,7 @@ from coldframe.api.contract import (
     PREDICT,
     READ_AS_JSON,
     REQUEST_FIELDS,
+    SCORE_DIGITS,
     USAGE_COUNTS,
     log_record,
     log_times,
@@ -183,13 +184,15 @@ class ExpressLane:
 def _answer(model: LaneModel, text: str, asked: Json) -> dict[str, Any] | None:
     """What `auto` says of a text; None unless the estimator is sure."""
     ids = model.wordpiece.ids(text, model.max_tokens)
-    guess = model.estimator.predict(ids)
+    evidence = model.estimator.evidence(ids)
+    guess = model.estimator.probabilities(evidence)
     if not model.estimator.is_sure(guess, ids):
         return None
-    values = to_floats(to_vector(guess))
+    *values, strangeness = to_floats(to_vector([*guess, model.estimator.out_of_distribution(evidence)]))
     best = ranked(values)[: asked.get("top_k", DEFAULT_TOP_K)]
     top = [{"label": model.labels[i], "probability": values[i]} for i in best]
-    answer: dict[str, Any] = {**top[0], "top": top}
+    score = round(strangeness, SCORE_DIGITS)
+    answer: dict[str, Any] = {**top[0], "top": top, "out_of_distribution": score}
     if answer["probability"] < asked.get("min_probability", model.min_probability):
         answer |= {"label": None, "abstained": True}
     answer["by"] = "estimator"

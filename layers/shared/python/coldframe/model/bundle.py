@@ -40,7 +40,7 @@ class HeadFacts(Struct, frozen=True):
 
     accuracy: on the test split, by the form of its texts.
     validation: on the rows that choices were made with.
-    min_probability: below it, the head abstains.
+    min_probability: the head abstains below it, unless a caller asks for another; 0.0: never.
     """
 
     accuracy: dict[str, float]
@@ -57,8 +57,10 @@ class EstimatorFacts(Struct, frozen=True):
     `partner` are averaged. min_tokens: different tokens of a text that training saw; with fewer, the
     estimator does not answer alone. unseen_idf: the weight of a token that training did not see.
     accuracy, auto_accuracy, auto_alone: of the estimator, of `auto`, and the share of texts that the
-    estimator answers alone, on the test split by the form of its texts. min_probability: below it, `auto`
-    abstains.
+    estimator answers alone, on the test split by the form of its texts.
+    min_probability: `auto` abstains below it, unless a caller asks for another; 0.0: never.
+    usual: strangeness of validation rows by their tokens, ascending; what the
+    out-of-distribution score of a text is a share of.
     """
 
     vocabulary: int
@@ -73,6 +75,7 @@ class EstimatorFacts(Struct, frozen=True):
     auto_accuracy: dict[str, float] = {}
     auto_alone: dict[str, float] = {}
     min_probability: float = 0.0
+    usual: list[float] = []
 
 
 class Figures(Struct, frozen=True):

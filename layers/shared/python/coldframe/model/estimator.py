@@ -9,6 +9,7 @@ The idea of answering from an estimator when it is sure enough: SneakPeek.
 """
 
 import math
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
@@ -41,7 +42,11 @@ class Estimator:
         self._labels = labels
 
     def predict(self, ids: Iterable[int]) -> list[float]:
-        """Probability of each label. ids: the tokens of a text, without [CLS] and [SEP].
+        """Probability of each label. ids: the tokens of a text, without [CLS] and [SEP]."""
+        return self.probabilities(self.evidence(ids))
+
+    def evidence(self, ids: Iterable[int]) -> list[float]:
+        """What the tokens say for each label and against it, before bias and temperature.
 
         Sublinear term frequency, smooth inverse document frequency, length 1:
         Manning, Raghavan & Schütze 2008, section 6.4.
@@ -54,11 +59,18 @@ class Estimator:
             row = self._weights[token * self._labels : (token + 1) * self._labels]
             sums = [total + weight * value for total, value in zip(sums, row, strict=True)]
         length = math.sqrt(squares) or 1.0
-        logits = [
-            (total * scale / length + bias) / self._facts.temperature
-            for total, scale, bias in zip(sums, self._facts.scales, self._facts.bias, strict=True)
-        ]
-        return _softmax(logits)
+        return [total * scale / length for total, scale in zip(sums, self._facts.scales, strict=True)]
+
+    def probabilities(self, evidence: Iterable[float]) -> list[float]:
+        """Probability of each label, from the evidence of a text."""
+        facts = self._facts
+        return _softmax(
+            [(said + bias) / facts.temperature for said, bias in zip(evidence, facts.bias, strict=True)]
+        )
+
+    def out_of_distribution(self, evidence: Sequence[float]) -> float:
+        """Share of the validation rows that look more usual than a text, by its tokens."""
+        return share_more_usual(strangeness_of(evidence), self._facts.usual)
 
     def is_sure(self, probabilities: Sequence[float], ids: Iterable[int]) -> bool:
         """Whether this guess may be the answer. ids: those that it was made of."""
@@ -70,6 +82,22 @@ class Estimator:
         return not wanted or sum(self._idf[token] < self._facts.unseen_idf for token in set(ids)) >= wanted
 
 
+def share_more_usual(strangeness: float, usual: Sequence[float]) -> float:
+    """Share of the validation rows that look more usual than a text, 0 to 1.
+
+    usual: strangeness of validation rows, ascending; at least one.
+    """
+    return bisect_left(usual, strangeness) / len(usual)
+
+
+def strangeness_of(evidence: Sequence[float]) -> float:
+    """Strangeness of a text by its tokens: minus the length of the estimator's evidence, (k,).
+
+    Tokens that training did not see, or saw under every label, say nothing for any label and against none.
+    """
+    return -math.hypot(*evidence)
+
+
 def _softmax(logits: Sequence[float]) -> list[float]:
     highest = max(logits)
     powers = [math.exp(logit - highest) for logit in logits]
@@ -78,10 +106,15 @@ def _softmax(logits: Sequence[float]) -> list[float]:
 
 
 class Guess(NamedTuple):
-    """What the estimator says of a text, and whether that may be the answer."""
+    """What the estimator says of a text, and whether that may be the answer.
+
+    out_of_distribution: share of the validation rows that look more usual, 0 to 1: 0.99 says that the text is
+    stranger than 99 % of them.
+    """
 
     probabilities: list[float]
     sure: bool
+    out_of_distribution: float
 
 
 class AnswerSource(IntEnum):
@@ -99,19 +132,20 @@ class AnswerSource(IntEnum):
 
 
 def answer_auto(guess: Guess, partner: Vector | None) -> bytes:
-    """The answer of `auto` for one text: a byte, its source, and the probabilities (k,).
+    """The answer of `auto` for one text: a byte, its source, and the answer (k + 1,).
 
-    partner: probabilities (k,) by the partner head; None where none is needed or there is no time for it.
+    partner: answer (k + 1,) of the partner head; None where none is needed or there is no time for it.
     """
     if partner is None:
         source = AnswerSource.ESTIMATOR if guess.sure else AnswerSource.RUSHED
-        return bytes([source]) + to_vector(guess.probabilities)
-    pairs = zip(guess.probabilities, to_floats(partner), strict=True)
-    return bytes([AnswerSource.ENSEMBLE]) + to_vector((own + other) / 2 for own, other in pairs)
+        return bytes([source]) + to_vector([*guess.probabilities, guess.out_of_distribution])
+    *others, out_of_distribution = to_floats(partner)
+    means = [(own + other) / 2 for own, other in zip(guess.probabilities, others, strict=True)]
+    return bytes([AnswerSource.ENSEMBLE]) + to_vector([*means, out_of_distribution])
 
 
 def split_answers(rows: Mapping[str, list[bytes]]) -> tuple[dict[str, list[Vector]], list[AnswerSource]]:
-    """Probabilities (k,) of all rows by head, and the sources of those of `auto`, if it is among them."""
+    """Answers (k + 1,) of all rows by head, and the sources of those of `auto`, if it is among them."""
     answers = rows.get(AUTO, [])
     bare = {AUTO: [answer[1:] for answer in answers]} if answers else {}
     return {**rows, **bare}, [AnswerSource(answer[0]) for answer in answers]

@@ -17,6 +17,7 @@ VOCABULARY = "vocabulary.txt"
 GOLDEN = "golden.json"
 ANSWERS = "answers.json"
 ESTIMATOR = "estimator.bin"
+CENTROIDS = "centroids"  # a folder, like those of the heads
 REBUILD = "Run `coldframe build` to make the bundle again."
 AUTO = "auto"  # the head that is estimator and encoder together
 HEAD_NAMES = ("logreg", "rf", "hgb", "mlp")

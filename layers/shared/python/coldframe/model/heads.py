@@ -38,7 +38,7 @@ class LogisticRegression:
         self._weight, self._bias = arrays["weight"], arrays["bias"]  # (d, k), (k,)
 
     def predict(self, embeddings: Embeddings) -> Probabilities:
-        return _softmax(_times(embeddings, self._weight) + self._bias)
+        return _softmax(times(embeddings, self._weight) + self._bias)
 
 
 class MultilayerPerceptron:
@@ -49,8 +49,8 @@ class MultilayerPerceptron:
         self._weight_2, self._bias_2 = arrays["weight_2"], arrays["bias_2"]  # (h, k), (k,)
 
     def predict(self, embeddings: Embeddings) -> Probabilities:
-        hidden = np.maximum(_times(embeddings, self._weight_1) + self._bias_1, 0)  # (n, h)
-        return _softmax(_times(hidden, self._weight_2) + self._bias_2)
+        hidden = np.maximum(times(embeddings, self._weight_1) + self._bias_1, 0)  # (n, h)
+        return _softmax(times(hidden, self._weight_2) + self._bias_2)
 
 
 class Trees:
@@ -70,7 +70,7 @@ class Trees:
 
     def leaves(self, embeddings: Embeddings) -> NDArray[np.int32]:
         """Row of the leaf table that each text reaches in each tree: (n, trees)."""
-        projected = _times(embeddings, self._projection).astype(np.float32)  # (n, k - 1)
+        projected = times(embeddings, self._projection).astype(np.float32)  # (n, k - 1)
         rows = np.arange(len(embeddings))[:, None]
         node = np.repeat(self._roots[None, :], len(embeddings), axis=0)  # (n, trees)
         feature = self._feature[node]
@@ -145,7 +145,7 @@ def load_head(folder: Path, name: str) -> Head:
         raise BundleCorrupt(f"{place} cannot be read: {exc}. Run `coldframe build`.") from exc
 
 
-def _times(rows: NDArray[Any], weight: NDArray[Any]) -> NDArray[Any]:
+def times(rows: NDArray[Any], weight: NDArray[Any]) -> NDArray[Any]:
     """Matrix product, one row at a time: BLAS rounds a row of a larger product otherwise.
 
     A prediction must not depend, not by a bit, on the texts it was asked with:

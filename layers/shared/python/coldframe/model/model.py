@@ -8,7 +8,7 @@ import functools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from coldframe.config import DEFAULT_BATCH_TOKENS, Settings
 from coldframe.model.budget import measure_budget
 from coldframe.model.bundle import EncoderFacts, load_golden
+from coldframe.model.centroids import load_centroids
 from coldframe.model.encoder import Embeddings, Encoder, RowEncoder, check_golden, plan_batches, pool_windows
 from coldframe.model.heads import Head, Probabilities, load_head
 from coldframe.model.tokenizer import TextWindows, Window
 from coldframe.timing import Clock, Deadline, MovingAverage
-from coldframe.vectors import Vector
+from coldframe.vectors import Vector, to_vector
 
 
 class Embedded(NamedTuple):
@@ -83,23 +84,37 @@ class TextEncoder:
         self._max_batch_tokens = measure_budget(self._encoder.encode, self._max_batch_tokens, self._clock)
 
 
+class Strange(Protocol):
+    """What says how strange embeddings (n, d) are to a model: (n,), each from 0 to 1."""
+
+    def out_of_distribution(self, embeddings: Embeddings) -> list[float]: ...
+
+
 class Heads:
     """The heads of a model. Safe for threads: heads are only read once they are there.
 
     Two threads that are the first to ask for a head may both read it, and get the same.
     """
 
-    def __init__(self, read_head: Callable[[str], Head]) -> None:
+    def __init__(self, read_head: Callable[[str], Head], centroids: Strange) -> None:
+        """centroids: say how strange an embedding is to the model."""
         self._head = functools.cache(read_head)  # a head is read when it is first asked for
+        self._centroids = centroids
 
     def classify(
         self, embeddings: Mapping[str, Vector], heads: Iterable[str]
     ) -> dict[str, dict[str, Vector]]:
-        """Probabilities (k,) by each of `heads`, under the names that the embeddings have."""
+        """Answers (k + 1,) by each of `heads`, under the names that the embeddings have.
+
+        An answer is the probability of each label, and the out-of-distribution score of the text.
+        """
         matrix = to_matrix(list(embeddings.values()))
+        scores = [to_vector([score]) for score in self._centroids.out_of_distribution(matrix)]
         answers = {head: self._head(head).predict(matrix) for head in dict.fromkeys(heads)}
         return {
-            head: {name: row.tobytes() for name, row in zip(embeddings, rows, strict=True)}
+            head: {
+                name: row.tobytes() + score for name, row, score in zip(embeddings, rows, scores, strict=True)
+            }
             for head, rows in answers.items()
         }
 
@@ -156,6 +171,6 @@ def load_heads(folder: Path, partner: str) -> Heads:
 
     Raises a BundleError when that one cannot be used.
     """
-    heads = Heads(functools.partial(load_head, folder))
+    heads = Heads(functools.partial(load_head, folder), load_centroids(folder))
     heads.read(partner)
     return heads

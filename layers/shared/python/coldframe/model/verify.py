@@ -17,9 +17,11 @@ from coldframe.model.bundle import (
     load_golden,
     load_pair,
 )
+from coldframe.model.centroids import load_centroids
 from coldframe.model.encoder import Encoder, check_golden
 from coldframe.model.estimator import Estimator
 from coldframe.model.files import (
+    CENTROIDS,
     ESTIMATOR,
     REBUILD,
     VOCABULARY,
@@ -105,6 +107,7 @@ def verify_model(model_dir: Path, manifest: Manifest, encoder: LoadedEncoder) ->
     check_files(folder, manifest)
     for head in manifest.heads:
         check_head(folder, head, manifest, encoder.manifest.facts)
+    check_centroids(folder, manifest, encoder.manifest.facts)
     check_estimator(folder, manifest, encoder_folder(model_dir, encoder.manifest.name))
     found = probabilities_of_golden(folder, manifest, encoder.encoder, encoder.tokenizer, encoder.golden)
     check_answers(found, load_answers(folder))
@@ -125,6 +128,13 @@ def check_head(folder: Path, name: str, manifest: Manifest, facts: EncoderFacts)
         raise BundleCorrupt(f"{found}; the manifest has {labels} labels. {REBUILD}")
 
 
+def check_centroids(folder: Path, manifest: Manifest, facts: EncoderFacts) -> None:
+    """Raises BundleCorrupt unless there is a centroid of each label."""
+    found, expected = load_centroids(folder).shape, (facts.dimension, len(manifest.labels))
+    if found != expected:
+        raise BundleCorrupt(f"{CENTROIDS} has the shape {found}; expected {expected}. {REBUILD}")
+
+
 def check_estimator(folder: Path, manifest: Manifest, encoder: Path) -> None:
     """Raises BundleCorrupt unless the estimator knows every label, every token and its partner head."""
     facts, labels = manifest.estimator, len(manifest.labels)
@@ -136,6 +146,8 @@ def check_estimator(folder: Path, manifest: Manifest, encoder: Path) -> None:
     if len(facts.bias) != labels:
         found = f"{ESTIMATOR} answers {len(facts.bias)} classes"
         raise BundleCorrupt(f"{found}; the manifest has {labels} labels. {REBUILD}")
+    if not facts.usual:
+        raise BundleCorrupt(f"{ESTIMATOR} has no usual strangeness to compare a text's with. {REBUILD}")
     if facts.vocabulary != tokens:
         found = f"{ESTIMATOR} has weights of {facts.vocabulary} tokens"
         raise BundleCorrupt(f"{found}; {VOCABULARY} has {tokens}. {REBUILD}")

@@ -23,12 +23,13 @@ class Answered(Struct, frozen=True):
 
 
 class Prediction(Answered, frozen=True):
-    """Probabilities (k,) of each text by head, in input order.
+    """Answers (k + 1,) of each text by head, in input order.
 
+    answers: probabilities (k,), then the out-of-distribution score.
     sources: who gave each answer of the head `auto`; empty when `auto` was not asked.
     """
 
-    probabilities: dict[str, list[Vector]]
+    answers: dict[str, list[Vector]]
     sources: list[AnswerSource]
 
 

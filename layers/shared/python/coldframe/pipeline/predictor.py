@@ -35,7 +35,11 @@ class TextTokenizer(Protocol):
 class TextEstimator(Protocol):
     """What the road needs of an estimator. Safe for threads."""
 
-    def predict(self, ids: Iterable[int]) -> list[float]: ...
+    def evidence(self, ids: Iterable[int]) -> list[float]: ...
+
+    def probabilities(self, evidence: Iterable[float]) -> list[float]: ...
+
+    def out_of_distribution(self, evidence: Sequence[float]) -> float: ...
 
     def is_sure(self, probabilities: Sequence[float], ids: Iterable[int]) -> bool: ...
 
@@ -157,8 +161,10 @@ class Predictor:
     def _guess(self, windows: Sequence[Window], deadline: Deadline) -> Guess:
         deadline.check()
         ids = content_tokens(windows)
-        probabilities = self._estimator.predict(ids)
-        return Guess(probabilities, self._estimator.is_sure(probabilities, ids))
+        evidence = self._estimator.evidence(ids)
+        probabilities = self._estimator.probabilities(evidence)
+        sure = self._estimator.is_sure(probabilities, ids)
+        return Guess(probabilities, sure, self._estimator.out_of_distribution(evidence))
 
     def _encode(
         self,
