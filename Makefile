@@ -113,7 +113,7 @@ $(MINISTACK)/stamp: tests/ministack-requirements.txt
 # --- the bundle -------------------------------------------------------------------
 
 BUNDLE_SOURCES := $(wildcard layers/model/*.py layers/model/encoder/* layers/model/heads/*) \
-	$(addprefix layers/shared/python/coldframe/,$(addprefix model/,bundle.py encoder.py first_tokens.py heads.py model.py tokenizer.py wordpiece.py))
+	$(addprefix layers/shared/python/coldframe/,$(addprefix model/,bundle.py encoder.py first_tokens.py heads.py model.py pieces.py tokenizer.py unigram.py wordpiece.py))
 
 $(BUNDLE)/manifest.json: $(BUNDLE_SOURCES) | $(VENV)/local.stamp
 	@$(MAKE) --no-print-directory $(BUILD)/stamp

@@ -5,24 +5,34 @@ from pathlib import Path
 
 import transformers
 from optimum.exporters.onnx import export
-from transformers import BertModel
+from transformers import AutoModel, PreTrainedModel
 
+from layers.model.encoder_folder import Pooling
 from layers.model.graph import LeanEncoder, LeanOnnxConfig
+from layers.model.refused import EncoderRefused
 
 _OPSET = 20  # the first with Gelu as one operation
 
 
-def load_original(weights: Path) -> BertModel:
-    """The original model, as published."""
+def load_original(weights: Path) -> PreTrainedModel:
+    """The original model, as published. Raises EncoderRefused when weights are missing."""
     transformers.logging.set_verbosity_error()
-    return BertModel.from_pretrained(weights, attn_implementation="eager").eval()
+    model, found = AutoModel.from_pretrained(
+        weights, attn_implementation="eager", use_safetensors=True, output_loading_info=True
+    )
+    if missing := sorted(name for name in found["missing_keys"] if not name.startswith("pooler.")):
+        raise EncoderRefused(
+            f"{weights}/model.safetensors lacks {len(missing)} of the weights that config.json announces,"
+            f" {missing[0]} first. Expected all of them: take the two files of one model."
+        )
+    return model.eval()
 
 
-def export_fp32(weights: Path, target: Path, layers: int | None = None) -> None:
+def export_fp32(weights: Path, target: Path, layers: int | None = None, pooling: Pooling = "mean") -> None:
     """Writes `LeanEncoder` with the original weights to `target`. layers: only the first so many."""
     original = load_original(weights)
     with warnings.catch_warnings():
         # Optimum exports through TorchScript, which torch announces to retire.
         warnings.simplefilter("ignore")
         config = LeanOnnxConfig(original.config, task="feature-extraction")
-        export(LeanEncoder(original, layers).eval(), config, target, opset=_OPSET)
+        export(LeanEncoder(original, layers, pooling).eval(), config, target, opset=_OPSET)

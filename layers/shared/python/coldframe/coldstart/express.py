@@ -8,7 +8,7 @@ whose answer would be the same: `tests/unit/coldframe/coldstart/test_express.py`
 import binascii
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -34,8 +34,7 @@ from coldframe.coldstart.lane_settings import LaneSettings, closed_by, closed_li
 from coldframe.errors import BundleCorrupt
 from coldframe.model.estimator import Estimator
 from coldframe.model.files import AUTO, MANIFEST, REBUILD, read_file
-from coldframe.model.vocabulary import load_vocabulary
-from coldframe.model.wordpiece import PlainWordpiece, is_plain
+from coldframe.model.wordpiece import load_plain
 from coldframe.text import normalise
 from coldframe.vectors import ranked, to_floats, to_vector
 
@@ -47,6 +46,7 @@ Json = Mapping[str, Any]
 _MAX_BODY = 20_000  # characters
 _MAX_TEXTS = 64
 _FIELDS = frozenset(REQUEST_FIELDS)
+_OF_TOKENIZER = ("tokenizer", "lower_case", "lower_texts")  # facts of the encoder
 
 
 class ExpressLane:
@@ -59,11 +59,13 @@ class ExpressLane:
             manifest = json.loads(read_file(model_dir, MANIFEST))
             encoder, facts = manifest["encoder"], manifest["estimator"]
             self._name, self._version, self._labels = (manifest[key] for key in ("name", "version", "labels"))
-            self._max_tokens = (encoder["max_tokens"] - 2) * encoder["max_windows"]
+            taken = 2 + len(encoder.get("prefix_tokens", ()))  # by what is around a window's text
+            self._max_tokens = (encoder["max_tokens"] - taken) * encoder["max_windows"]
+            tokenizer = {fact: encoder[fact] for fact in _OF_TOKENIZER if fact in encoder}
             self._estimator = Estimator(model_dir, cast("EstimatorFacts", SimpleNamespace(**facts)))
         except (ValueError, KeyError, TypeError, AttributeError) as exc:
             raise BundleCorrupt(f"{MANIFEST} cannot be read: {exc}. {REBUILD}") from exc
-        self._wordpiece = PlainWordpiece(load_vocabulary(model_dir).get)
+        self._tokenizer = load_plain(model_dir, **tokenizer)
         self._settings = settings
         self._max_texts = min(_MAX_TEXTS, settings.max_texts)
         self._max_body = min(_MAX_BODY, settings.max_body_bytes)
@@ -100,7 +102,7 @@ class ExpressLane:
         return {"statusCode": 200, "headers": headers, "body": body, "isBase64Encoded": False}
 
     def _answer(self, text: str, asked: Json) -> dict[str, Any] | None:
-        ids = self._wordpiece.ids(text, self._max_tokens)
+        ids = self._tokenizer.ids(text, self._max_tokens)
         guess = self._estimator.predict(ids)
         if not self._estimator.is_sure(guess, ids):
             return None
@@ -134,8 +136,9 @@ class ExpressLane:
             asked = json.loads(body, object_pairs_hook=_without_repeats, parse_constant=_refuse)
         except (ValueError, RecursionError):
             return None
-        is_plain = isinstance(asked, dict) and _is_plain_request(asked, self._max_texts)
-        return asked if is_plain else None
+        if not isinstance(asked, dict):
+            return None
+        return asked if _is_plain_request(asked, self._max_texts, self._tokenizer.is_plain) else None
 
     def _body(self, event: Json) -> str | None:
         """The JSON of a `POST /v1/predict`, as far as it is short and ASCII."""
@@ -182,7 +185,7 @@ def _refuse(constant: str) -> None:
     raise ValueError(constant)
 
 
-def _is_plain_request(asked: Json, max_texts: int) -> bool:
+def _is_plain_request(asked: Json, max_texts: int, is_plain: Callable[[str], bool]) -> bool:
     """Valid beyond doubt, for the head `auto` alone, with texts that the lane can read."""
     texts = asked["texts"] if "texts" in asked else [asked.get("text")]
     top_k, budget_ms = asked.get("top_k", DEFAULT_TOP_K), asked.get("budget_ms", MIN_BUDGET_MS)

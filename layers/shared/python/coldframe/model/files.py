@@ -9,6 +9,7 @@ MANIFEST = "manifest.json"
 ENCODER = "encoder.ort"
 TOKENIZER = "tokenizer.json"
 VOCABULARY = "vocabulary.txt"
+PIECES = "pieces.bin"  # of encoders with a Unigram tokenizer
 GOLDEN = "golden.json"
 ESTIMATOR = "estimator.bin"
 REBUILD = "Run `coldframe build` to make the bundle again."
