@@ -3,7 +3,9 @@
 import warnings
 from pathlib import Path
 
+import onnx
 import transformers
+from onnx import GraphProto
 from optimum.exporters.onnx import export
 from transformers import AutoModel, PreTrainedModel
 
@@ -36,3 +38,24 @@ def export_fp32(weights: Path, target: Path, layers: int | None = None, pooling:
         warnings.simplefilter("ignore")
         config = LeanOnnxConfig(original.config, task="feature-extraction")
         export(LeanEncoder(original, layers, pooling).eval(), config, target, opset=_OPSET)
+    model = onnx.load(target)
+    if _drop_copies(model.graph):
+        onnx.save(model, target)
+
+
+def _drop_copies(graph: GraphProto) -> bool:
+    """Lets whoever reads a copy of a constant read the constant. Whether there was any copy.
+
+    The exporter writes equal weights once, biases of zero for instance, and copies them by Identity.
+    """
+    constants = {tensor.name for tensor in graph.initializer}
+    copies = {
+        node.output[0]: node.input[0]
+        for node in graph.node
+        if node.op_type == "Identity" and node.input[0] in constants
+    }
+    for node in graph.node:
+        node.input[:] = [copies.get(tensor, tensor) for tensor in node.input]
+    for node in [node for node in graph.node if node.output[0] in copies]:
+        graph.node.remove(node)
+    return bool(copies)
