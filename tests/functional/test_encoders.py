@@ -1,6 +1,7 @@
 """Encoders of other families, made of folders in the layout of Hugging Face: transformers' own numbers."""
 
 import json
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -12,13 +13,22 @@ import pytest
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from coldframe.model.bundle import EncoderFacts, load_golden
+from coldframe.api.api import Api
+from coldframe.config import Settings
+from coldframe.model.bundle import EncoderFacts, load_golden, load_manifest
 from coldframe.model.encoder import Encoder, check_golden
+from coldframe.model.files import MANIFEST
 from coldframe.model.tokenizer import TextWindows, content_tokens
+from coldframe.model.verify import verify_bundle
+from coldframe.pipeline.predictor import load_predictor
 from coldframe.text import normalise
+from coldframe.timing import StartMark
+from coldframe.vectors import ranked, to_floats
 from layers.model.make_encoder import LEAST_COSINE
 from layers.model.own_texts import own_texts
 from local.paths import BUILD_PYTHON, ROOT, build_environ
+from tests.functional.languages import WORDS
+from tests.unit.coldframe.coldstart.test_express import agree, event_of, lane_of
 
 pytestmark = pytest.mark.skipif(
     not BUILD_PYTHON.exists(), reason=f"no {BUILD_PYTHON}: no encoder was made. `make build` sets it up."
@@ -36,12 +46,10 @@ print(*(name for name in ("tokenizers", "coldframe.model.unigram") if name in sy
 """
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All kinds of encoders, with what transformers says of them."""
-    root = tmp_path_factory.mktemp("encoders")
+def in_build_environment(module: str, *arguments: str | Path) -> None:
+    """Runs a module where torch is, with one thread: several would wait for each other."""
     done = subprocess.run(
-        [BUILD_PYTHON, "-m", "tests.functional.random_encoders", root],
+        [BUILD_PYTHON, "-m", module, *arguments],
         cwd=ROOT,
         env=build_environ() | {"OMP_NUM_THREADS": "1"},
         capture_output=True,
@@ -49,7 +57,23 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         timeout=600,
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All kinds of encoders, with what transformers says of them."""
+    root = tmp_path_factory.mktemp("encoders")
+    in_build_environment("tests.functional.random_encoders", root)
     return root
+
+
+@pytest.fixture(scope="module", params=["xlm-r", "cased"])
+def model(request: pytest.FixtureRequest, made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of three languages on a Unigram encoder with a prefix, and on a cased one."""
+    this, target = Made(made, request.param), tmp_path_factory.mktemp("models") / "languages"
+    facts = msgspec.json.encode(this.facts).decode()
+    in_build_environment("tests.functional.other_model", this.folder, facts, this.graph, target)
+    return target
 
 
 class Made:
@@ -188,3 +212,40 @@ def test_refused(made: Path) -> None:
     assert f"Expected at least {LEAST_COSINE}" in said["stretch_activations"]
     assert "The tokenizer does not work" in said["glue_prefix"]
     assert "config.json 100. Expected an embedding for each token" in said["shrink_vocabulary"]
+
+
+def test_a_model_on_another_encoder(model: Path) -> None:
+    """A model that is trained on another encoder is verified, and tells three languages apart."""
+    assert verify_bundle(model).golden == 36
+    predictor = load_predictor(Settings(model_dir=model))
+    texts = ["der Zug nach Köln", "please change my order", "весной река заливает луга"]
+    found = predictor.predict(texts, ["auto", "logreg"], use_cache=False).probabilities["auto"]
+    labels = [predictor.manifest.labels[ranked(to_floats(row))[0]] for row in found]
+    assert labels == ["deutsch", "english", "русский"]
+
+
+def make_sure(model: Path) -> None:
+    """Lets the estimator answer alone, for which so few rows give it no right."""
+    manifest = load_manifest(model)
+    sure = msgspec.structs.replace(manifest.estimator, threshold=0.4)
+    changed = msgspec.structs.replace(manifest, estimator=sure)
+    sealed = msgspec.structs.replace(changed, version=changed.digest())
+    (model / MANIFEST).write_bytes(sealed.encode())
+
+
+def test_its_express_lane(model: Path) -> None:
+    """The express lane of such a model says what the engine says, of plain texts of any script."""
+    make_sure(model)
+    lane = lane_of(model)
+    settings = Settings(model_dir=model, log_level="off", l1_cache_bytes=0)
+    engine = Api(load_predictor(settings), settings, StartMark(is_warm=True))
+    dice = random.Random(0)
+    answered = dict.fromkeys(WORDS, 0)
+    for label, words in WORDS.items():
+        for length in (1, 5, 30, 300, 900):
+            text = dice.choice([" ", "\n", " \t "]).join(dice.choices(words, k=length))
+            answered[label] += agree(lane, engine, event_of({"text": text, "scores": True}))
+    is_unigram = load_manifest(model).encoder.tokenizer == "unigram"
+    assert answered["english"] >= 3
+    assert (answered["русский"] >= 3) == is_unigram
+    assert not agree(lane, engine, event_of({"text": "x กำ"}))
