@@ -7,6 +7,7 @@ import onnx
 import transformers
 from onnx import GraphProto
 from optimum.exporters.onnx import export
+from safetensors import SafetensorError
 from transformers import AutoModel, PreTrainedModel
 
 from layers.model.encoder_folder import Pooling
@@ -17,11 +18,18 @@ _OPSET = 20  # the first with Gelu as one operation
 
 
 def load_original(weights: Path) -> PreTrainedModel:
-    """The original model, as published. Raises EncoderRefused when weights are missing."""
+    """The original model, as published. Raises EncoderRefused for weights that are not config.json's."""
     transformers.logging.set_verbosity_error()
-    model, found = AutoModel.from_pretrained(
-        weights, attn_implementation="eager", use_safetensors=True, output_loading_info=True
-    )
+    try:
+        model, found = AutoModel.from_pretrained(
+            weights, attn_implementation="eager", use_safetensors=True, output_loading_info=True
+        )
+    except (OSError, RuntimeError, ValueError, SafetensorError) as exc:
+        reason = str(exc).strip().split("\n")[0]
+        raise EncoderRefused(
+            f"transformers cannot load the model in {weights}: {reason} Expected config.json and"
+            " model.safetensors of one model, both whole."
+        ) from exc
     if missing := sorted(name for name in found["missing_keys"] if not name.startswith("pooler.")):
         raise EncoderRefused(
             f"{weights}/model.safetensors lacks {len(missing)} of the weights that config.json announces,"

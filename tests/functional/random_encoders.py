@@ -231,7 +231,22 @@ def spoil(root: Path) -> dict[str, str]:
         config = json.loads((folder / "config.json").read_bytes())
         write(folder / "config.json", config | {"vocab_size": 100})
 
-    changes = (drop_weights, stretch_activations, glue_prefix, shrink_vocabulary)
+    def cut_off_weights(folder: Path) -> None:
+        content = (folder / "model.safetensors").read_bytes()
+        (folder / "model.safetensors").write_bytes(content[: len(content) // 2])
+
+    def widen_config(folder: Path) -> None:
+        config = json.loads((folder / "config.json").read_bytes())
+        write(folder / "config.json", config | {"intermediate_size": 999})
+
+    changes = (
+        drop_weights,
+        stretch_activations,
+        glue_prefix,
+        shrink_vocabulary,
+        cut_off_weights,
+        widen_config,
+    )
     return {change.__name__: refusal(change.__name__, change) for change in changes}
 
 

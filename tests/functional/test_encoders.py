@@ -212,6 +212,9 @@ def test_refused(made: Path) -> None:
     assert f"Expected at least {LEAST_COSINE}" in said["stretch_activations"]
     assert "The tokenizer does not work" in said["glue_prefix"]
     assert "config.json 100. Expected an embedding for each token" in said["shrink_vocabulary"]
+    for broken in ("cut_off_weights", "widen_config"):
+        assert said[broken].startswith("transformers cannot load the model in")
+        assert "of one model, both whole" in said[broken]
 
 
 def test_a_model_on_another_encoder(model: Path) -> None:

@@ -2,13 +2,14 @@
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
-from coldframe.errors import BundleCorrupt, BundleMissing
+from coldframe.errors import BundleCorrupt, BundleMissing, OutOfTime
 from coldframe.model.pieces import Pieces, load_pieces
 from coldframe.model.unigram import PlainUnigram, first_pieces
 from coldframe.text import normalise
@@ -136,6 +137,39 @@ def test_parts_give_the_first_tokens(library: Tokenizer, text: str, part: int, l
         patch.setattr("coldframe.model.unigram._PART", part)
         found = first_pieces(library, text, limit, lambda: None)
     assert found == library.encode(text, add_special_tokens=False).ids[:limit]
+
+
+class Counting:
+    """The library's tokenizer, and the longest text that it was given."""
+
+    def __init__(self, library: Tokenizer) -> None:
+        self._library = library
+        self.longest = 0
+
+    def encode(self, text: str, add_special_tokens: bool) -> Any:
+        self.longest = max(self.longest, len(text))
+        return self._library.encode(text, add_special_tokens=add_special_tokens)
+
+
+@pytest.mark.parametrize(
+    "text", ["雪" * 300_000, "🚀 " * 300_000, "กำ แล " * 100_000], ids=["word", "marks", "Thai"]
+)
+def test_only_what_is_used_is_read(library: Tokenizer, text: str) -> None:
+    """Of a text that has no end, a bounded part is read, and its first ids are those of the whole."""
+    counting, text = Counting(library), normalise(text)
+    found = first_pieces(counting, text, 1000, lambda: None)
+    assert found == library.encode(text[:20_000], add_special_tokens=False).ids[:1000]
+    assert counting.longest <= 70_000
+
+
+def test_time_is_checked_between_parts(library: Tokenizer) -> None:
+    """A deadline ends the reading of a long text in the middle."""
+
+    def over() -> None:
+        raise OutOfTime("over")
+
+    with pytest.raises(OutOfTime):
+        first_pieces(library, "a b " * 10_000, 1000, over)
 
 
 def test_scores_are_the_librarys() -> None:

@@ -40,7 +40,8 @@ class TextWindows:
         """Raises BundleMissing or BundleCorrupt when `folder` has no usable vocabulary."""
         self._folder = folder
         self._facts = facts
-        self._needed = facts.content_tokens * facts.max_windows
+        self._content_tokens, self._max_windows = facts.content_tokens, facts.max_windows
+        self._needed = self._content_tokens * self._max_windows
         self._plain = load_plain(folder, facts.tokenizer, facts.lower_case, facts.lower_texts)
         vocabulary = load_vocabulary(folder)
         self._begin, self._end = vocabulary[facts.begin], vocabulary[facts.end]
@@ -106,17 +107,19 @@ class TextWindows:
             raise BundleCorrupt(f"{TOKENIZER} cannot be read: {exc}. Run `coldframe build`.") from exc
 
     def _windows(self, ids: list[int]) -> list[Window]:
-        size, prefix = self._facts.content_tokens, self._facts.prefix_tokens
-        starts = range(0, max(1, len(ids)), size)[: self._facts.max_windows]
-        if not prefix:
-            return [[self._begin, *ids[start : start + size], self._end] for start in starts]
-        rows = ([self._begin, *prefix, *ids[start : start + size], self._end] for start in starts)
-        return [PrefixedWindow(row, 1 + len(prefix)) for row in rows]
+        size, begin, end = self._content_tokens, self._begin, self._end
+        starts = range(0, max(1, len(ids)), size)[: self._max_windows]
+        if prefix := self._facts.prefix_tokens:
+            rows = ([begin, *prefix, *ids[start : start + size], end] for start in starts)
+            return [PrefixedWindow(row, 1 + len(prefix)) for row in rows]
+        return [[begin, *ids[start : start + size], end] for start in starts]
 
 
 def content_tokens(windows: Sequence[Window]) -> list[int]:
     """The text's own tokens of its windows."""
-    return [token for window in windows for token in window[getattr(window, "content_start", 1) : -1]]
+    if windows and isinstance(windows[0], PrefixedWindow):  # then all are
+        return [token for window in windows for token in window[windows[0].content_start : -1]]
+    return [token for window in windows for token in window[1:-1]]
 
 
 def _groups(texts: Sequence[str]) -> Iterator[list[str]]:
