@@ -15,6 +15,7 @@ from layers.model.graph import LeanEncoder, LeanOnnxConfig
 from layers.model.refused import EncoderRefused
 
 _OPSET = 20  # the first with Gelu as one operation
+_MOST_BYTES = 2**31 - 2**24  # of an ONNX file, which is one protocol buffer, with room for its nodes
 
 
 def load_original(weights: Path) -> PreTrainedModel:
@@ -39,13 +40,23 @@ def load_original(weights: Path) -> PreTrainedModel:
 
 
 def export_fp32(weights: Path, target: Path, layers: int | None = None, pooling: Pooling = "mean") -> None:
-    """Writes `LeanEncoder` with the original weights to `target`. layers: only the first so many."""
+    """Writes `LeanEncoder` with the original weights to `target`. layers: only the first so many.
+
+    Raises EncoderRefused for an encoder that is too large.
+    """
     original = load_original(weights)
+    lean = LeanEncoder(original, layers, pooling).eval()
+    size = sum(4 * weight.numel() for weight in lean.parameters())
+    if size > _MOST_BYTES:
+        raise EncoderRefused(
+            f"The export does not work for this encoder: it has {size / 1e9:.2f} GB of weights in fp32."
+            f" Expected {_MOST_BYTES / 1e9:.2f} GB at most: take a smaller one of its family."
+        )
     with warnings.catch_warnings():
         # Optimum exports through TorchScript, which torch announces to retire.
         warnings.simplefilter("ignore")
         config = LeanOnnxConfig(original.config, task="feature-extraction")
-        export(LeanEncoder(original, layers, pooling).eval(), config, target, opset=_OPSET)
+        export(lean, config, target, opset=_OPSET)
     model = onnx.load(target)
     if _drop_copies(model.graph):
         onnx.save(model, target)

@@ -6,16 +6,16 @@ and what transformers' own tokenizer and forward pass say.
 """
 
 import json
-import shutil
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
+from math import log
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 import torch
-from safetensors.torch import load_file, save_file
-from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import (
     AutoModel,
     AutoTokenizer,
@@ -31,7 +31,7 @@ from transformers import (
 from layers.model.golden import TEXTS
 from layers.model.make_encoder import make_encoder
 from layers.model.own_texts import own_texts
-from layers.model.refused import EncoderRefused
+from tests.functional.spoiled_encoders import spoil
 
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
 BERT_SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -53,8 +53,8 @@ class Kind(NamedTuple):
     prompts: dict[str, Any] = {}  # noqa: RUF012
 
 
-def bert(hidden: int, heads: int, layers: int) -> Callable[[int], Any]:
-    """A BERT whose weights are far enough from zero for texts to differ."""
+def bert(hidden: int, heads: int, layers: int, spread: float = 0.25) -> Callable[[int], Any]:
+    """A BERT whose weights are far enough from zero for texts to differ. spread: standard deviation."""
     return lambda words: BertModel(
         BertConfig(
             vocab_size=words,
@@ -63,7 +63,7 @@ def bert(hidden: int, heads: int, layers: int) -> Callable[[int], Any]:
             num_hidden_layers=layers,
             intermediate_size=2 * hidden,
             max_position_embeddings=64,
-            initializer_range=0.25,
+            initializer_range=spread,
         )
     )
 
@@ -85,42 +85,65 @@ def xlm_roberta(words: int) -> Any:
     )
 
 
-def wordpiece(lower_case: bool) -> Callable[[], PreTrainedTokenizerFast]:
-    """BERT's tokenizer, trained on our own texts."""
+def words_of(tokenizer: Tokenizer) -> Counter[str]:
+    """Words of all texts, as the tokenizer cuts them. The library's trainers choose otherwise each time."""
+    normal = (tokenizer.normalizer.normalize_str(text) for text in [*own_texts(), *TEXTS])
+    cut = (tokenizer.pre_tokenizer.pre_tokenize_str(text) for text in normal)
+    return Counter(word for words in cut for word, _ in words)
 
-    def train() -> PreTrainedTokenizerFast:
-        tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-        tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lower_case)
-        tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-        trainer = trainers.WordPieceTrainer(vocab_size=1500, special_tokens=BERT_SPECIAL, show_progress=False)
-        tokenizer.train_from_iterator(sorted([*own_texts(), *TEXTS]), trainer)
-        around = [(token, tokenizer.token_to_id(token)) for token in ("[CLS]", "[SEP]")]
+
+def most_common(counts: Counter[str], number: int) -> list[str]:
+    """The most frequent ones, always in one order."""
+    return sorted(counts, key=lambda word: (-counts[word], word))[:number]
+
+
+def wordpiece(lower_case: bool) -> Callable[[], PreTrainedTokenizerFast]:
+    """BERT's tokenizer, with words and characters of our own texts."""
+
+    def make() -> PreTrainedTokenizerFast:
+        empty = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+        empty.normalizer = normalizers.BertNormalizer(lowercase=lower_case)
+        empty.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        words = words_of(empty)
+        characters = sorted({character for word in words for character in word})
+        tokens = [*BERT_SPECIAL, *characters, *(f"##{c}" for c in characters), *most_common(words, 500)]
+        vocabulary = {token: number for number, token in enumerate(dict.fromkeys(tokens))}
+        tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+        tokenizer.normalizer, tokenizer.pre_tokenizer = empty.normalizer, empty.pre_tokenizer
+        tokenizer.add_special_tokens(BERT_SPECIAL)
+        around = [(token, vocabulary[token]) for token in ("[CLS]", "[SEP]")]
         tokenizer.post_processor = processors.TemplateProcessing(
             single="[CLS] $A [SEP]", special_tokens=around
         )
         return BertTokenizerFast(tokenizer_object=tokenizer, do_lower_case=lower_case)
 
-    return train
+    return make
 
 
 def unigram() -> PreTrainedTokenizerFast:
-    """XLM-R's tokenizer, trained on our own texts; its charsmap is made of the library's own parts."""
-    tokenizer = Tokenizer(models.Unigram())
+    """XLM-R's tokenizer, with pieces of our own texts; its charsmap is made of the library's own parts."""
+    empty = Tokenizer(models.Unigram())
     runs = normalizers.Replace(Regex(" {2,}"), " ")
-    tokenizer.normalizer = normalizers.Sequence([normalizers.Nmt(), normalizers.NFKC(), runs])
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    trainer = trainers.UnigramTrainer(
-        vocab_size=1200, special_tokens=SPECIAL, unk_token="<unk>", show_progress=False
-    )
-    tokenizer.train_from_iterator(sorted([*own_texts(), *TEXTS]), trainer)
-    tokenizer.add_special_tokens([AddedToken("<mask>", lstrip=True)])
+    empty.normalizer = normalizers.Sequence([normalizers.Nmt(), normalizers.NFKC(), runs])
+    empty.pre_tokenizer = pre_tokenizers.Metaspace()
+    counts: Counter[str] = Counter()
+    for word, times in words_of(empty).items():
+        for start in range(len(word)):
+            for end in range(start + 2, min(start + 8, len(word)) + 1):
+                counts[word[start:end]] += times
+    pieces = {piece: log(counts[piece] / counts.total()) for piece in most_common(counts, 900)}
+    pieces |= dict.fromkeys(sorted({character for piece in counts for character in piece}), -12.0)
+    special = [(token, 0.0) for token in SPECIAL]
+    tokenizer = Tokenizer(models.Unigram([*special, *pieces.items()], unk_id=3, byte_fallback=False))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = empty.normalizer, empty.pre_tokenizer
+    tokenizer.add_special_tokens([*SPECIAL[:4], AddedToken("<mask>", lstrip=True)])
     around = [(token, tokenizer.token_to_id(token)) for token in ("<s>", "</s>")]
     tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A </s>", special_tokens=around)
     return XLMRobertaTokenizerFast(tokenizer_object=tokenizer)
 
 
 KINDS = {
-    "uncased": Kind(bert(96, 6, 3), wordpiece(True)),
+    "uncased": Kind(bert(96, 6, 3, spread=0.1), wordpiece(True)),
     "lowered": Kind(
         bert(64, 2, 1),
         wordpiece(True),
@@ -129,7 +152,11 @@ KINDS = {
         sentence={"max_seq_length": 512, "do_lower_case": True},
     ),
     "cased": Kind(bert(64, 2, 2), wordpiece(False), pooling="cls_token"),
-    "wide": Kind(bert(768, 12, 2), wordpiece(True), modules=["Transformer", "Pooling"]),
+    "wide": Kind(
+        lambda words: bert(768, 12, 2)(words).half(),  # gte-small is published in fp16
+        wordpiece(True),
+        modules=["Transformer", "Pooling"],
+    ),
     "xlm-r": Kind(
         xlm_roberta,
         unigram,
@@ -192,64 +219,6 @@ def write(path: Path, content: Any) -> None:
     path.write_text(json.dumps(content), encoding="utf-8")
 
 
-def spoil(root: Path) -> dict[str, str]:
-    """What is said of encoders that cannot be made, by what is wrong with them."""
-
-    def refusal(name: str, change: Callable[[Path], None]) -> str:
-        folder, served = root / f"spoiled-{name}", root / f"spoiled-{name}-served"
-        shutil.copytree(root / "cased", folder)
-        served.mkdir()
-        change(folder)
-        try:
-            make_encoder(folder, served)
-        except EncoderRefused as exc:
-            return str(exc)
-        return "made"
-
-    def drop_weights(folder: Path) -> None:
-        weights = load_file(folder / "model.safetensors")
-        del weights["encoder.layer.1.output.dense.weight"]
-        save_file(weights, folder / "model.safetensors", {"format": "pt"})
-
-    def stretch_activations(folder: Path) -> None:
-        """One value far out, of which nothing comes, and in whose eight bits the others drown."""
-        weights = load_file(folder / "model.safetensors")
-        for layer in ("encoder.layer.0", "encoder.layer.1"):
-            inner = (
-                ("intermediate.dense", "output.dense"),
-                ("attention.self.value", "attention.output.dense"),
-            )
-            for before, after in inner:
-                weights[f"{layer}.{before}.bias"][3] = 40_000.0
-                weights[f"{layer}.{after}.weight"][:, 3] = 0.0
-        save_file(weights, folder / "model.safetensors", {"format": "pt"})
-
-    def glue_prefix(folder: Path) -> None:
-        write(folder / "config_sentence_transformers.json", {"prompts": {"query": "query"}})
-
-    def shrink_vocabulary(folder: Path) -> None:
-        config = json.loads((folder / "config.json").read_bytes())
-        write(folder / "config.json", config | {"vocab_size": 100})
-
-    def cut_off_weights(folder: Path) -> None:
-        content = (folder / "model.safetensors").read_bytes()
-        (folder / "model.safetensors").write_bytes(content[: len(content) // 2])
-
-    def widen_config(folder: Path) -> None:
-        config = json.loads((folder / "config.json").read_bytes())
-        write(folder / "config.json", config | {"intermediate_size": 999})
-
-    changes = (
-        drop_weights,
-        stretch_activations,
-        glue_prefix,
-        shrink_vocabulary,
-        cut_off_weights,
-        widen_config,
-    )
-    return {change.__name__: refusal(change.__name__, change) for change in changes}
-
-
 def main(root: Path) -> None:
     """Writes and makes all kinds, one of them twice, and some that cannot be made."""
     texts = [*TEXTS, *(text for text in own_texts() if len(text) < 500)]
@@ -262,7 +231,7 @@ def main(root: Path) -> None:
         write(root / f"{name}.json", said | {"texts": said_by_transformers(root / name, kind, texts)})
     (root / "again").mkdir()
     write(root / "again.json", make_encoder(root / "cased", root / "again").graph)
-    write(root / "spoiled.json", spoil(root))
+    write(root / "spoiled.json", spoil(root / "cased", root))
 
 
 if __name__ == "__main__":
