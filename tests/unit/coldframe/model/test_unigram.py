@@ -1,6 +1,10 @@
 """The plain Unigram tokenizer is the tokenizer: the same ids for every text it may have."""
 
 import random
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +186,36 @@ def test_scores_are_the_librarys() -> None:
     beside = [piece for piece, score in listed[1:] if scores[piece] != score]
     assert 20 < len(beside) < 200
     assert all(scores[piece] == pytest.approx(score, abs=1e-12) for piece, score in listed[1:])
+
+
+@pytest.fixture
+def restless_threads() -> Iterator[None]:
+    """Threads take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("restless_threads")
+def test_many_threads_share_one(library: Tokenizer) -> None:
+    """However many threads share a new tokenizer, each gets the ids of its texts."""
+    texts = [text for text in map(normalise, own_texts()) if len(text) < 200]
+    expected = [library.encode(text, add_special_tokens=False).ids for text in texts]
+    for _ in range(5):
+        shared = plain_of(library)
+        begin = threading.Barrier(8)
+
+        def ids(shared: PlainUnigram, begin: threading.Barrier) -> list[list[int] | None]:
+            begin.wait()
+            return [shared.ids(text) if shared.is_plain(text) else None for text in texts]
+
+        with ThreadPoolExecutor(8) as threads:
+            found = list(threads.map(ids, [shared] * 8, [begin] * 8))
+        for of_one in found:
+            assert sum(row is not None for row in of_one) > 30
+            pairs = zip(of_one, expected, strict=True)
+            assert all(row == wanted for row, wanted in pairs if row is not None)
 
 
 def test_unusable_pieces(tmp_path: Path) -> None:
