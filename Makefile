@@ -114,7 +114,7 @@ $(MINISTACK)/stamp: tests/ministack-requirements.txt
 # --- encoder and example -------------------------------------------------------------------
 
 MODEL_SOURCES := $(wildcard layers/model/*.py layers/model/encoder/* layers/model/heads/*) \
-	$(addprefix layers/shared/python/coldframe/,$(addprefix model/,bundle.py encoder.py first_tokens.py heads.py model.py tokenizer.py wordpiece.py))
+	$(addprefix layers/shared/python/coldframe/,$(addprefix model/,bundle.py encoder.py first_tokens.py heads.py model.py pieces.py tokenizer.py unigram.py wordpiece.py))
 
 $(BUILT): $(MODEL_SOURCES) | $(VENV)/local.stamp
 	@$(MAKE) --no-print-directory $(BUILD)/stamp

@@ -1,4 +1,4 @@
-"""Ranges of the encoder's activations, measured once on training texts: `encoder/calibration.json`.
+"""Ranges of the default encoder's activations, measured once on training texts: `encoder/calibration.json`.
 
     COLDFRAME_DATA=FOLDER PYTHONPATH=.:layers/shared/python .venv-build/bin/python -m layers.model.calibrate
 
@@ -17,13 +17,15 @@ from tqdm import tqdm
 
 from coldframe.model.tokenizer import TextWindows
 from coldframe.text import normalise
-from layers.model.build import ENCODER_FACTS, weights_argument, write_tokenizer
+from layers.model.build import weights_argument
 from layers.model.data import Split, load_split
 from layers.model.export import export_fp32
 from layers.model.json_files import write_json
+from layers.model.make_encoder import ENCODER_FACTS
 from layers.model.paths import CALIBRATION
 from layers.model.quantize import measure_ranges
 from layers.model.samples import SEED
+from layers.model.tokenizer_files import write_tokenizer
 
 _TEXTS = 200  # of each kind
 

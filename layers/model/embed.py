@@ -16,8 +16,7 @@ from coldframe.model.files import encoder_folder
 from coldframe.model.tokenizer import TextWindows
 from coldframe.text import normalise
 from layers.model.embedding_store import EmbeddedWindows, EmbeddingStore, store_of
-from layers.model.paths import CACHE, DEFAULT_ENCODER, MODELS
-from layers.model.publish import share_folder
+from layers.model.paths import CACHE
 
 _CHUNK = 64  # texts handed to a process at once
 _BATCH_TOKENS = 512
@@ -37,14 +36,6 @@ class ServedEncoder(NamedTuple):
 def served_encoder(model_dir: Path, name: str) -> ServedEncoder:
     """The encoder `name` as it was built. Raises a BundleError when there is none."""
     return ServedEncoder(encoder_folder(model_dir, name), load_encoder_manifest(model_dir, name))
-
-
-def shared_encoder(models: Path) -> ServedEncoder:
-    """The default encoder, in a folder of models that gets it if it has none. Raises a BundleError."""
-    built = served_encoder(MODELS, DEFAULT_ENCODER)
-    if not encoder_folder(models, DEFAULT_ENCODER).exists():
-        share_folder(built.folder, encoder_folder(models, DEFAULT_ENCODER))
-    return served_encoder(models, DEFAULT_ENCODER)
 
 
 def embed(title: str, texts: Sequence[str], encoder: ServedEncoder) -> Embeddings:

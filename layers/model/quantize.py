@@ -2,15 +2,16 @@
 
 Optimum writes dynamic ranges: every tensor is measured as it passes, so a row's
 embedding changes with its neighbours. They are replaced by ranges measured
-once, on training texts (`encoder/calibration.json`): rows are on their own then,
+once (`encoder/calibration.json` for the default encoder): rows are on their own then,
 and the product, its scale and its bias become one operation.
 """
 
 import hashlib
+import itertools
 import logging
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -23,7 +24,11 @@ from onnxruntime.quantization import QuantFormat, QuantizationMode, QuantType
 from optimum.onnxruntime import ORTQuantizer
 from optimum.onnxruntime.configuration import QuantizationConfig
 
-from layers.model.graph import ATTENTION_HEADS, HIDDEN, INPUT
+from layers.model.graph import INPUT
+
+
+class GraphDiffers(Exception):
+    """A graph is not made as quantization expects it."""
 
 
 class Range(msgspec.Struct, frozen=True):
@@ -52,6 +57,12 @@ def measure_ranges(fp32: Path, rows: Iterable[NDArray[np.int64]]) -> Ranges:
         name: Range(float(f"{low:.4g}"), float(f"{high:.4g}"))
         for name, low, high in zip(inputs, lows, highs, strict=True)
     }
+
+
+def open_fp32(fp32: Path) -> Callable[[Sequence[Sequence[int]]], NDArray[np.float32]]:
+    """Token ids of rows of equal length to embeddings, by the graph before quantization."""
+    session = ort.InferenceSession(str(fp32), providers=["CPUExecutionProvider"])
+    return lambda rows: session.run(None, {INPUT: np.array(rows, dtype=np.int64)})[0]
 
 
 # BASIC, not EXTENDED: that level fuses Add and LayerNormalization into
@@ -113,20 +124,34 @@ def _weight_products(graph: GraphProto) -> list[NodeProto]:
 
 
 def _set_ranges(graph: GraphProto, ranges: Mapping[str, Range]) -> None:
-    """DynamicQuantizeLinear, MatMulInteger, Cast, Mul, Add → QuantizeLinear, MatMulIntegerToFloat."""
+    """DynamicQuantizeLinear, MatMulInteger, Cast, Mul, Add → QuantizeLinear, MatMulIntegerToFloat.
+
+    Raises GraphDiffers for a product without a range.
+    """
     maker = {output: node for node in graph.node for output in node.output}
     reader = {tensor: node for node in graph.node for tensor in node.input}
     constants = {tensor.name for tensor in graph.initializer}
     replaced: dict[str, NodeProto] = {}  # by the tensor that a node made
     for product in [node for node in graph.node if node.op_type == "MatMulInteger"]:
-        scaled = reader[reader[product.output[0]].output[0]]  # Cast, then Mul
-        biased = reader[scaled.output[0]]
-        scales = next(maker[tensor] for tensor in scaled.input if maker[tensor].op_type == "Mul")
-        activation = maker[product.input[0]]  # DynamicQuantizeLinear
-        quantized, scale, zero_point = activation.output
-        weight_scale = next(tensor for tensor in scales.input if tensor in constants)
-        bias = next(tensor for tensor in biased.input if tensor in constants)
+        try:
+            scaled = reader[reader[product.output[0]].output[0]]  # Cast, then Mul
+            biased = reader[scaled.output[0]]
+            scales = next(maker[tensor] for tensor in scaled.input if maker[tensor].op_type == "Mul")
+            activation = maker[product.input[0]]  # DynamicQuantizeLinear
+            quantized, scale, zero_point = activation.output
+            weight_scale = next(tensor for tensor in scales.input if tensor in constants)
+            bias = next(tensor for tensor in biased.input if tensor in constants)
+        except (KeyError, ValueError, StopIteration) as exc:
+            raise GraphDiffers(
+                f"The quantized graph goes on otherwise behind {product.name}. Expected a product of a"
+                " DynamicQuantizeLinear with constant weights, then Cast, Mul and Add of a constant bias."
+            ) from exc
         name = product.name.removesuffix("_quant")
+        if name not in ranges:
+            raise GraphDiffers(
+                f"The graph multiplies at {name}, and {len(ranges)} ranges are known, none of them for it."
+                " Expected the ranges of this graph: measure them anew."
+            )
         graph.initializer.extend(_affine(ranges[name], scale, zero_point))
         replaced[quantized] = helper.make_node(
             "QuantizeLinear", [activation.input[0], scale, zero_point], [quantized], name=activation.name
@@ -155,18 +180,29 @@ def _affine(range_: Range, scale: str, zero_point: str) -> list[onnx.TensorProto
 def _set_shapes(graph: GraphProto) -> None:
     """Constant shapes for the reshapes around attention, instead of eight nodes that compute each.
 
-    0 keeps a dimension as it is: (B, T, d) ↔ (B, T, heads, d / heads).
+    0 keeps a dimension as it is: (B, T, d) ↔ (B, T, heads, d / heads). A reshape that a transposition
+    follows goes by heads. Raises GraphDiffers unless all of those have one number of heads.
     """
     readers = {tensor: node for node in graph.node for tensor in node.input}
-    shapes = {
-        "shape_by_head": [0, 0, ATTENTION_HEADS, HIDDEN // ATTENTION_HEADS],
-        "shape_merged": [0, 0, HIDDEN],
-    }
+    reshapes = [node for node in graph.node if node.op_type == "Reshape"]
+    by_head = {node.output[0] for node in reshapes if readers[node.output[0]].op_type == "Transpose"}
+    sizes = {_last_sizes(graph, node.input[1]) for node in reshapes if node.output[0] in by_head}
+    if len(sizes) != 1 or len(found := next(iter(sizes))) != 2:
+        raise GraphDiffers(f"The graph reshapes by {sorted(sizes)}. Expected one pair: heads, d / heads.")
+    heads, each = found
+    shapes = {"shape_by_head": [0, 0, heads, each], "shape_merged": [0, 0, heads * each]}
     graph.initializer.extend(numpy_helper.from_array(np.array(shape), name) for name, shape in shapes.items())
-    for node in graph.node:
-        if node.op_type == "Reshape":
-            by_head = readers[node.output[0]].op_type == "Transpose"
-            node.input[1] = "shape_by_head" if by_head else "shape_merged"
+    for node in reshapes:
+        node.input[1] = "shape_by_head" if node.output[0] in by_head else "shape_merged"
+
+
+def _last_sizes(graph: GraphProto, shape: str) -> tuple[int, ...]:
+    """The sizes at the end of a shape that are numbers, and not another tensor's."""
+    constants = {node.output[0]: node.attribute[0].t for node in graph.node if node.op_type == "Constant"}
+    constants |= {tensor.name: tensor for tensor in graph.initializer}
+    parts: list[str] = next((list(node.input) for node in graph.node if shape in node.output), [])
+    known = itertools.takewhile(constants.__contains__, reversed(parts))
+    return tuple(reversed([int(numpy_helper.to_array(constants[part]).item()) for part in known]))
 
 
 def _drop_unused(graph: GraphProto) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from coldframe.errors import BundleError
-from layers.model.embed import shared_encoder
+from layers.model.encoders import encoder_for
 from layers.model.evaluate import NotBetter
 from layers.model.make_model import ModelFolder, make_model
 from layers.model.newsgroups import load_example
@@ -24,7 +24,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--models", type=Path, default=MODELS)
     given = parser.parse_args(arguments)
     try:
-        encoder = shared_encoder(given.models)
+        encoder = encoder_for(None, given.models)
         example = load_example()
         with whole_folder(given.trained) as trained:
             place = ModelFolder(EXAMPLE, trained, given.models)

@@ -9,15 +9,16 @@ from pathlib import Path
 
 from coldframe.errors import ColdframeError
 from coldframe.model.bundle import load_manifest
-from coldframe.model.files import AUTO, ENCODERS, HEAD_NAMES, MANIFEST, model_folder
+from coldframe.model.files import AUTO, ENCODERS, HEAD_NAMES, MANIFEST, encoder_folder, model_folder
 from layers.model.abstain import OutOfReach
 from layers.model.checks import Checked, check_table
-from layers.model.embed import shared_encoder
+from layers.model.encoders import encoder_for
 from layers.model.evaluate import NotBetter
 from layers.model.head_trainers import scale_parameters
 from layers.model.make_model import ModelFolder, make_model
-from layers.model.paths import DEFAULT_ENCODER, EXAMPLE, MODELS, ROOT
+from layers.model.paths import EXAMPLE, MODELS, ROOT
 from layers.model.prove import AnswersDiffer
+from layers.model.refused import EncoderRefused
 from layers.model.report import EvaluationFault
 from layers.model.table import Columns, TableFault, read_table
 from layers.model.table_task import task_of
@@ -26,7 +27,7 @@ from layers.model.train_heads import HeadDiffers
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _OF_HEADS = tuple(f"-{head}" for head in (AUTO, *HEAD_NAMES))  # heads of other models are listed so
 
-_FAULTS = (TableFault, AnswersDiffer, HeadDiffers, EvaluationFault, NotBetter, OutOfReach)
+_FAULTS = (TableFault, AnswersDiffer, HeadDiffers, EvaluationFault, NotBetter, OutOfReach, EncoderRefused)
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -66,6 +67,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--compare", metavar="OTHER")
     parser.add_argument("--must-beat", action="store_true")
     parser.add_argument("--accuracy", type=float)
+    parser.add_argument("--encoder")
     parser.add_argument("--models", type=Path, default=MODELS)
     return parser.parse_args(arguments)
 
@@ -75,7 +77,7 @@ def check_name(name: str, models: Path) -> None:
     if not _NAME.fullmatch(name):
         expected = "lower-case letters, digits, '.', '_' and '-', at most 64, with a letter or digit first"
         raise TableFault(f"The name {name!r} cannot be used. Expected {expected}.")
-    if name in (ENCODERS, DEFAULT_ENCODER) or name.endswith(_OF_HEADS):
+    if name == ENCODERS or encoder_folder(models, name).exists() or name.endswith(_OF_HEADS):
         taken = ", ".join(f"…{ending}" for ending in _OF_HEADS)
         raise TableFault(f"The name {name!r} is taken: {ENCODERS}, names of encoders, and {taken} are.")
     folder = model_folder(models, name).resolve()
@@ -89,7 +91,7 @@ def check_name(name: str, models: Path) -> None:
 
 def train_table(given: argparse.Namespace) -> None:
     """Reads, checks, trains, verifies; only then there is a model of this name."""
-    encoder = shared_encoder(given.models)
+    encoder = encoder_for(given.encoder, given.models)
     other = other_model(given.compare, given.models)
     columns = Columns(given.text, given.label, given.group)
     checked = read_checked(given.table, columns, given.drop)

@@ -13,6 +13,7 @@ from typing import IO
 
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 LICENCE = "Apache-2.0"
+MAX_TOKENS = 256  # sentence_bert_config.json of MODEL, which its package does not hold
 SHA256 = {
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
@@ -50,6 +51,15 @@ def find_weights(folder: Path | None, cache: Path) -> Path:
         + "\nDownload model.safetensors, tokenizer.json"
         f" and config.json of {MODEL} elsewhere, and run `coldframe build --weights FOLDER`."
     )
+
+
+def is_default(folder: Path) -> bool:
+    """Whether a folder holds the default encoder's files, to the byte."""
+    try:
+        _check(folder)
+    except (WeightsNotFound, OSError):
+        return False
+    return True
 
 
 def _sources() -> Iterator[tuple[str, Callable[[Path], None]]]:

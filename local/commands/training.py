@@ -72,6 +72,11 @@ def _run_in_build_environment(module: str, *arguments: str) -> None:
     "--must-beat", is_flag=True, help="An error, and no model, when this model is worse than OTHER."
 )
 @click.option(
+    "--encoder",
+    metavar="NAME|FOLDER",
+    help="A built encoder, or a folder of weights in the Hugging Face layout.  [default: all-MiniLM-L6-v2]",
+)
+@click.option(
     "--accuracy",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     help="Have answers abstain, so that the others are right this often.  [default: none abstains]",
@@ -91,6 +96,7 @@ def train(
     compare: str | None,
     must_beat: bool,
     accuracy: float | None,
+    encoder: str | None,
     models: Path | None,
 ) -> None:
     """Train a model on TABLE: CSV, TSV, JSON Lines or Parquet, with a column of texts and one of labels.
@@ -118,6 +124,7 @@ def train(
         "--heads": heads,
         "--compare": compare,
         "--accuracy": accuracy,
+        "--encoder": str(Path(encoder).resolve()) if encoder and Path(encoder).is_dir() else encoder,
         "--models": models,
     }
     options = [f"{option}={value}" for option, value in given.items() if value is not None]

@@ -19,7 +19,7 @@ from tqdm import tqdm
 from coldframe.model.bundle import Golden
 from coldframe.model.tokenizer import TextWindows, Window
 from coldframe.text import normalise
-from layers.model.build import ENCODER_FACTS
+from layers.model.make_encoder import ENCODER_FACTS
 from layers.model.paths import CACHE, GOLDEN_VECTORS
 
 _TRAINING_DOCUMENTS = 1_500

@@ -15,6 +15,8 @@ from coldframe.model import first_tokens as first_tokens_module
 from coldframe.model.bundle import EncoderFacts, load_encoder_manifest
 from coldframe.model.first_tokens import first_tokens
 from coldframe.model.tokenizer import TextWindows, content_tokens
+from coldframe.model.vocabulary import load_vocabulary
+from coldframe.model.wordpiece import PlainWordpiece
 from coldframe.text import normalise
 from coldframe.timing import Deadline
 from tests.conftest import ENCODER_NAME
@@ -150,8 +152,8 @@ def test_plain_text_beyond_what_is_used(encoder_dir: Path, facts: EncoderFacts) 
     """Of a plain text without a space, words are looked up until there are enough of them."""
     windows = TextWindows(encoder_dir, facts)
     looked_up: list[str] = []
-    find = windows._plain._find
-    windows._plain._find = lambda word: looked_up.append(word) or find(word)  # type: ignore[func-returns-value]
+    find = load_vocabulary(encoder_dir).get
+    windows._plain = PlainWordpiece(lambda word: looked_up.append(word) or find(word))  # type: ignore[func-returns-value]
     (cut,) = windows.cut(["!" * 100_000])
     assert len(content_tokens(cut)) == NEEDED
     assert len(looked_up) <= 2 * NEEDED

@@ -8,10 +8,8 @@ whose answer would be the same: `tests/unit/coldframe/coldstart/test_express.py`
 import binascii
 import json
 import time
-from collections.abc import Mapping
-from pathlib import Path
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from coldframe.api.contract import (
     CACHE_COUNTS,
@@ -32,56 +30,18 @@ from coldframe.api.contract import (
     server_timing,
 )
 from coldframe.api.gateway_event import read_http
+from coldframe.coldstart.lane_model import LaneModel
 from coldframe.coldstart.lane_settings import LaneSettings, closed_by, closed_line, has_log
-from coldframe.errors import BundleCorrupt, BundleError
-from coldframe.model.estimator import Estimator
-from coldframe.model.files import (
-    AUTO,
-    MANIFEST,
-    REBUILD,
-    check_trained_on,
-    encoder_folder,
-    model_folder,
-    read_file,
-    served_models,
-)
-from coldframe.model.vocabulary import load_vocabulary
-from coldframe.model.wordpiece import PlainWordpiece, is_plain
+from coldframe.errors import BundleError
+from coldframe.model.files import AUTO, served_models
 from coldframe.text import normalise
 from coldframe.vectors import ranked, to_floats, to_vector
-
-if TYPE_CHECKING:
-    from coldframe.model.bundle import EstimatorFacts
 
 Json = Mapping[str, Any]
 
 _MAX_BODY = 20_000  # characters
 _MAX_TEXTS = 64
 _FIELDS = frozenset(REQUEST_FIELDS)
-
-
-class LaneModel:
-    """What the lane reads of one model: names, labels, estimator and words.
-
-    max_tokens: as many of a text are used.
-    """
-
-    def __init__(self, model_dir: Path, name: str) -> None:
-        """Raises BundleMissing or BundleCorrupt when what it needs cannot be used."""
-        folder = model_folder(model_dir, name)
-        try:
-            manifest = json.loads(read_file(folder, MANIFEST))
-            self.name, self.version, self.labels = (manifest[key] for key in ("name", "version", "labels"))
-            facts = cast("EstimatorFacts", SimpleNamespace(**manifest["estimator"]))
-            self.estimator, self.min_probability = Estimator(folder, facts), facts.min_probability
-            encoder = encoder_folder(model_dir, manifest["encoder"]["name"])
-            built = json.loads(read_file(encoder, MANIFEST))
-            trained_on, size = manifest["encoder"]["version"], built["facts"]
-            check_trained_on(model_dir, name, encoder.name, trained_on, built["version"])
-            self.max_tokens = (size["max_tokens"] - 2) * size["max_windows"]
-        except (ValueError, KeyError, TypeError, AttributeError) as exc:
-            raise BundleCorrupt(f"{folder / MANIFEST} cannot be read: {exc}. {REBUILD}") from exc
-        self.wordpiece = PlainWordpiece(load_vocabulary(encoder).get)
 
 
 class ExpressLane:
@@ -100,8 +60,8 @@ class ExpressLane:
         """The function's result for an API Gateway event; None for one that is left to `Api`."""
         started_s = time.perf_counter()
         asked = self._read(event)
-        model = None if asked is None else self._model(asked.get("model", self._names[0]))
-        if asked is None or model is None:
+        model = self._model(asked)
+        if model is None or not _is_plain_request(asked, self._max_texts, model.tokenizer.is_plain):
             return None
         texts = [normalise(text) for text in asked.get("texts") or [asked["text"]]]
         answers = {text: _answer(model, text, asked) for text in dict.fromkeys(texts)}
@@ -127,8 +87,9 @@ class ExpressLane:
         headers = {"content-type": JSON, "server-timing": server_timing(stages_ms, total_ms)}
         return {"statusCode": 200, "headers": headers, "body": body, "isBase64Encoded": False}
 
-    def _model(self, name: object) -> LaneModel | None:
-        """One of the models, read when it is first asked for; None for one that `Api` has to look at."""
+    def _model(self, asked: Json) -> LaneModel | None:
+        """The model asked for, read when it is first asked for; None for one that `Api` has to look at."""
+        name = asked.get("model", self._names[0])
         if name not in self._names or not isinstance(name, str):
             return None
         if name not in self._models:
@@ -152,17 +113,14 @@ class ExpressLane:
         line = {**record, **named, "usage": reply["usage"], **log_times(stages_ms, total_ms)}
         print(json.dumps(line, separators=(",", ":")))
 
-    def _read(self, event: Json) -> dict[str, Any] | None:
-        """What a plain request asks; None for any other."""
+    def _read(self, event: Json) -> dict[str, Any]:
+        """The object of JSON that a short request sends; of any other request nothing."""
         body = self._body(event)
-        if body is None:
-            return None
         try:
-            asked = json.loads(body, object_pairs_hook=_without_repeats, parse_constant=_refuse)
+            asked = json.loads(body or "", object_pairs_hook=_without_repeats, parse_constant=_refuse)
         except (ValueError, RecursionError):
-            return None
-        is_plain = isinstance(asked, dict) and _is_plain_request(asked, self._max_texts)
-        return asked if is_plain else None
+            return {}
+        return asked if isinstance(asked, dict) else {}
 
     def _body(self, event: Json) -> str | None:
         """The JSON of a `POST /v1/predict`, as far as it is short and ASCII."""
@@ -183,7 +141,7 @@ class ExpressLane:
 
 def _answer(model: LaneModel, text: str, asked: Json) -> dict[str, Any] | None:
     """What `auto` says of a text; None unless the estimator is sure."""
-    ids = model.wordpiece.ids(text, model.max_tokens)
+    ids = model.tokenizer.ids(text, model.max_tokens)
     evidence = model.estimator.evidence(ids)
     guess = model.estimator.probabilities(evidence)
     if not model.estimator.is_sure(guess, ids):
@@ -229,7 +187,7 @@ def _refuse(constant: str) -> None:
     raise ValueError(constant)
 
 
-def _is_plain_request(asked: Json, max_texts: int) -> bool:
+def _is_plain_request(asked: Json, max_texts: int, is_plain: Callable[[str], bool]) -> bool:
     """Valid beyond doubt, for the head `auto` alone, with texts that the lane can read."""
     texts = asked["texts"] if "texts" in asked else [asked.get("text")]
     top_k, budget_ms = asked.get("top_k", DEFAULT_TOP_K), asked.get("budget_ms", MIN_BUDGET_MS)

@@ -2,7 +2,7 @@
 
 import hashlib
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -27,12 +27,30 @@ class FileEntry(Struct, frozen=True):
     bytes: int
 
 
-class EncoderFacts(Struct, frozen=True):
-    """What a caller of the encoder must know about it."""
+class EncoderFacts(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
+    """What a caller of the encoder must know about it.
+
+    Defaults are those of all-MiniLM-L6-v2 and are left out where the facts are written.
+    lower_case: the tokenizer lower-cases. lower_texts: texts are lower-cased before they reach it.
+    begin, end: the tokens around each window. prefix: what stands before each text, of which
+    `prefix_tokens` are the ids.
+    """
 
     dimension: int
     max_tokens: int
     max_windows: int
+    tokenizer: Literal["wordpiece", "unigram"] = "wordpiece"
+    lower_case: bool = True
+    lower_texts: bool = False
+    begin: str = "[CLS]"
+    end: str = "[SEP]"
+    prefix: str = ""
+    prefix_tokens: tuple[int, ...] = ()
+
+    @property
+    def content_tokens(self) -> int:
+        """Tokens of a text that one window has room for."""
+        return self.max_tokens - len(self.prefix_tokens) - 2  # begin and end
 
 
 class HeadFacts(Struct, frozen=True):

@@ -14,11 +14,12 @@ MANIFEST = "manifest.json"
 ENCODER = "encoder.ort"
 TOKENIZER = "tokenizer.json"
 VOCABULARY = "vocabulary.txt"
+PIECES = "pieces.bin"  # of encoders with a Unigram tokenizer
 GOLDEN = "golden.json"
 ANSWERS = "answers.json"
 ESTIMATOR = "estimator.bin"
 CENTROIDS = "centroids"  # a folder, like those of the heads
-REBUILD = "Run `coldframe build` to make the bundle again."
+REBUILD = "Run `coldframe build` again, or `coldframe train` for a model of your own."
 AUTO = "auto"  # the head that is estimator and encoder together
 HEAD_NAMES = ("logreg", "rf", "hgb", "mlp")
 

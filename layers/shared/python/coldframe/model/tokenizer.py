@@ -1,6 +1,6 @@
-"""Texts to rows of token ids: WordPiece, then windows of at most `max_tokens`."""
+"""Texts to rows of token ids: WordPiece or Unigram, then windows of at most `max_tokens`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -10,14 +10,23 @@ from coldframe.model.bundle import EncoderFacts
 from coldframe.model.files import TOKENIZER, read_file
 from coldframe.model.first_tokens import first_tokens
 from coldframe.model.vocabulary import load_vocabulary
-from coldframe.model.wordpiece import PlainWordpiece, is_plain
+from coldframe.model.wordpiece import load_plain
 from coldframe.timing import NO_DEADLINE, Deadline
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 Window: TypeAlias = list[int]
-"""Token ids of one row of a forward pass, with [CLS] and [SEP]."""
+"""Token ids of one row of a forward pass, with the tokens around them."""
+
+
+class PrefixedWindow(list[int]):
+    """A window whose text begins at `content_start`: an encoder with a prefix wants it in each window."""
+
+    def __init__(self, ids: Iterable[int], content_start: int) -> None:
+        super().__init__(ids)
+        self.content_start = content_start
+
 
 _CHARACTERS_PER_TOKEN = 8  # English has four to five: twice that nearly always holds enough tokens
 _SHORT = 4096  # characters
@@ -30,12 +39,12 @@ class TextWindows:
     def __init__(self, folder: Path, facts: EncoderFacts) -> None:
         """Raises BundleMissing or BundleCorrupt when `folder` has no usable vocabulary."""
         self._folder = folder
-        self._content_tokens = facts.max_tokens - 2  # [CLS] and [SEP] take two
-        self._max_windows = facts.max_windows
+        self._facts = facts
+        self._content_tokens, self._max_windows = facts.content_tokens, facts.max_windows
         self._needed = self._content_tokens * self._max_windows
+        self._plain = load_plain(folder, facts.tokenizer, facts.lower_case, facts.lower_texts)
         vocabulary = load_vocabulary(folder)
-        self._plain = PlainWordpiece(vocabulary.get)
-        self._cls, self._sep = vocabulary["[CLS]"], vocabulary["[SEP]"]
+        self._begin, self._end = vocabulary[facts.begin], vocabulary[facts.end]
 
     def cut(self, texts: Sequence[str], deadline: Deadline = NO_DEADLINE) -> list[list[Window]]:
         """Windows of each text, in input order; at least one per text, at most `max_windows`.
@@ -61,22 +70,31 @@ class TextWindows:
     def _plain_ids(self, text: str) -> list[int] | None:
         """As many ids as are used of a text, found without the library; None if that cannot be done."""
         beginning = _beginning(text, self._needed * _CHARACTERS_PER_TOKEN)
-        if not is_plain(beginning):
+        if not self._plain.is_plain(beginning):
             return None
         ids = self._plain.ids(beginning, self._needed)
         if len(ids) == self._needed or len(beginning) == len(text):
             return ids
-        return self._plain.ids(text, self._needed) if is_plain(text) else None  # its words are long
+        return self._plain.ids(text, self._needed) if self._plain.is_plain(text) else None  # long words
 
     def _library_ids(self, texts: Sequence[str], deadline: Deadline) -> Iterator[list[int]]:
         """As many ids as are used of each text. Short texts are handed to the library in groups."""
+        if self._facts.lower_texts:
+            texts = [text.lower() for text in texts]
         for group in _groups(texts):
             deadline.check()
             if len(group) > 1 or len(group[0]) <= _SHORT:
                 found = self._tokenizer.encode_batch_fast(group, add_special_tokens=False)
                 yield from (encoding.ids for encoding in found)
             else:
-                yield first_tokens(self._tokenizer, group[0], self._needed, deadline.check)
+                yield self._first_tokens(group[0], deadline)
+
+    def _first_tokens(self, text: str, deadline: Deadline) -> list[int]:
+        if self._facts.tokenizer == "unigram":
+            from coldframe.model.unigram import first_pieces
+
+            return first_pieces(self._tokenizer, text, self._needed, deadline.check)
+        return first_tokens(self._tokenizer, text, self._needed, deadline.check)
 
     @cached_property
     def _tokenizer(self) -> "Tokenizer":
@@ -89,13 +107,18 @@ class TextWindows:
             raise BundleCorrupt(f"{TOKENIZER} cannot be read: {exc}. Run `coldframe build`.") from exc
 
     def _windows(self, ids: list[int]) -> list[Window]:
-        size = self._content_tokens
+        size, begin, end = self._content_tokens, self._begin, self._end
         starts = range(0, max(1, len(ids)), size)[: self._max_windows]
-        return [[self._cls, *ids[start : start + size], self._sep] for start in starts]
+        if prefix := self._facts.prefix_tokens:
+            rows = ([begin, *prefix, *ids[start : start + size], end] for start in starts)
+            return [PrefixedWindow(row, 1 + len(prefix)) for row in rows]
+        return [[begin, *ids[start : start + size], end] for start in starts]
 
 
 def content_tokens(windows: Sequence[Window]) -> list[int]:
-    """The tokens of a text's windows, without their [CLS] and [SEP]."""
+    """The text's own tokens of its windows."""
+    if windows and isinstance(windows[0], PrefixedWindow):  # then all are
+        return [token for window in windows for token in window[windows[0].content_start : -1]]
     return [token for window in windows for token in window[1:-1]]
 
 

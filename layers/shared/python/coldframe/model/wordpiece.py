@@ -8,6 +8,10 @@ measurement, `tests/unit/coldframe/model/test_wordpiece.py` holds the two equal.
 
 import re
 from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Protocol
+
+from coldframe.model.vocabulary import load_vocabulary
 
 UNKNOWN = "[UNK]"
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")  # tokens themselves, where a text has them
@@ -15,12 +19,34 @@ _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")  # tokens themselves, 
 _MAX_WORD = 100  # characters; a longer word is unknown
 _LONG_TEXT = 10_000  # characters
 _CONTROL = {code: None for code in [*range(32), 127] if chr(code) not in "\t\n\r"}
-_WORDS = re.compile(r"[a-z0-9]+|[!-/:-@\[-`{-~]")  # lower case: a punctuation mark is a word
+_WORDS = re.compile(r"[A-Za-z0-9]+|[!-/:-@\[-`{-~]")  # a punctuation mark is a word
 
 
 def is_plain(text: str) -> bool:
     """Whether `PlainWordpiece` may have this text."""
     return text.isascii() and not ("[" in text and any(token in text for token in _SPECIAL))
+
+
+class PlainTokenizer(Protocol):
+    """What cuts texts without the library, as far as they are plain to it."""
+
+    def is_plain(self, text: str) -> bool: ...
+
+    def ids(self, text: str, at_most: int | None = None) -> list[int]: ...
+
+
+def load_plain(
+    folder: Path, tokenizer: str = "wordpiece", lower_case: bool = True, lower_texts: bool = False
+) -> PlainTokenizer:
+    """The plain tokenizer of the encoder in `folder`, by the encoder's facts.
+
+    Raises BundleMissing or BundleCorrupt.
+    """
+    if tokenizer == "unigram":
+        from coldframe.model.unigram import load_unigram
+
+        return load_unigram(folder, lower_texts)
+    return PlainWordpiece(load_vocabulary(folder).get, lower_case or lower_texts)
 
 
 class PlainWordpiece:
@@ -29,14 +55,18 @@ class PlainWordpiece:
     Source: greedy longest match first, Devlin et al. 2018 and Wu et al. 2016, section 4.1.
     """
 
-    def __init__(self, find: Callable[[str], int | None]) -> None:
+    is_plain = staticmethod(is_plain)
+
+    def __init__(self, find: Callable[[str], int | None], lower_case: bool = True) -> None:
         """find: the id of a token, None if it is none."""
         self._find = find
+        self._lower_case = lower_case
 
     def ids(self, text: str, at_most: int | None = None) -> list[int]:
         """The first ids of a text for which `is_plain`, without [CLS] and [SEP]; all of them by default."""
         ids: list[int] = []
-        for word in _words(text.translate(_CONTROL).lower()):
+        text = text.translate(_CONTROL)
+        for word in _words(text.lower() if self._lower_case else text):
             if at_most is not None and len(ids) >= at_most:
                 break
             whole = self._find(word) if len(word) <= _MAX_WORD else None
