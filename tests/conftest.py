@@ -114,11 +114,18 @@ class TinyHead:
 class TinyEstimator:
     """Sure of texts with an even number of tokens, and then of the first label."""
 
+    def __init__(self, settled_margin: float = 1.0) -> None:
+        self._settled_margin = settled_margin
+
     def predict(self, ids: Iterable[int]) -> list[float]:
         return [0.8, 0.1, 0.1] if len(list(ids)) % 2 == 0 else [0.2, 0.3, 0.5]
 
     def is_sure(self, probabilities: Sequence[float], ids: Iterable[int]) -> bool:
         return max(probabilities) > 0.5
+
+    def is_settled(self, answer: Sequence[float]) -> bool:
+        second, best = sorted(answer)[-2:]
+        return best - second > self._settled_margin
 
 
 def tiny_encoder_manifest() -> EncoderManifest:
@@ -135,7 +142,7 @@ def tiny_encoder_manifest() -> EncoderManifest:
     return msgspec.structs.replace(manifest, version=manifest.digest())
 
 
-def tiny_manifest(name: str = "topics") -> Manifest:
+def tiny_manifest(name: str = "topics", settled_margin: float = 1.0) -> Manifest:
     """A manifest with two heads and three labels."""
     facts = HeadFacts({"text": 0.5}, 0.55, {})
     manifest = Manifest(
@@ -143,7 +150,13 @@ def tiny_manifest(name: str = "topics") -> Manifest:
         version="",
         encoder=EncoderVersion("tiny", tiny_encoder_manifest().version),
         estimator=EstimatorFacts(
-            vocabulary=0, scales=[], bias=[], temperature=1.0, threshold=0.5, partner="second"
+            vocabulary=0,
+            scales=[],
+            bias=[],
+            temperature=1.0,
+            threshold=0.5,
+            partner="second",
+            settled_margin=settled_margin,
         ),
         labels=LABELS,
         default_head="first",
@@ -160,16 +173,17 @@ def tiny_predictor(
     cache: PredictionCache | None = None,
     clock: Clock = time.perf_counter,
     name: str = "topics",
+    settled_margin: float = 1.0,
 ) -> Predictor:
-    """A predictor without files. clock: times the encoder."""
+    """A predictor without files. clock: times the encoder. settled_margin: 1 reads all windows of a text."""
     both = encoder or TinyEncoder()  # it cuts texts, too
     read = read_head or (lambda name: TinyHead())
     passes = TextEncoder(both, 20, MovingAverage(0.1), clock)
     return Predictor(
-        tiny_manifest(name),
+        tiny_manifest(name, settled_margin),
         tiny_encoder_manifest(),
         both,
-        TinyEstimator(),
+        TinyEstimator(settled_margin),
         LazyValue(lambda: Model(passes, Heads(read))),
         cache or PredictionCache(cache_bytes),
     )

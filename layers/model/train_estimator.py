@@ -9,9 +9,10 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from coldframe.model.bundle import EstimatorFacts
+from layers.model.anytime import Steps, choose_margin, steps_of, windows_read
 from layers.model.cascade import cascade, choose_temperature, choose_threshold
 from layers.model.embed import ServedEncoder
-from layers.model.guesses import guesses
+from layers.model.guesses import Guesses, guesses
 from layers.model.lexical import Tokens, fit_lexical, tokens_of, vocabulary_size
 from layers.model.samples import Embedded, Task, share_right
 from layers.model.train_heads import TrainedHead
@@ -37,14 +38,20 @@ def train_estimator(
     tokens, vocabulary = tokens_of("train", task.train, encoder), vocabulary_size(encoder)
     chosen = choose(tokens, task, partner.held_out, vocabulary)
     final = fit_lexical(tokens, task.train.target, vocabulary, folder)
-    facts = replace(final, temperature=chosen.temperature, threshold=chosen.threshold, partner=best)
+    facts = replace(
+        final,
+        temperature=chosen.temperature,
+        threshold=chosen.threshold,
+        settled_margin=chosen.settled_margin,
+        partner=best,
+    )
     return judge(facts, tokens_of("test", task.test, encoder), test, partner, folder)
 
 
-def choose(tokens: Tokens, task: Task, partner: NDArray[np.floating], vocabulary: int) -> EstimatorFacts:
-    """Temperature and threshold, by an estimator that has not seen the validation rows.
+def choose(tokens: Tokens, task: Task, partner: Steps, vocabulary: int) -> EstimatorFacts:
+    """Temperature, threshold and margin, by an estimator that has not seen the validation rows.
 
-    partner: probabilities of the validation rows by a head that has not seen them either.
+    partner: what a head that has not seen them either says of the validation rows.
     """
     held_out, target = tokens.take(task.validation).as_sent, task.train.target
     with tempfile.TemporaryDirectory() as scratch:
@@ -52,8 +59,10 @@ def choose(tokens: Tokens, task: Task, partner: NDArray[np.floating], vocabulary
         facts = fit_lexical(tokens.take(task.fit), target[task.fit], vocabulary, folder)
         bare = guesses(facts, held_out, folder)
     temperature = choose_temperature(bare, target[task.validation])
-    threshold = choose_threshold(bare.at(temperature), partner, target[task.validation])
-    return replace(facts, temperature=temperature, threshold=threshold)
+    guessed, truth = bare.at(temperature), target[task.validation]
+    threshold = choose_threshold(guessed, partner.whole, truth)
+    margin = choose_margin(guessed, partner, threshold, truth)
+    return replace(facts, temperature=temperature, threshold=threshold, settled_margin=margin)
 
 
 def judge(
@@ -61,8 +70,8 @@ def judge(
 ) -> Judged:
     """The estimator on the test split, alone and as `auto`."""
     forms = {form: guesses(facts, documents, folder) for form, documents in tokens.forms.items()}
-    partners = {form: partner.served.predict(test.forms[form]) for form in forms}
-    answers = {form: cascade(guessed, partners[form], facts.threshold) for form, guessed in forms.items()}
+    steps = {form: steps_of(partner.served.predict, test.windows[form]) for form in forms}
+    answers = {form: _answers(guessed, steps[form], facts) for form, guessed in forms.items()}
     alone = {form: guessed.sure(facts.threshold) for form, guessed in forms.items()}
     judged = replace(
         facts,
@@ -75,4 +84,10 @@ def judge(
     print(f"estimator {judged.accuracy}, auto {judged.auto_accuracy}, answered alone {judged.auto_alone}")
     bare = guesses(replace(facts, temperature=1.0), tokens.as_sent, folder)
     sent = next(iter(forms))
-    return Judged(judged, answers[sent], alone[sent], cascade(bare, partners[sent], facts.threshold))
+    return Judged(judged, answers[sent], alone[sent], _answers(bare, steps[sent], facts))
+
+
+def _answers(guessed: Guesses, partner: Steps, facts: EstimatorFacts) -> NDArray[np.float64]:
+    """What `auto` answers, with as many windows read as serving reads: (n, k)."""
+    read = windows_read(guessed, partner, facts.settled_margin)
+    return cascade(guessed, partner.at(read), facts.threshold)

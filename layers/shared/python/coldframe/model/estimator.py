@@ -64,6 +64,11 @@ class Estimator:
         """Whether this guess may be the answer. ids: those that it was made of."""
         return max(probabilities) > self._facts.threshold and self.knows_enough(ids)
 
+    def is_settled(self, answer: Sequence[float]) -> bool:
+        """Whether `auto` reads no further. answer: the mean of guess and partner after the windows read."""
+        second, best = sorted(answer)[-2:]
+        return best - second > self._facts.settled_margin
+
     def knows_enough(self, ids: Iterable[int]) -> bool:
         """Whether these tokens are enough to answer alone from, as far as training saw them."""
         wanted = self._facts.min_tokens
@@ -106,12 +111,21 @@ def answer_auto(guess: Guess, partner: Vector | None) -> bytes:
     if partner is None:
         source = AnswerSource.ESTIMATOR if guess.sure else AnswerSource.RUSHED
         return bytes([source]) + to_vector(guess.probabilities)
-    pairs = zip(guess.probabilities, to_floats(partner), strict=True)
-    return bytes([AnswerSource.ENSEMBLE]) + to_vector((own + other) / 2 for own, other in pairs)
+    return bytes([AnswerSource.ENSEMBLE]) + to_vector(mean_with(guess, partner))
+
+
+def mean_with(guess: Guess, partner: Vector) -> list[float]:
+    """What guess and partner head say together, (k,)."""
+    return [(own + other) / 2 for own, other in zip(guess.probabilities, to_floats(partner), strict=True)]
+
+
+def source_of(answer: bytes) -> AnswerSource:
+    """Who gave an answer of `auto`, as `answer_auto` makes it."""
+    return AnswerSource(answer[0])
 
 
 def split_answers(rows: Mapping[str, list[bytes]]) -> tuple[dict[str, list[Vector]], list[AnswerSource]]:
     """Probabilities (k,) of all rows by head, and the sources of those of `auto`, if it is among them."""
     answers = rows.get(AUTO, [])
     bare = {AUTO: [answer[1:] for answer in answers]} if answers else {}
-    return {**rows, **bare}, [AnswerSource(answer[0]) for answer in answers]
+    return {**rows, **bare}, [source_of(answer) for answer in answers]
