@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from coldframe.model.encoder import Embeddings
-from layers.model.cascade import cascade
+from layers.model.cascade import cascade, combine
 from layers.model.embed import pool
 from layers.model.embedding_store import EmbeddedWindows
 from layers.model.guesses import Guesses
@@ -64,7 +64,7 @@ def windows_read(guessed: Guesses, steps: Steps, margin: float) -> NDArray[np.in
     """Windows that `auto` reads of each document that the estimator is unsure of: (n,)."""
     read = steps.windows.copy()
     for number in range(len(steps.after) - 1, 0, -1):  # the first stop is the one that counts
-        means = np.sort((guessed.probabilities + steps.after[number - 1]) / 2, axis=1)
+        means = np.sort(combine(guessed, steps.after[number - 1]), axis=1)
         settled = means[:, -1] - means[:, -2] > margin
         read[settled & (steps.windows > number)] = number
     return read

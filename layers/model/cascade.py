@@ -4,10 +4,13 @@ Both have a floor. On easy data every threshold costs nothing on validation, and
 alone whatever comes, also what is nothing like the data.
 """
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
+from coldframe.model.estimator import LEAST
 from layers.model.guesses import Guesses
 from layers.model.samples import share_right
 
@@ -31,17 +34,29 @@ def choose_temperature(bare: Guesses, target: NDArray[np.int64]) -> float:
 
 def cascade(guessed: Guesses, partner: NDArray[np.floating], threshold: float) -> NDArray[np.float64]:
     """What `auto` answers, for all rows at once: (n, k)."""
-    sure = guessed.sure(threshold)[:, None]
-    return np.where(sure, guessed.probabilities, (guessed.probabilities + partner) / 2)
+    return _where_unsure(guessed, combine(guessed, partner), threshold)
+
+
+def combine(guessed: Guesses, partner: NDArray[np.floating]) -> NDArray[np.float64]:
+    """What guesses and partner say together, (n, k): what `mean_with` says of each row, to the bit."""
+    roots = np.sqrt((guessed.probabilities + LEAST) * (partner.astype(np.float64) + LEAST))
+    totals = np.array([math.fsum(row) for row in roots.tolist()])
+    means: NDArray[np.float64] = roots / totals[:, None]
+    return means
+
+
+def _where_unsure(guessed: Guesses, both: NDArray[np.float64], threshold: float) -> NDArray[np.float64]:
+    return np.where(guessed.sure(threshold)[:, None], guessed.probabilities, both)
 
 
 def choose_threshold(guessed: Guesses, partner: NDArray[np.floating], target: NDArray[np.int64]) -> float:
     """The lowest threshold that costs next to no accuracy, and above which the estimator keeps its word."""
-    both = share_right(cascade(guessed, partner, threshold=1.0), target)
+    both = combine(guessed, partner)
+    always = share_right(both, target)
     for threshold in _THRESHOLDS:
-        reached = share_right(cascade(guessed, partner, threshold), target)
-        if reached >= both - _MAX_LOSS and keeps_its_word(guessed, partner, threshold, target):
-            alone = f"{guessed.sure(threshold).mean():.1%} alone; both always: {both:.4f}"
+        reached = share_right(_where_unsure(guessed, both, threshold), target)
+        if reached >= always - _MAX_LOSS and keeps_its_word(guessed, partner, threshold, target):
+            alone = f"{guessed.sure(threshold).mean():.1%} alone; both always: {always:.4f}"
             tqdm.write(f"threshold {threshold:.2f}: {reached:.4f}, {alone}")
             return threshold
     return 1.0

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from coldframe.model.bundle import EstimatorFacts
 from layers.model.anytime import MARGINS, READ_ALL, Steps, choose_margin, steps_of, windows_read
-from layers.model.cascade import cascade
+from layers.model.cascade import cascade, combine
 from layers.model.embed import served_encoder
 from layers.model.guesses import Guesses, guesses
 from layers.model.head_trainers import CHOSEN, new_head
@@ -101,7 +101,7 @@ def _read_by(
 ) -> NDArray[np.int64]:
     read = asked.steps.windows.copy()
     for number in range(len(asked.steps.after) - 1, 0, -1):
-        means = (asked.guessed.probabilities + asked.steps.after[number - 1]) / 2
+        means = combine(asked.guessed, asked.steps.after[number - 1])
         read[is_settled(means) & (asked.steps.windows > number)] = number
     return read
 

@@ -3,7 +3,7 @@
     COLDFRAME_DATA=FOLDER PYTHONPATH=.:layers/shared/python .venv-build/bin/python -m \
         layers.model.study.anytime_latency [DOCUMENTS]
 
-One text per request, no cache, one thread, in time of the processor: what other processes take is not counted.
+One text per request, no cache, one thread, in time of the processor: other processes do not count.
 A head with one window of each text is the measure: it does what peers do. All three take turns on each text.
 """
 

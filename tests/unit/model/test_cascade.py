@@ -1,9 +1,12 @@
 """When the estimator may answer alone."""
 
 import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from layers.model.cascade import cascade, choose_temperature, choose_threshold, keeps_its_word
+from coldframe.model.estimator import Guess, mean_with
+from layers.model.cascade import cascade, choose_temperature, choose_threshold, combine, keeps_its_word
 from layers.model.guesses import Guesses
 
 TARGET = np.array([0, 1] * 50)
@@ -66,4 +69,18 @@ def test_too_few_known_tokens() -> None:
     sure = guesses(0.99)
     unknown = Guesses(sure.probabilities, np.zeros(len(TARGET), dtype=bool))
     assert np.array_equal(cascade(sure, partner(), 0.6), sure.probabilities)
-    assert np.array_equal(cascade(unknown, partner(), 0.6), (sure.probabilities + partner()) / 2)
+    assert np.array_equal(cascade(unknown, partner(), 0.6), combine(sure, partner()))
+
+
+rows_of_numbers = st.lists(st.lists(st.floats(0, 1), min_size=4, max_size=4), min_size=1, max_size=20)
+
+
+@given(rows_of_numbers, rows_of_numbers)
+def test_training_combines_as_serving(guesses: list[list[float]], partners: list[list[float]]) -> None:
+    """Guess and partner are combined as they are at serving, to the bit."""
+    count = min(len(guesses), len(partners))
+    own = np.array(guesses[:count])
+    other = np.array(partners[:count], dtype=np.float32)
+    together = combine(Guesses(own, np.ones(count, dtype=bool)), other)
+    served = [mean_with(Guess(row, False), rows.tobytes()) for row, rows in zip(guesses, other, strict=False)]
+    assert together.tolist() == served

@@ -25,10 +25,12 @@ def test_sure_texts_skip_the_encoder() -> None:
 
 
 def test_unsure_texts_get_the_mean() -> None:
-    """An unsure text's answer is the mean of the guess and the partner head's probabilities."""
+    """An unsure text's answer is the geometric mean of the guess and the partner head's probabilities."""
     predictor = tiny_predictor()
     prediction = predictor.predict([UNSURE], [AUTO, "second"])
-    expected = (np.array([0.2, 0.3, 0.5]) + to_floats(prediction.probabilities["second"][0])) / 2
+    partner = np.array(to_floats(prediction.probabilities["second"][0]))
+    expected = np.sqrt((np.array([0.2, 0.3, 0.5]) + 0.001) * (partner + 0.001))
+    expected /= expected.sum()
     np.testing.assert_allclose(to_floats(prediction.probabilities[AUTO][0]), expected, atol=1e-6)
 
 
@@ -60,12 +62,12 @@ def test_rows_keep_their_source() -> None:
     """Who gave an answer survives its form in the cache."""
     rows = [
         answer_auto(Guess([0.6, 0.4], True), None),
-        answer_auto(Guess([0.5, 0.5], False), to_vector([1, 0])),
+        answer_auto(Guess([0.5, 0.5], False), to_vector([0.8, 0.2])),
         answer_auto(Guess([0.5, 0.5], False), None),
     ]
     answers, sources = split_answers({AUTO: rows})
     probabilities = [to_floats(answer) for answer in answers[AUTO]]
-    np.testing.assert_allclose(probabilities, [[0.6, 0.4], [0.75, 0.25], [0.5, 0.5]], atol=1e-6)
+    np.testing.assert_allclose(probabilities, [[0.6, 0.4], [2 / 3, 1 / 3], [0.5, 0.5]], atol=1e-3)
     assert sources == [AnswerSource.ESTIMATOR, AnswerSource.ENSEMBLE, AnswerSource.RUSHED]
 
 

@@ -1,7 +1,7 @@
 """A cheap guess before the model, and the head `auto`, which is the guess where it is sure.
 
 The guess is TF-IDF over the encoder's own token ids, and a linear layer. Where it is not sure,
-`auto` is the mean of the guess and the partner head.
+`auto` is the geometric mean of the guess and the partner head.
 
 Plain Python over a memory-mapped file: a text has a few hundred different
 tokens at most, and neither numpy nor onnxruntime is needed to add them up.
@@ -22,6 +22,8 @@ from coldframe.vectors import Vector, to_floats, to_vector
 if TYPE_CHECKING:
     from coldframe.api.schemas import By
     from coldframe.model.bundle import EstimatorFacts
+
+LEAST = 0.001  # what each of guess and partner leaves to a label
 
 
 class Estimator:
@@ -115,8 +117,18 @@ def answer_auto(guess: Guess, partner: Vector | None) -> bytes:
 
 
 def mean_with(guess: Guess, partner: Vector) -> list[float]:
-    """What guess and partner head say together, (k,)."""
-    return [(own + other) / 2 for own, other in zip(guess.probabilities, to_floats(partner), strict=True)]
+    """What guess and partner head say together, (k,): their geometric mean, made to sum to 1.
+
+    A label that either of them finds improbable is improbable, and none is impossible: of few examples some
+    heads say 0. Logarithmic opinion pool, Genest & Zidek 1986. The sum is exact, so that training gets the
+    same bits.
+    """
+    roots = [
+        math.sqrt((own + LEAST) * (other + LEAST))
+        for own, other in zip(guess.probabilities, to_floats(partner), strict=True)
+    ]
+    total = math.fsum(roots)
+    return [root / total for root in roots]
 
 
 def source_of(answer: bytes) -> AnswerSource:
