@@ -5,6 +5,7 @@ alone whatever comes, also what is nothing like the data.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,31 @@ from layers.model.samples import share_right
 
 _MAX_LOSS = 0.001  # accuracy that answering alone may cost on validation
 _TEMPERATURES = [round(0.6 + 0.05 * step, 2) for step in range(29)]
+NEVER = 1.0
+"""A threshold that no probability is above."""
+
 _THRESHOLDS = [round(0.6 + 0.01 * step, 2) for step in range(40)]
+
+
+class Certainty(NamedTuple):
+    """What makes guesses probabilities, and above which of them the estimator answers alone."""
+
+    temperature: float
+    threshold: float
+
+
+def choose_certainty(bare: Guesses, partner: NDArray[np.floating], target: NDArray[np.int64]) -> Certainty:
+    """The most likely temperature, or the next higher one with which the estimator keeps its word.
+
+    bare: the estimator's guesses of the held-out rows at temperature 1. The likelihood is of all rows, and
+    what is promised is of the surest: a temperature that suits all of them may promise too much there.
+    """
+    likely = choose_temperature(bare, target)
+    for temperature in (found for found in _TEMPERATURES if found >= likely):
+        threshold = choose_threshold(bare.at(temperature), partner, target)
+        if threshold < NEVER:
+            return Certainty(temperature, threshold)
+    return Certainty(likely, NEVER)
 
 
 def choose_temperature(bare: Guesses, target: NDArray[np.int64]) -> float:
@@ -59,7 +84,7 @@ def choose_threshold(guessed: Guesses, partner: NDArray[np.floating], target: ND
             alone = f"{guessed.sure(threshold).mean():.1%} alone; both always: {always:.4f}"
             tqdm.write(f"threshold {threshold:.2f}: {reached:.4f}, {alone}")
             return threshold
-    return 1.0
+    return NEVER
 
 
 def keeps_its_word(

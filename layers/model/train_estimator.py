@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from coldframe.model.bundle import EstimatorFacts
 from layers.model.anytime import Steps, choose_margin, steps_of, windows_read
-from layers.model.cascade import cascade, choose_temperature, choose_threshold
+from layers.model.cascade import cascade, choose_certainty
 from layers.model.embed import ServedEncoder
 from layers.model.guesses import Guesses, guesses
 from layers.model.lexical import Tokens, fit_lexical, tokens_of, vocabulary_size
@@ -58,10 +58,9 @@ def choose(tokens: Tokens, task: Task, partner: Steps, vocabulary: int) -> Estim
         folder = Path(scratch)
         facts = fit_lexical(tokens.take(task.fit), target[task.fit], vocabulary, folder)
         bare = guesses(facts, held_out, folder)
-    temperature = choose_temperature(bare, target[task.validation])
-    guessed, truth = bare.at(temperature), target[task.validation]
-    threshold = choose_threshold(guessed, partner.whole, truth)
-    margin = choose_margin(guessed, partner, threshold, truth)
+    truth = target[task.validation]
+    temperature, threshold = choose_certainty(bare, partner.whole, truth)
+    margin = choose_margin(bare.at(temperature), partner, threshold, truth)
     return replace(facts, temperature=temperature, threshold=threshold, settled_margin=margin)
 
 

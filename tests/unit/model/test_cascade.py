@@ -6,7 +6,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from coldframe.model.estimator import Guess, mean_with
-from layers.model.cascade import cascade, choose_temperature, choose_threshold, combine, keeps_its_word
+from layers.model.cascade import (
+    NEVER,
+    cascade,
+    choose_certainty,
+    choose_temperature,
+    choose_threshold,
+    combine,
+    keeps_its_word,
+)
 from layers.model.guesses import Guesses
 
 TARGET = np.array([0, 1] * 50)
@@ -62,6 +70,19 @@ def test_temperature_of_an_estimator_that_is_too_sure() -> None:
     bare = guesses(0.99, right=0.9)
     found = bare.at(choose_temperature(bare, TARGET)).probabilities.max()
     assert 0.88 <= found <= 0.92
+
+
+def test_estimator_that_promises_too_much_is_made_modest() -> None:
+    """Where the likeliest temperature promises too much of the surest rows, a higher one is taken."""
+    parts = [guesses(0.97, right=0.85), *[guesses(0.55, right=0.8)] * 3]
+    rows, target = np.concatenate([part.probabilities for part in parts]), np.tile(TARGET, 4)
+    bare = Guesses(rows, np.ones(len(target), dtype=bool))
+    always_right = np.tile(partner(), (4, 1))
+    likely = choose_temperature(bare, target)
+    assert choose_threshold(bare.at(likely), always_right, target) == NEVER
+    found = choose_certainty(bare, always_right, target)
+    assert found.temperature > likely
+    assert keeps_its_word(bare.at(found.temperature), always_right, found.threshold, target)
 
 
 def test_too_few_known_tokens() -> None:

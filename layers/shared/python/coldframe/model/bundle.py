@@ -42,8 +42,8 @@ class EstimatorFacts(Struct, frozen=True):
     """How the estimator turns token ids into probabilities, and what it reaches.
 
     scales: unit of the integer weights of each label. threshold: the estimator
-    answers alone above it; below, its probabilities and those of the head
-    `partner` are averaged. min_tokens: different tokens of a text that training saw; with fewer, the
+    answers alone above it; below, `auto` is the geometric mean of its probabilities and those of the
+    head `partner`. min_tokens: different tokens of a text that training saw; with fewer, the
     estimator does not answer alone. unseen_idf: the weight of a token that training did not see.
     settled_margin: by how much the best label has to lead, after some windows of a text, for `auto` to read
     no further; 1: it reads them all.
