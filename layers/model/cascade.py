@@ -20,6 +20,7 @@ _TEMPERATURES = [round(0.6 + 0.05 * step, 2) for step in range(29)]
 NEVER = 1.0
 """A threshold that no probability is above."""
 
+_MORE_MODEST = (0.05, 0.1, 0.15)
 _THRESHOLDS = [round(0.6 + 0.01 * step, 2) for step in range(40)]
 
 
@@ -31,17 +32,20 @@ class Certainty(NamedTuple):
 
 
 def choose_certainty(bare: Guesses, partner: NDArray[np.floating], target: NDArray[np.int64]) -> Certainty:
-    """The most likely temperature, or the next higher one with which the estimator keeps its word.
+    """The most likely temperature, or one a little higher if that lets the estimator answer more rows alone.
 
-    bare: the estimator's guesses of the held-out rows at temperature 1. The likelihood is of all rows, and
-    what is promised is of the surest: a temperature that suits all of them may promise too much there.
+    bare: the estimator's guesses of the held-out rows at temperature 1. A temperature that suits all rows may
+    promise too much of the surest ones, and then the estimator does not keep its word at any threshold.
     """
     likely = choose_temperature(bare, target)
-    for temperature in (found for found in _TEMPERATURES if found >= likely):
-        threshold = choose_threshold(bare.at(temperature), partner, target)
-        if threshold < NEVER:
-            return Certainty(temperature, threshold)
-    return Certainty(likely, NEVER)
+    found = {}
+    for temperature in (likely, *(round(likely + step, 2) for step in _MORE_MODEST)):
+        guessed = bare.at(temperature)
+        threshold = choose_threshold(guessed, partner, target)
+        found[Certainty(temperature, threshold)] = float(guessed.sure(threshold).mean())
+    best = max(found, key=found.__getitem__)  # of equals the first
+    tqdm.write(f"temperature {best.temperature}, threshold {best.threshold}: {found[best]:.1%} alone")
+    return best
 
 
 def choose_temperature(bare: Guesses, target: NDArray[np.int64]) -> float:
@@ -81,8 +85,6 @@ def choose_threshold(guessed: Guesses, partner: NDArray[np.floating], target: ND
     for threshold in _THRESHOLDS:
         reached = share_right(_where_unsure(guessed, both, threshold), target)
         if reached >= always - _MAX_LOSS and keeps_its_word(guessed, partner, threshold, target):
-            alone = f"{guessed.sure(threshold).mean():.1%} alone; both always: {always:.4f}"
-            tqdm.write(f"threshold {threshold:.2f}: {reached:.4f}, {alone}")
             return threshold
     return NEVER
 

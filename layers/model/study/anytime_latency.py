@@ -4,7 +4,8 @@
         layers.model.study.anytime_latency [DOCUMENTS]
 
 One text per request, no cache, one thread, in time of the processor: other processes do not count.
-A head with one window of each text is the measure: it does what peers do. All three take turns on each text, in random order.
+A head with one window of each text is the measure: it does what peers do. All three take turns on each text,
+in random order.
 """
 
 import sys

@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from coldframe.model.estimator import Guess, mean_with
 from layers.model.cascade import (
-    NEVER,
     cascade,
     choose_certainty,
     choose_temperature,
@@ -74,15 +73,17 @@ def test_temperature_of_an_estimator_that_is_too_sure() -> None:
 
 def test_estimator_that_promises_too_much_is_made_modest() -> None:
     """Where the likeliest temperature promises too much of the surest rows, a higher one is taken."""
-    parts = [guesses(0.97, right=0.85), *[guesses(0.55, right=0.8)] * 3]
-    rows, target = np.concatenate([part.probabilities for part in parts]), np.tile(TARGET, 4)
+    parts = [*[guesses(0.9, right=0.8)] * 12, *[guesses(0.6, right=0.7)] * 12]
+    rows, target = np.concatenate([part.probabilities for part in parts]), np.tile(TARGET, len(parts))
     bare = Guesses(rows, np.ones(len(target), dtype=bool))
-    always_right = np.tile(partner(), (4, 1))
+    agreeing: NDArray[np.float64] = np.eye(2)[rows.argmax(axis=1)]
     likely = choose_temperature(bare, target)
-    assert choose_threshold(bare.at(likely), always_right, target) == NEVER
-    found = choose_certainty(bare, always_right, target)
+    assert not bare.at(likely).sure(choose_threshold(bare.at(likely), agreeing, target)).any()
+    found = choose_certainty(bare, agreeing, target)
+    modest = bare.at(found.temperature)
     assert found.temperature > likely
-    assert keeps_its_word(bare.at(found.temperature), always_right, found.threshold, target)
+    assert modest.sure(found.threshold).any()
+    assert keeps_its_word(modest, agreeing, found.threshold, target)
 
 
 def test_too_few_known_tokens() -> None:
