@@ -1,12 +1,14 @@
 """When `auto` may stop reading a long text: rules, the windows they save, and what they cost.
 
     COLDFRAME_DATA=FOLDER PYTHONPATH=.:layers/shared/python .venv-build/bin/python -m \
-        layers.model.study.anytime
+        layers.model.study.anytime [HEADS]
 
 Rules are compared on validation rows; the margin that training would choose is then read once on the test
-split, with the committed heads. A text that the estimator is sure of is never read, whatever the rule.
+split, with the heads of a training, the committed ones by default. A text that the estimator is sure of is
+never read, whatever the rule.
 """
 
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -45,10 +47,10 @@ class Asked(NamedTuple):
     target: NDArray[np.int64]
 
 
-def main() -> None:
-    """Prints two Markdown tables."""
+def main(trained: Path) -> None:
+    """Prints two Markdown tables. trained: a folder that `layers.model.train` wrote."""
     task, encoder = load_task(), served_encoder(MODELS, DEFAULT_ENCODER)
-    facts = msgspec.json.decode((TRAINED / FACTS).read_bytes(), type=EstimatorFacts)
+    facts = msgspec.json.decode((trained / FACTS).read_bytes(), type=EstimatorFacts)
     tokens, vocabulary = tokens_of("train", task.train, encoder), vocabulary_size(encoder)
     held_out = validation_of(task, embed_samples("train", task.train, encoder), tokens, vocabulary, facts)
     print(f"Validation\n\n{_HEAD}")
@@ -60,8 +62,8 @@ def main() -> None:
     print(f"\nTest, with the margin chosen\n\n{_HEAD}")
     test = embed_samples("test", task.test, encoder)
     for form, documents in tokens_of("test", task.test, encoder).forms.items():
-        steps = steps_of(load_saved(TRAINED, facts.partner).predict, test.windows[form])
-        asked = Asked(form, guesses(facts, documents, TRAINED), steps, test.target)
+        steps = steps_of(load_saved(trained, facts.partner).predict, test.windows[form])
+        asked = Asked(form, guesses(facts, documents, trained), steps, test.target)
         print(row(asked, facts.threshold, "all windows", steps.windows))
         print(row(asked, facts.threshold, f"margin {margin}", windows_read(asked.guessed, steps, margin)))
 
@@ -121,4 +123,4 @@ def row(asked: Asked, threshold: float, rule: str, read: NDArray[np.int64]) -> s
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else TRAINED)
