@@ -164,6 +164,9 @@ class TinyCentroids:
 class TinyEstimator:
     """Sure of texts with an even number of tokens, and then of the first label."""
 
+    def __init__(self, settled_margin: float = 1.0) -> None:
+        self._settled_margin = settled_margin
+
     def evidence(self, ids: Iterable[int]) -> list[float]:
         return [0.8, 0.1, 0.1] if len(list(ids)) % 2 == 0 else [0.2, 0.3, 0.5]
 
@@ -175,6 +178,10 @@ class TinyEstimator:
 
     def is_sure(self, probabilities: Sequence[float], ids: Iterable[int]) -> bool:
         return max(probabilities) > 0.5
+
+    def is_settled(self, answer: Sequence[float]) -> bool:
+        second, best = sorted(answer)[-2:]
+        return best - second > self._settled_margin
 
 
 def tiny_encoder_manifest(name: str = "tiny") -> EncoderManifest:
@@ -191,7 +198,9 @@ def tiny_encoder_manifest(name: str = "tiny") -> EncoderManifest:
     return sealed(manifest)
 
 
-def tiny_manifest(name: str = "topics", encoder: EncoderManifest | None = None) -> Manifest:
+def tiny_manifest(
+    name: str = "topics", encoder: EncoderManifest | None = None, settled_margin: float = 1.0
+) -> Manifest:
     """A manifest with two heads and three labels."""
     built = encoder or tiny_encoder_manifest()
     facts = HeadFacts({"text": 0.5}, 0.55, {})
@@ -200,7 +209,13 @@ def tiny_manifest(name: str = "topics", encoder: EncoderManifest | None = None) 
         version="",
         encoder=EncoderVersion(built.name, built.version),
         estimator=EstimatorFacts(
-            vocabulary=0, scales=[], bias=[], temperature=1.0, threshold=0.5, partner="second"
+            vocabulary=0,
+            scales=[],
+            bias=[],
+            temperature=1.0,
+            threshold=0.5,
+            partner="second",
+            settled_margin=settled_margin,
         ),
         labels=LABELS,
         default_head="first",
@@ -227,17 +242,18 @@ def tiny_predictor(
     name: str = "topics",
     manifest: Manifest | None = None,
     encoder_manifest: EncoderManifest | None = None,
+    settled_margin: float = 1.0,
 ) -> Predictor:
-    """A predictor without files. clock: times the encoder."""
+    """A predictor without files. clock: times the encoder. settled_margin: 1 reads all windows of a text."""
     built = encoder_manifest or tiny_encoder_manifest()
     both = encoder or TinyEncoder()  # it cuts texts, too
     read = read_head or (lambda name: TinyHead())
     passes = TextEncoder(both, 20, MovingAverage(0.1), clock)
     return Predictor(
-        manifest or tiny_manifest(name, built),
+        manifest or tiny_manifest(name, built, settled_margin),
         built,
         both,
-        TinyEstimator(),
+        TinyEstimator(settled_margin),
         LazyValue(lambda: Model(passes, Heads(read, TinyCentroids()))),
         cache or PredictionCache(cache_bytes),
     )

@@ -4,17 +4,48 @@ Both have a floor. On easy data every threshold costs nothing on validation, and
 alone whatever comes, also what is nothing like the data.
 """
 
+import math
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
+from coldframe.model.estimator import LEAST
 from layers.model.guesses import Guesses
 from layers.model.samples import share_right
 
 _MAX_LOSS = 0.001  # accuracy that answering alone may cost on validation
 _TEMPERATURES = [round(0.6 + 0.05 * step, 2) for step in range(29)]
-_NEVER = 1.0  # a threshold: nothing is above it
+NEVER = 1.0
+"""A threshold that no probability is above."""
+
+_MORE_MODEST = (0.05, 0.1, 0.15)
 _THRESHOLDS = [round(0.6 + 0.01 * step, 2) for step in range(40)]
+
+
+class Certainty(NamedTuple):
+    """What makes guesses probabilities, and above which of them the estimator answers alone."""
+
+    temperature: float
+    threshold: float
+
+
+def choose_certainty(bare: Guesses, partner: NDArray[np.floating], target: NDArray[np.int64]) -> Certainty:
+    """The most likely temperature, or one a little higher if that lets the estimator answer more rows alone.
+
+    bare: the estimator's guesses of the held-out rows at temperature 1. A temperature that suits all rows may
+    promise too much of the surest ones, and then the estimator does not keep its word at any threshold.
+    """
+    likely = choose_temperature(bare, target)
+    found = {}
+    for temperature in (likely, *(round(likely + step, 2) for step in _MORE_MODEST)):
+        guessed = bare.at(temperature)
+        threshold = choose_threshold(guessed, partner, target)
+        found[Certainty(temperature, threshold)] = float(guessed.sure(threshold).mean())
+    best = max(found, key=found.__getitem__)  # of equals the first
+    tqdm.write(f"temperature {best.temperature}, threshold {best.threshold}: {found[best]:.1%} alone")
+    return best
 
 
 def choose_temperature(bare: Guesses, target: NDArray[np.int64]) -> float:
@@ -32,38 +63,32 @@ def choose_temperature(bare: Guesses, target: NDArray[np.int64]) -> float:
 
 def cascade(guessed: Guesses, partner: NDArray[np.floating], threshold: float) -> NDArray[np.float64]:
     """What `auto` answers, for all rows at once: (n, k)."""
-    sure = guessed.sure(threshold)[:, None]
-    return np.where(sure, guessed.probabilities, (guessed.probabilities + partner) / 2)
+    return _where_unsure(guessed, combine(guessed, partner), threshold)
 
 
-def choose_certainty(
-    bare: Guesses, partner: NDArray[np.floating], target: NDArray[np.int64]
-) -> tuple[float, float]:
-    """Temperature and threshold.
+def combine(guessed: Guesses, partner: NDArray[np.floating]) -> NDArray[np.float64]:
+    """What guesses and partner say together, (n, k): what `mean_with` says of each row, to the bit."""
+    roots = np.sqrt((guessed.probabilities + LEAST) * (partner.astype(np.float64) + LEAST))
+    totals = np.array([math.fsum(row) for row in roots.tolist()])
+    means: NDArray[np.float64] = roots / totals[:, None]
+    return means
 
-    The likeliest temperature fits the estimator to all rows, and may leave it too sure where it is surest.
-    It is raised until there is a threshold above which the estimator keeps its word.
-    """
-    likeliest = choose_temperature(bare, target)
-    for temperature in (found for found in _TEMPERATURES if found >= likeliest):
-        threshold = choose_threshold(bare.at(temperature), partner, target)
-        if threshold < _NEVER:
-            return temperature, threshold
-    return likeliest, _NEVER
+
+def _where_unsure(guessed: Guesses, both: NDArray[np.float64], threshold: float) -> NDArray[np.float64]:
+    return np.where(guessed.sure(threshold)[:, None], guessed.probabilities, both)
 
 
 def choose_threshold(guessed: Guesses, partner: NDArray[np.floating], target: NDArray[np.int64]) -> float:
     """The lowest threshold that costs next to no accuracy, and above which the estimator keeps its word."""
-    both = share_right(cascade(guessed, partner, threshold=_NEVER), target)
+    both = combine(guessed, partner)
+    always = share_right(both, target)
     for threshold in _THRESHOLDS:
         if not guessed.sure(threshold).any():
             break
-        reached = share_right(cascade(guessed, partner, threshold), target)
-        if reached >= both - _MAX_LOSS and keeps_its_word(guessed, partner, threshold, target):
-            alone = f"{guessed.sure(threshold).mean():.1%} alone; both always: {both:.4f}"
-            tqdm.write(f"threshold {threshold:.2f}: {reached:.4f}, {alone}")
+        reached = share_right(_where_unsure(guessed, both, threshold), target)
+        if reached >= always - _MAX_LOSS and keeps_its_word(guessed, partner, threshold, target):
             return threshold
-    return _NEVER
+    return NEVER
 
 
 def keeps_its_word(

@@ -38,11 +38,6 @@ def served_encoder(model_dir: Path, name: str) -> ServedEncoder:
     return ServedEncoder(encoder_folder(model_dir, name), load_encoder_manifest(model_dir, name))
 
 
-def embed(title: str, texts: Sequence[str], encoder: ServedEncoder) -> Embeddings:
-    """float32 (len(texts), d), with up to `encoder.facts.max_windows` windows of each text."""
-    return pool(embed_windows(title, texts, encoder))
-
-
 def embed_windows(title: str, texts: Sequence[str], encoder: ServedEncoder) -> list[EmbeddedWindows]:
     """The windows of each text, apart.
 

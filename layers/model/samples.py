@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coldframe.model.encoder import Embeddings
-from layers.model.embed import ServedEncoder, embed
+from layers.model.embed import ServedEncoder, embed_windows, pool
+from layers.model.embedding_store import EmbeddedWindows
 
 SEED = 20  # of everything that training draws at random
 
@@ -41,9 +42,10 @@ class Task(NamedTuple):
 
 
 class Embedded(NamedTuple):
-    """Samples as embeddings (n, d), by form."""
+    """Samples as embeddings (n, d), by form, and the windows that these are the means of."""
 
     forms: dict[str, Embeddings]
+    windows: dict[str, list[EmbeddedWindows]]
     target: NDArray[np.int64]
 
     @property
@@ -51,11 +53,16 @@ class Embedded(NamedTuple):
         """The form in which callers send texts."""
         return next(iter(self.forms.values()))
 
+    def windows_as_sent(self, rows: Rows) -> list[EmbeddedWindows]:
+        """The windows of some samples in that form."""
+        windows = next(iter(self.windows.values()))
+        return [windows[row] for row in rows]
+
 
 def embed_samples(name: str, samples: Samples, encoder: ServedEncoder) -> Embedded:
     """All forms of all samples. name: shown while it takes its time."""
-    forms = {form: embed(f"{name} {form}", texts, encoder) for form, texts in samples.forms.items()}
-    return Embedded(forms, samples.target)
+    windows = {form: embed_windows(f"{name} {form}", texts, encoder) for form, texts in samples.forms.items()}
+    return Embedded({form: pool(texts) for form, texts in windows.items()}, windows, samples.target)
 
 
 def stack_forms(data: Embedded, rows: Rows | slice = slice(None)) -> tuple[Embeddings, NDArray[np.int64]]:

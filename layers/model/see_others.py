@@ -5,7 +5,7 @@ from pathlib import Path
 from coldframe.model.bundle import EstimatorFacts
 from coldframe.model.heads import Head
 from layers.model.cascade import cascade
-from layers.model.embed import ServedEncoder, embed
+from layers.model.embed import ServedEncoder, embed_windows, pool
 from layers.model.guesses import guesses
 from layers.model.lexical import token_ids
 from layers.model.other_kinds import other_texts
@@ -15,6 +15,6 @@ from layers.model.strangeness import Seen
 def see_others(facts: EstimatorFacts, partner: Head, encoder: ServedEncoder, folder: Path) -> Seen:
     """folder: of the trained estimator. partner: the head that `auto` averages the estimator with."""
     texts = [other.text for other in other_texts()]
-    embeddings = embed("texts of other kinds", texts, encoder)
+    embeddings = pool(embed_windows("texts of other kinds", texts, encoder))
     guessed = guesses(facts, token_ids("texts of other kinds", texts, encoder), folder)
     return Seen(embeddings, guessed, cascade(guessed, partner.predict(embeddings), facts.threshold))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from coldframe.model.bundle import EstimatorFacts
 from coldframe.model.files import AUTO
 from layers.model.abstain import abstain
+from layers.model.anytime import Steps, choose_margin, steps_of, windows_read
 from layers.model.cascade import cascade, choose_certainty
 from layers.model.embed import ServedEncoder
 from layers.model.guesses import Guesses, guesses
@@ -54,6 +55,7 @@ def train_estimator(
         final,
         temperature=chosen.temperature,
         threshold=chosen.threshold,
+        settled_margin=chosen.settled_margin,
         partner=best,
         min_probability=chosen.min_probability,
         usual=chosen.usual,
@@ -62,15 +64,11 @@ def train_estimator(
 
 
 def choose(
-    tokens: Tokens,
-    task: Task,
-    partner: NDArray[np.floating],
-    vocabulary: int,
-    accuracy: float | None = None,
+    tokens: Tokens, task: Task, partner: Steps, vocabulary: int, accuracy: float | None = None
 ) -> EstimatorFacts:
-    """Temperature, thresholds and what is usual, by an estimator that has not seen the validation rows.
+    """All that is chosen on the validation rows, by an estimator that has not seen them.
 
-    partner: probabilities of the validation rows by a head that has not seen them either.
+    partner: what a head that has not seen them either says of the validation rows.
     accuracy: as in `train_estimator`.
     """
     held_out, target = tokens.take(task.validation).as_sent, task.train.target
@@ -79,14 +77,19 @@ def choose(
         facts = fit_lexical(tokens.take(task.fit), target[task.fit], vocabulary, folder)
         bare = guesses(facts, held_out, folder)
     truth = target[task.validation]
-    temperature, threshold = choose_certainty(bare, partner, truth)
-    answers = cascade(bare.at(temperature), partner, threshold)
-    return replace(
+    temperature, threshold = choose_certainty(bare, partner.whole, truth)
+    guessed = bare.at(temperature)
+    certain = replace(
         facts,
         temperature=temperature,
         threshold=threshold,
-        min_probability=0.0 if accuracy is None else abstain(AUTO, answers, truth, accuracy),
+        settled_margin=choose_margin(guessed, partner, threshold, truth),
         usual=[round(float(value), 4) for value in thin(bare.strangeness)],
+    )
+    if accuracy is None:
+        return certain
+    return replace(
+        certain, min_probability=abstain(AUTO, _answers(guessed, partner, certain), truth, accuracy)
     )
 
 
@@ -95,8 +98,8 @@ def judge(
 ) -> Judged:
     """The estimator on the test split, alone and as `auto`."""
     forms = {form: guesses(facts, documents, folder) for form, documents in tokens.forms.items()}
-    partners = {form: partner.served.predict(test.forms[form]) for form in forms}
-    answers = {form: cascade(guessed, partners[form], facts.threshold) for form, guessed in forms.items()}
+    steps = {form: steps_of(partner.served.predict, test.windows[form]) for form in forms}
+    answers = {form: _answers(guessed, steps[form], facts) for form, guessed in forms.items()}
     alone = {form: guessed.sure(facts.threshold) for form, guessed in forms.items()}
     judged = replace(
         facts,
@@ -109,6 +112,10 @@ def judge(
     print(f"estimator {judged.accuracy}, auto {judged.auto_accuracy}, answered alone {judged.auto_alone}")
     bare = guesses(replace(facts, temperature=1.0), tokens.as_sent, folder)
     sent = next(iter(forms))
-    return Judged(
-        judged, forms[sent], answers[sent], alone[sent], cascade(bare, partners[sent], facts.threshold)
-    )
+    return Judged(judged, forms[sent], answers[sent], alone[sent], _answers(bare, steps[sent], facts))
+
+
+def _answers(guessed: Guesses, partner: Steps, facts: EstimatorFacts) -> NDArray[np.float64]:
+    """What `auto` answers, with as many windows read as serving reads: (n, k)."""
+    read = windows_read(guessed, partner, facts.settled_margin)
+    return cascade(guessed, partner.at(read), facts.threshold)

@@ -14,6 +14,7 @@ from coldframe.model.bundle import HeadFacts
 from coldframe.model.encoder import Embeddings
 from coldframe.model.heads import Head, load_head
 from layers.model.abstain import OutOfReach, abstain
+from layers.model.anytime import Steps, steps_of
 from layers.model.convert import CONVERTERS
 from layers.model.head_files import save_head, unpack_head
 from layers.model.head_trainers import Parameters, TrainableHead, new_head
@@ -26,12 +27,12 @@ _MAX_DIFFERENCE = 1e-3
 class TrainedHead(NamedTuple):
     """A head that is in its file, and what it reached.
 
-    held_out: its probabilities for the validation rows, by a head that was not trained on them.
+    held_out: what a head that was not trained on the validation rows says of them.
     """
 
     facts: HeadFacts
     served: Head
-    held_out: NDArray[np.floating]
+    held_out: Steps
 
 
 class HeadDiffers(Exception):
@@ -69,7 +70,7 @@ def abstaining(
 
 def _abstaining(name: str, head: TrainedHead, target: NDArray[np.int64], accuracy: float) -> TrainedHead:
     try:
-        chosen = abstain(name, head.held_out, target, accuracy)
+        chosen = abstain(name, head.held_out.whole, target, accuracy)
     except OutOfReach as exc:
         tqdm.write(f"{exc} It answers everything.")
         return head
@@ -86,9 +87,8 @@ def train_head(
     folder: Path,
 ) -> TrainedHead:
     """One head, trained on all of `train` in the end; `test` chooses nothing."""
-    held_out = (
-        new_head(name, parameters).fit(*stack_forms(train, fit)).predict_proba(train.as_sent[validation])
-    )
+    fitted = new_head(name, parameters).fit(*stack_forms(train, fit))
+    held_out = steps_of(fitted.predict_proba, train.windows_as_sent(validation))
     trained = new_head(name, parameters).fit(*stack_forms(train))
     save_head(folder, name, CONVERTERS[name](trained))
     served = load_saved(folder, name)
@@ -97,7 +97,7 @@ def train_head(
         form: round(share_right(served.predict(embeddings), test.target), 4)
         for form, embeddings in test.forms.items()
     }
-    validated = round(share_right(held_out, train.target[validation]), 4)
+    validated = round(share_right(held_out.whole, train.target[validation]), 4)
     facts = HeadFacts(accuracies, validated, dict(parameters))
     return TrainedHead(facts, served, held_out)
 

@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 from coldframe.model.encoder import Embeddings
 from coldframe.model.estimator import Estimator
-from layers.model.embed import ServedEncoder, embed, served_encoder
+from layers.model.embed import ServedEncoder, embed_windows, pool, served_encoder
 from layers.model.guesses import Ids
 from layers.model.lexical import Tfidf, Tokens, fit_lexical, token_ids, tokens_of, vocabulary_size
 from layers.model.newsgroups import load_task
@@ -115,7 +115,7 @@ def gather(task: Task, encoder: ServedEncoder) -> Material:
     short = [" ".join(texts[row].split()[:_SHORT_WORDS]) for row in task.validation]
 
     def seen(title: str, texts: Sequence[str]) -> Texts:
-        return Texts(embed(title, texts, encoder), token_ids(title, texts, encoder))
+        return Texts(pool(embed_windows(title, texts, encoder)), token_ids(title, texts, encoder))
 
     return Material(
         train,

@@ -1,13 +1,17 @@
 """When the estimator may answer alone."""
 
 import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from coldframe.model.estimator import Guess, mean_with
 from layers.model.cascade import (
     cascade,
     choose_certainty,
     choose_temperature,
     choose_threshold,
+    combine,
     keeps_its_word,
 )
 from layers.model.guesses import Guesses
@@ -67,26 +71,43 @@ def test_temperature_of_an_estimator_that_is_too_sure() -> None:
     assert 0.88 <= found <= 0.92
 
 
+def test_estimator_that_promises_too_much_is_made_modest() -> None:
+    """Where the likeliest temperature promises too much of the surest rows, a higher one is taken."""
+    parts = [*[guesses(0.9, right=0.8)] * 12, *[guesses(0.6, right=0.7)] * 12]
+    rows, target = np.concatenate([part.probabilities for part in parts]), np.tile(TARGET, len(parts))
+    bare = Guesses(rows, np.ones(len(target), dtype=bool), np.zeros(len(target)))
+    agreeing: NDArray[np.float64] = np.eye(2)[rows.argmax(axis=1)]
+    likely = choose_temperature(bare, target)
+    assert not bare.at(likely).sure(choose_threshold(bare.at(likely), agreeing, target)).any()
+    found = choose_certainty(bare, agreeing, target)
+    modest = bare.at(found.temperature)
+    assert found.temperature > likely
+    assert modest.sure(found.threshold).any()
+    assert keeps_its_word(modest, agreeing, found.threshold, target)
+
+
 def test_too_few_known_tokens() -> None:
     """A guess from too few known tokens is averaged with the head's, however sure it is."""
     sure = guesses(0.99)
     unknown = sure._replace(known=np.zeros(len(TARGET), dtype=bool))
     assert np.array_equal(cascade(sure, partner(), 0.6), sure.probabilities)
-    assert np.array_equal(cascade(unknown, partner(), 0.6), (sure.probabilities + partner()) / 2)
+    assert np.array_equal(cascade(unknown, partner(), 0.6), combine(sure, partner()))
 
 
-def test_temperature_is_raised_until_the_estimator_keeps_its_word() -> None:
-    """Too sure on half of the rows, too modest on the others: the likeliest temperature would silence it."""
-    too_sure, modest = guesses(0.99, right=0.9).probabilities, guesses(0.56, right=0.9).probabilities
-    even = (np.arange(len(TARGET)) % 4 < 2)[:, None]
-    rows, target = np.tile(np.where(even, too_sure, modest), (40, 1)), np.tile(TARGET, 40)
-    head = np.tile(np.where(even, too_sure, partner()), (40, 1))
-    bare = Guesses(rows, np.ones(len(target), dtype=bool), np.zeros(len(target)))
-    likeliest = choose_temperature(bare, target)
-    assert choose_threshold(bare.at(likeliest), head, target) == 1.0
-    temperature, threshold = choose_certainty(bare, head, target)
-    assert temperature > likeliest
-    assert bare.at(temperature).sure(threshold).mean() == 0.5
+rows_of_numbers = st.lists(st.lists(st.floats(0, 1), min_size=4, max_size=4), min_size=1, max_size=20)
+
+
+@given(rows_of_numbers, rows_of_numbers)
+def test_training_combines_as_serving(guesses: list[list[float]], partners: list[list[float]]) -> None:
+    """Guess and partner are combined as they are at serving, to the bit."""
+    count = min(len(guesses), len(partners))
+    own = np.array(guesses[:count])
+    other = np.array(partners[:count], dtype=np.float32)
+    together = combine(Guesses(own, np.ones(count, dtype=bool), np.zeros(count)), other)
+    served = [
+        mean_with(Guess(row, False, 0.0), rows.tolist()) for row, rows in zip(guesses, other, strict=False)
+    ]
+    assert together.tolist() == served
 
 
 def test_no_threshold_above_every_guess() -> None:

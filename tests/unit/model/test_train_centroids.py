@@ -21,7 +21,7 @@ def embedded(labels: int, each: int, dimension: int = 16) -> Embedded:
         size=(len(target), dimension)
     )
     unit = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
-    return Embedded({"text": unit, "other form": unit[::-1].copy()}, target)
+    return Embedded({"text": unit, "other form": unit[::-1].copy()}, {}, target)
 
 
 @pytest.mark.parametrize("labels", [2, 1000])

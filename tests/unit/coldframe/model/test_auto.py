@@ -25,11 +25,12 @@ def test_sure_texts_skip_the_encoder() -> None:
 
 
 def test_unsure_texts_get_the_mean() -> None:
-    """An unsure text has the mean of guess and partner head, and the score that its embedding has."""
+    """An unsure text has the geometric mean of guess and partner head, and the score of its embedding."""
     predictor = tiny_predictor()
     prediction = predictor.predict([UNSURE], [AUTO, "second"])
     *partner, score = to_floats(prediction.answers["second"][0])
-    expected = [*(np.array([0.2, 0.3, 0.5]) + partner) / 2, score]
+    mean = np.sqrt((np.array([0.2, 0.3, 0.5]) + 0.001) * (np.array(partner) + 0.001))
+    expected = [*mean / mean.sum(), score]
     np.testing.assert_allclose(to_floats(prediction.answers[AUTO][0]), expected, atol=1e-6)
 
 
@@ -61,12 +62,12 @@ def test_rows_keep_their_source() -> None:
     """Who gave an answer survives its form in the cache."""
     rows = [
         answer_auto(Guess([0.6, 0.4], True, 0.1), None),
-        answer_auto(Guess([0.5, 0.5], False, 0.1), to_vector([1, 0, 0.9])),
+        answer_auto(Guess([0.5, 0.5], False, 0.1), to_vector([0.8, 0.2, 0.9])),
         answer_auto(Guess([0.5, 0.5], False, 0.1), None),
     ]
     answers, sources = split_answers({AUTO: rows})
     found = [to_floats(answer) for answer in answers[AUTO]]
-    np.testing.assert_allclose(found, [[0.6, 0.4, 0.1], [0.75, 0.25, 0.9], [0.5, 0.5, 0.1]], atol=1e-6)
+    np.testing.assert_allclose(found, [[0.6, 0.4, 0.1], [2 / 3, 1 / 3, 0.9], [0.5, 0.5, 0.1]], atol=1e-3)
     assert sources == [AnswerSource.ESTIMATOR, AnswerSource.ENSEMBLE, AnswerSource.RUSHED]
 
 

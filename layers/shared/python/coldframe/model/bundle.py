@@ -71,9 +71,11 @@ class EstimatorFacts(Struct, frozen=True):
     """How the estimator turns token ids into probabilities, and what it reaches.
 
     scales: unit of the integer weights of each label. threshold: the estimator
-    answers alone above it; below, its probabilities and those of the head
-    `partner` are averaged. min_tokens: different tokens of a text that training saw; with fewer, the
+    answers alone above it; below, `auto` is the geometric mean of its probabilities and those of the
+    head `partner`. min_tokens: different tokens of a text that training saw; with fewer, the
     estimator does not answer alone. unseen_idf: the weight of a token that training did not see.
+    settled_margin: by how much the best label has to lead, after some windows of a text, for `auto` to read
+    no further; 1: it reads them all.
     accuracy, auto_accuracy, auto_alone: of the estimator, of `auto`, and the share of texts that the
     estimator answers alone, on the test split by the form of its texts.
     min_probability: `auto` abstains below it, unless a caller asks for another; 0.0: never.
@@ -89,6 +91,7 @@ class EstimatorFacts(Struct, frozen=True):
     partner: str
     min_tokens: int = 0
     unseen_idf: float = 0.0
+    settled_margin: float = 1.0
     accuracy: dict[str, float] = {}
     auto_accuracy: dict[str, float] = {}
     auto_alone: dict[str, float] = {}

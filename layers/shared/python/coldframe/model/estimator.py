@@ -1,7 +1,7 @@
 """A cheap guess before the model, and the head `auto`, which is the guess where it is sure.
 
 The guess is TF-IDF over the encoder's own token ids, and a linear layer. Where it is not sure,
-`auto` is the mean of the guess and the partner head.
+`auto` is the geometric mean of the guess and the partner head.
 
 Plain Python over a memory-mapped file: a text has a few hundred different
 tokens at most, and neither numpy nor onnxruntime is needed to add them up.
@@ -23,6 +23,8 @@ from coldframe.vectors import Vector, to_floats, to_vector
 if TYPE_CHECKING:
     from coldframe.api.schemas import By
     from coldframe.model.bundle import EstimatorFacts
+
+LEAST = 0.001  # what each of guess and partner leaves to a label
 
 
 class Estimator:
@@ -75,6 +77,11 @@ class Estimator:
     def is_sure(self, probabilities: Sequence[float], ids: Iterable[int]) -> bool:
         """Whether this guess may be the answer. ids: those that it was made of."""
         return max(probabilities) > self._facts.threshold and self.knows_enough(ids)
+
+    def is_settled(self, answer: Sequence[float]) -> bool:
+        """Whether `auto` reads no further. answer: the mean of guess and partner after the windows read."""
+        second, best = sorted(answer)[-2:]
+        return best - second > self._facts.settled_margin
 
     def knows_enough(self, ids: Iterable[int]) -> bool:
         """Whether these tokens are enough to answer alone from, as far as training saw them."""
@@ -140,12 +147,32 @@ def answer_auto(guess: Guess, partner: Vector | None) -> bytes:
         source = AnswerSource.ESTIMATOR if guess.sure else AnswerSource.RUSHED
         return bytes([source]) + to_vector([*guess.probabilities, guess.out_of_distribution])
     *others, out_of_distribution = to_floats(partner)
-    means = [(own + other) / 2 for own, other in zip(guess.probabilities, others, strict=True)]
-    return bytes([AnswerSource.ENSEMBLE]) + to_vector([*means, out_of_distribution])
+    answer = [*mean_with(guess, others), out_of_distribution]
+    return bytes([AnswerSource.ENSEMBLE]) + to_vector(answer)
+
+
+def mean_with(guess: Guess, partner: Sequence[float]) -> list[float]:
+    """What guess and partner head say together, (k,): their geometric mean, made to sum to 1.
+
+    A label that either of them finds improbable is improbable, and none is impossible: of few examples some
+    heads say 0. Logarithmic opinion pool, Genest & Zidek 1986. The sum is exact, so that training gets the
+    same bits.
+    """
+    roots = [
+        math.sqrt((own + LEAST) * (other + LEAST))
+        for own, other in zip(guess.probabilities, partner, strict=True)
+    ]
+    total = math.fsum(roots)
+    return [root / total for root in roots]
+
+
+def source_of(answer: bytes) -> AnswerSource:
+    """Who gave an answer of `auto`, as `answer_auto` makes it."""
+    return AnswerSource(answer[0])
 
 
 def split_answers(rows: Mapping[str, list[bytes]]) -> tuple[dict[str, list[Vector]], list[AnswerSource]]:
     """Answers (k + 1,) of all rows by head, and the sources of those of `auto`, if it is among them."""
     answers = rows.get(AUTO, [])
     bare = {AUTO: [answer[1:] for answer in answers]} if answers else {}
-    return {**rows, **bare}, [AnswerSource(answer[0]) for answer in answers]
+    return {**rows, **bare}, [source_of(answer) for answer in answers]

@@ -79,6 +79,12 @@ class TextEncoder:
             batches=batches,
         )
 
+    def pool(self, windows: Sequence[Sequence[Window]], vectors: Sequence[Sequence[Vector]]) -> list[Vector]:
+        """The embedding of each text from those of its windows: what `embed` makes of them."""
+        rows = to_matrix([vector for text in vectors for vector in text])
+        lengths = [len(window) for text in windows for window in text]
+        return [row.tobytes() for row in pool_windows(rows, lengths, [len(text) for text in windows])]
+
     def measure_budget(self) -> None:
         """Sets the token budget of a pass to what is quickest here; answers stay the same, to the bit."""
         self._max_batch_tokens = measure_budget(self._encoder.encode, self._max_batch_tokens, self._clock)

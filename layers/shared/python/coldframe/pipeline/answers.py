@@ -1,12 +1,52 @@
 """What the road of a request ends in."""
 
-from msgspec import Struct
+from collections.abc import Sized
 
-from coldframe.api.schemas import Usage
+from msgspec import Struct, field
+
+from coldframe.api.schemas import CacheUsage, Usage
 from coldframe.cache.cache import Unsaved
 from coldframe.model.estimator import AnswerSource
 from coldframe.timing import StageTimes
 from coldframe.vectors import Vector
+
+
+class Encoded(Struct, frozen=True):
+    """Embeddings by text, known ones and `fresh` ones, and what the encoder was run for.
+
+    `vectors` lacks a text that there was no time for. settled: long texts that `auto` has an answer for.
+    """
+
+    vectors: dict[str, Vector] = field(default_factory=dict)
+    fresh: dict[str, Vector] = field(default_factory=dict)
+    tokens: int = 0
+    windows: int = 0
+    batches: int = 0
+    settled: frozenset[str] = frozenset()
+
+    def __add__(self, other: "Encoded") -> "Encoded":
+        """Both together."""
+        return Encoded(
+            self.vectors | other.vectors,
+            self.fresh | other.fresh,
+            self.tokens + other.tokens,
+            self.windows + other.windows,
+            self.batches + other.batches,
+            self.settled | other.settled,
+        )
+
+    def usage(self, texts: Sized, unique: Sized, estimated: int, cache: CacheUsage) -> Usage:
+        """What an answer with these embeddings cost."""
+        return Usage(
+            texts=len(texts),
+            unique=len(unique),
+            estimated=estimated,
+            tokens=self.tokens,
+            padded_tokens=self.tokens,  # rows of a batch have one length: nothing is padded
+            windows=self.windows,
+            batches=self.batches,
+            cache=cache,
+        )
 
 
 class Answered(Struct, frozen=True):

@@ -1,20 +1,18 @@
 """The road of a request, in order: this screen is the product."""
 
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from msgspec import Struct, field
-
-from coldframe.api.schemas import CacheUsage, Usage
 from coldframe.cache.cache import CacheLookup, CacheScope, PredictionCache, Unsaved
 from coldframe.cache.values import Shapes
 from coldframe.coldstart.lazy import LazyValue
 from coldframe.errors import OutOfTime
 from coldframe.model.bundle import EncoderManifest, Manifest
-from coldframe.model.estimator import Guess, answer_auto, split_answers
+from coldframe.model.estimator import AnswerSource, Guess, answer_auto, source_of, split_answers
 from coldframe.model.files import AUTO
 from coldframe.model.tokenizer import Window, content_tokens
-from coldframe.pipeline.answers import Embedding, Prediction
+from coldframe.pipeline.answers import Embedding, Encoded, Prediction
+from coldframe.pipeline.rounds import LongText, read_in_rounds
 from coldframe.text import normalise
 from coldframe.timing import NO_DEADLINE, Deadline, StageTimes
 from coldframe.vectors import Vector
@@ -43,31 +41,7 @@ class TextEstimator(Protocol):
 
     def is_sure(self, probabilities: Sequence[float], ids: Iterable[int]) -> bool: ...
 
-
-class Encoded(Struct, frozen=True):
-    """Embeddings by text, known ones and `fresh` ones, and what the fresh ones took.
-
-    `vectors` lacks a text that there was no time for.
-    """
-
-    vectors: dict[str, Vector] = field(default_factory=dict)
-    fresh: dict[str, Vector] = field(default_factory=dict)
-    tokens: int = 0
-    windows: int = 0
-    batches: int = 0
-
-    def usage(self, texts: Sized, unique: Sized, estimated: int, cache: CacheUsage) -> Usage:
-        """What an answer with these embeddings cost."""
-        return Usage(
-            texts=len(texts),
-            unique=len(unique),
-            estimated=estimated,
-            tokens=self.tokens,
-            padded_tokens=self.tokens,  # rows of a batch have one length: nothing is padded
-            windows=self.windows,
-            batches=self.batches,
-            cache=cache,
-        )
+    def is_settled(self, answer: Sequence[float]) -> bool: ...
 
 
 class Predictor:
@@ -107,7 +81,8 @@ class Predictor:
     ) -> Prediction:
         """Probabilities of every label for each text, by each of `heads`, which the model has.
 
-        With too little time for the encoder, `auto` is the estimator's guess, sure or not.
+        With too little time for the encoder, `auto` is the estimator's guess, sure or not. Of a long
+        text `auto` reads as many windows as its answer takes to be settled.
         Raises Invalid for a text that is not Unicode, OutOfTime when another head cannot
         answer in time, and a BundleError when the model cannot be loaded.
         """
@@ -123,20 +98,26 @@ class Predictor:
             windows = dict(zip(unseen, self._tokenizer.cut(unseen, deadline), strict=True))
         with times.stage("estimate"):
             guesses = {text: self._guess(windows[text], deadline) for text in missing if AUTO in heads}
-            needed = [text for text in missing if named or not guesses[text].sure]
-        encoded = self._encode(needed, windows, known.embeddings, deadline, times, require_all=bool(named))
+            unsure = [text for text in guesses if not guesses[text].sure]
+            long = self._find_long(unsure, windows, guesses, known.embeddings, is_embedded=bool(named))
+            needed = missing if named else [text for text in unsure if text not in long]
+        encoded = self._encode(needed, long, windows, known.embeddings, deadline, times, bool(named))
         with times.stage("heads"):
-            computed = self._classify(named, encoded.vectors, guesses)
+            guessed = {text: guess for text, guess in guesses.items() if text not in long}
+            computed = self._classify(named, encoded.vectors, guessed)
+            computed |= {(AUTO, text): read.final_answer for text, read in long.items()}
         with times.stage("cache"):
             unsaved: Unsaved = {}
             if use_cache:  # but a guess made in a hurry is not worth keeping
-                rushed = {(AUTO, text) for text in needed if text not in encoded.vectors}
+                rushed = {
+                    (AUTO, text) for text in unsure if source_of(computed[AUTO, text]) is AnswerSource.RUSHED
+                }
                 lasting = {name: row for name, row in computed.items() if name not in rushed}
                 unsaved = self.cache.keep(known, lasting, encoded.fresh, encoded.tokens)
             found = computed | known.predictions
             rows = {head: [found[head, text] for text in texts] for head in heads}
         answers, sources = split_answers(rows)
-        estimated = len(missing) - len(encoded.vectors)
+        estimated = len(missing) - len(encoded.vectors.keys() | encoded.settled)
         usage = encoded.usage(texts, unique, estimated, known.count(heads, unique, encoded.vectors))
         return Prediction(usage, times, unsaved, known.error, answers, sources)
 
@@ -149,7 +130,7 @@ class Predictor:
             known = self.cache.lookup(self._scope, [], unique)
         with times.stage("tokenize"):
             windows = dict(zip(unique, self._tokenizer.cut(unique, deadline), strict=True))
-        encoded = self._encode(unique, windows, known.embeddings, deadline, times, require_all=True)
+        encoded = self._encode(unique, {}, windows, known.embeddings, deadline, times, require_all=True)
         with times.stage("cache"):
             unsaved = self.cache.keep(known, {}, encoded.fresh, encoded.tokens)
         tokens = {text: sum(map(len, rows)) for text, rows in windows.items()}
@@ -166,17 +147,38 @@ class Predictor:
         sure = self._estimator.is_sure(probabilities, ids)
         return Guess(probabilities, sure, self._estimator.out_of_distribution(evidence))
 
+    def _find_long(
+        self,
+        unsure: Sequence[str],
+        windows: Mapping[str, Sequence[Window]],
+        guesses: Mapping[str, Guess],
+        known: Mapping[str, Vector],
+        is_embedded: bool,
+    ) -> dict[str, LongText]:
+        """Texts that `auto` reads window after window. is_embedded: named heads need their embeddings."""
+        if self.manifest.estimator.settled_margin >= 1:
+            return {}
+        return {
+            text: LongText(windows[text], guesses[text], text in known, is_embedded)
+            for text in unsure
+            if len(windows[text]) > 1
+        }
+
     def _encode(
         self,
         texts: Sequence[str],
+        long: Mapping[str, LongText],
         windows: Mapping[str, Sequence[Window]],
         known: Mapping[str, Vector],
         deadline: Deadline,
         times: StageTimes,
         require_all: bool,
     ) -> Encoded:
-        """Embeddings of texts, as far as the time goes. require_all: fewer than all raise OutOfTime."""
-        if not texts:
+        """Embeddings of texts, as far as the time goes. require_all: fewer than all raise OutOfTime.
+
+        long: texts that are read in rounds. They hold their answers afterwards.
+        """
+        if not texts and not long:
             return Encoded()
         unknown = [text for text in texts if text not in known]
         tokens = sum(len(row) for text in unknown for row in windows[text])
@@ -185,13 +187,18 @@ class Predictor:
             raise OutOfTime(_no_time(len(unknown), tokens, deadline))
         if model is None:
             return Encoded()
+        at_once = [text for text in unknown if text not in long]
         with times.stage("encode"):
-            embedded = model.encoder.embed([windows[text] for text in unknown], deadline)
-        fresh = {text: row for text, row in zip(unknown, embedded.vectors, strict=True) if row is not None}
-        if require_all and len(fresh) < len(unknown):
-            raise OutOfTime(_no_time(len(unknown), tokens, deadline))
+            embedded = model.encoder.embed([windows[text] for text in at_once], deadline)
+        fresh = {text: row for text, row in zip(at_once, embedded.vectors, strict=True) if row is not None}
         vectors = {text: known[text] for text in texts if text in known} | fresh
-        return Encoded(vectors, fresh, embedded.tokens, embedded.windows, embedded.batches)
+        encoded = Encoded(vectors, fresh, embedded.tokens, embedded.windows, embedded.batches)
+        if long:
+            partner, is_settled = self.manifest.estimator.partner, self._estimator.is_settled
+            encoded += read_in_rounds(long, model, partner, is_settled, deadline, times)
+        if require_all and len(encoded.vectors) < len(texts):
+            raise OutOfTime(_no_time(len(unknown), tokens, deadline))
+        return encoded
 
     def _load(self, deadline: Deadline, times: StageTimes) -> "Model | None":
         """The model; None where loading it would probably take longer than there is time."""

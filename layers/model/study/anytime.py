@@ -1,0 +1,126 @@
+"""When `auto` may stop reading a long text: rules, the windows they save, and what they cost.
+
+    COLDFRAME_DATA=FOLDER PYTHONPATH=.:layers/shared/python .venv-build/bin/python -m \
+        layers.model.study.anytime [HEADS]
+
+Rules are compared on validation rows; the margin that training would choose is then read once on the test
+split, with the heads of a training, the committed ones by default. A text that the estimator is sure of is
+never read, whatever the rule.
+"""
+
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from coldframe.model.bundle import EstimatorFacts
+from layers.model.anytime import MARGINS, READ_ALL, Steps, choose_margin, steps_of, windows_read
+from layers.model.cascade import cascade, combine
+from layers.model.embed import served_encoder
+from layers.model.guesses import Guesses, guesses
+from layers.model.head_trainers import CHOSEN, new_head
+from layers.model.lexical import Tokens, fit_lexical, tokens_of, vocabulary_size
+from layers.model.newsgroups import load_task
+from layers.model.paths import DEFAULT_ENCODER, FACTS, MODELS, TRAINED
+from layers.model.samples import Embedded, Task, embed_samples, share_right, stack_forms
+from layers.model.train_heads import load_saved
+
+_PROBABILITIES = (0.3, 0.4, 0.5, 0.6)
+_HEAD = (
+    "| form | rule | long texts | agree | accuracy | windows | more than 1 | more than 2 |\n"
+    + "|---" * 8
+    + "|"
+)
+
+
+class Asked(NamedTuple):
+    """Documents of one form, and what estimator and partner say of them."""
+
+    form: str
+    guessed: Guesses
+    steps: Steps
+    target: NDArray[np.int64]
+
+
+def main(trained: Path) -> None:
+    """Prints two Markdown tables. trained: a folder that `layers.model.train` wrote."""
+    task, encoder = load_task(), served_encoder(MODELS, DEFAULT_ENCODER)
+    facts = msgspec.json.decode((trained / FACTS).read_bytes(), type=EstimatorFacts)
+    tokens, vocabulary = tokens_of("train", task.train, encoder), vocabulary_size(encoder)
+    held_out = validation_of(task, embed_samples("train", task.train, encoder), tokens, vocabulary, facts)
+    print(f"Validation\n\n{_HEAD}")
+    for asked in held_out:
+        for rule, read in rules(asked):
+            print(row(asked, facts.threshold, rule, read))
+    sent = held_out[0]
+    margin = choose_margin(sent.guessed, sent.steps, facts.threshold, sent.target)
+    print(f"\nTest, with the margin chosen\n\n{_HEAD}")
+    test = embed_samples("test", task.test, encoder)
+    for form, documents in tokens_of("test", task.test, encoder).forms.items():
+        steps = steps_of(load_saved(trained, facts.partner).predict, test.windows[form])
+        asked = Asked(form, guesses(facts, documents, trained), steps, test.target)
+        print(row(asked, facts.threshold, "all windows", steps.windows))
+        print(row(asked, facts.threshold, f"margin {margin}", windows_read(asked.guessed, steps, margin)))
+
+
+def validation_of(
+    task: Task, train: Embedded, tokens: Tokens, vocabulary: int, facts: EstimatorFacts
+) -> list[Asked]:
+    """The validation rows in each form, by an estimator and a partner that have not seen them."""
+    target = task.train.target
+    head = new_head(facts.partner, CHOSEN[facts.partner]).fit(*stack_forms(train, task.fit))
+    found = []
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        bare = fit_lexical(tokens.take(task.fit), target[task.fit], vocabulary, folder)
+        for form, documents in tokens.take(task.validation).forms.items():
+            windows = [train.windows[form][row] for row in task.validation]
+            guessed = guesses(bare, documents, folder).at(facts.temperature)
+            steps = steps_of(head.predict_proba, windows)
+            found.append(Asked(form, guessed, steps, target[task.validation]))
+    return found
+
+
+def rules(asked: Asked) -> list[tuple[str, NDArray[np.int64]]]:
+    """Windows read of each document, (n,), by the name of the rule."""
+    guessed, steps = asked.guessed, asked.steps
+    found = [(f"probability {bound}", _read_by(_highest(bound), asked)) for bound in _PROBABILITIES]
+    found += [(f"margin {margin}", windows_read(guessed, steps, margin)) for margin in (0.0, *MARGINS)]
+    return [*found, ("all windows", windows_read(guessed, steps, READ_ALL))]
+
+
+def _highest(bound: float) -> Callable[[NDArray[np.float64]], NDArray[np.bool_]]:
+    return lambda means: means.max(axis=1) > bound
+
+
+def _read_by(
+    is_settled: Callable[[NDArray[np.float64]], NDArray[np.bool_]], asked: Asked
+) -> NDArray[np.int64]:
+    read = asked.steps.windows.copy()
+    for number in range(len(asked.steps.after) - 1, 0, -1):
+        means = combine(asked.guessed, asked.steps.after[number - 1])
+        read[is_settled(means) & (asked.steps.windows > number)] = number
+    return read
+
+
+def row(asked: Asked, threshold: float, rule: str, read: NDArray[np.int64]) -> str:
+    """A line of the table. Shares are of all documents; agreement and windows are of the long unsure ones."""
+    unsure = ~asked.guessed.sure(threshold)
+    long = unsure & (asked.steps.windows > 1)
+    answers = cascade(asked.guessed, asked.steps.at(read), threshold)
+    whole = cascade(asked.guessed, asked.steps.whole, threshold)
+    agreed = share_right(answers[long], whole[long].argmax(axis=1))
+    shares = " | ".join(f"{(unsure & (read > number)).mean():.2%}" for number in (1, 2))
+    return (
+        f"| {asked.form} | {rule} | {long.sum()} | {agreed:.3f} | {share_right(answers, asked.target):.4f}"
+        f" | {read[long].mean():.2f} | {shares} |"
+    )
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else TRAINED)

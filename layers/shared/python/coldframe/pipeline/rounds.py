@@ -1,0 +1,120 @@
+"""Long texts that the estimator is unsure of: `auto` reads window after window, until its answer is settled.
+
+Texts take turns: first the first window of each is read, then the second of those that are not settled.
+So their windows share passes. An answer depends on its text alone: these texts are read so even where the
+whole embedding is known. The mean of some windows only is the basis of an answer of `auto`, and of nothing
+else. An answer that may be had early and gets better with time: anytime prediction, Zilberstein 1996.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+
+from coldframe.model.estimator import Guess, answer_auto, mean_with
+from coldframe.model.tokenizer import Window
+from coldframe.pipeline.answers import Encoded
+from coldframe.timing import Deadline, StageTimes
+from coldframe.vectors import Vector, to_floats
+
+if TYPE_CHECKING:
+    from coldframe.model.model import Model, TextEncoder
+
+IsSettled = Callable[[Sequence[float]], bool]
+"""Whether an answer from some windows is final."""
+
+
+class LongText(Struct):
+    """A text of several windows, as far as it is read, in one request.
+
+    is_known: its embedding is in the cache. is_embedded: named heads need its embedding.
+    vectors: of the windows read. answer: of `auto`; None until it is settled.
+    """
+
+    windows: Sequence[Window]
+    guess: Guess
+    is_known: bool
+    is_embedded: bool
+    vectors: list[Vector] = field(default_factory=list)
+    answer: bytes | None = None
+
+    @property
+    def next_window(self) -> Window:
+        return self.windows[len(self.vectors)]
+
+    @property
+    def read_windows(self) -> Sequence[Window]:
+        return self.windows[: len(self.vectors)]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every window is read: only then is the mean of them the text's embedding."""
+        return len(self.vectors) == len(self.windows)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether another window is read: for the answer, or for an embedding that is needed."""
+        return not self.is_whole and (self.answer is None or (self.is_embedded and not self.is_known))
+
+    @property
+    def final_answer(self) -> bytes:
+        """Of `auto`: the estimator's guess where the time was over before the answer was settled."""
+        return answer_auto(self.guess, None) if self.answer is None else self.answer
+
+    def take(self, partner: Vector, is_settled: IsSettled) -> None:
+        """Takes the answer if it is settled. partner: answer (k + 1,) for the mean of the windows read."""
+        if self.is_whole or is_settled(mean_with(self.guess, to_floats(partner)[:-1])):
+            self.answer = answer_auto(self.guess, partner)
+
+
+def read_in_rounds(
+    texts: Mapping[str, LongText],
+    model: "Model",
+    partner: str,
+    is_settled: IsSettled,
+    deadline: Deadline,
+    times: StageTimes,
+) -> Encoded:
+    """Reads each text until its answer is settled, as far as the time goes.
+
+    partner: the head whose probabilities are averaged with the guess. Returns what was encoded, and the
+    embeddings of texts that were read to their end.
+    """
+    whole: dict[str, Vector] = {}
+    tokens = windows = batches = 0
+    pending = dict(texts)
+    while pending:
+        with times.stage("encode"):
+            rows = [[text.next_window] for text in pending.values()]
+            embedded = model.encoder.embed(rows, deadline)
+            read = _add_windows(pending, embedded.vectors)
+            means = _pool(read, model.encoder)
+        with times.stage("heads"):
+            unsettled = {name: means[name] for name, text in read.items() if text.answer is None}
+            found = model.heads.classify(unsettled, [partner])[partner] if unsettled else {}
+            for name, row in found.items():
+                read[name].take(row, is_settled)
+        tokens, windows = tokens + embedded.tokens, windows + embedded.windows
+        batches += embedded.batches
+        whole |= {name: means[name] for name, text in read.items() if text.is_whole}
+        pending = {name: text for name, text in read.items() if text.goes_on}
+    fresh = {name: vector for name, vector in whole.items() if not texts[name].is_known}
+    vectors = {name: vector for name, vector in fresh.items() if texts[name].is_embedded}
+    settled = frozenset(name for name, text in texts.items() if text.answer is not None)
+    return Encoded(vectors, fresh, tokens, windows, batches, settled)
+
+
+def _add_windows(texts: Mapping[str, LongText], vectors: Sequence[Vector | None]) -> dict[str, LongText]:
+    """Those of the texts that there was time for, each with one more window."""
+    read = {}
+    for (name, text), vector in zip(texts.items(), vectors, strict=True):
+        if vector is not None:
+            text.vectors.append(vector)
+            read[name] = text
+    return read
+
+
+def _pool(texts: Mapping[str, LongText], encoder: "TextEncoder") -> dict[str, Vector]:
+    """The mean of the windows read, by text."""
+    windows = [text.read_windows for text in texts.values()]
+    return dict(zip(texts, encoder.pool(windows, [text.vectors for text in texts.values()]), strict=True))
