@@ -15,6 +15,7 @@ const NAMES = {
   mlp: "perceptron",
 };
 const UNSURE = 0.5; // below, another label is as likely as not
+const STRANGE = 0.99; // above, a text is stranger to the model than 99 % of what it was validated with
 const VERSION_SHOWN = "sha256:".length + 12;
 const EVENTS_MS = 250; // until the events tell of this request
 
@@ -22,6 +23,7 @@ const EVENTS_MS = 250; // until the events tell of this request
 export class Playground {
   #seen;
   #heads;
+  #models; // by name, once somebody wanted to choose one
 
   constructor(seen) {
     this.#seen = seen;
@@ -31,6 +33,8 @@ export class Playground {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) byId("playground").requestSubmit();
     });
     byId("copy").addEventListener("click", () => copy(this.#heads));
+    byId("model").addEventListener("focus", () => this.#list());
+    byId("model").addEventListener("change", () => this.#choose());
     for (const button of document.querySelectorAll(".examples button")) {
       button.addEventListener("click", () => {
         byId("text").value = button.textContent;
@@ -42,6 +46,22 @@ export class Playground {
   /** Another model may be served: it is taken to have all heads until it says otherwise. */
   reset() {
     this.#heads = [AUTO, ...Object.keys(NAMES)];
+    this.#models = undefined;
+    byId("model").replaceChildren(option("", "the default model"));
+  }
+
+  /** Names of the models, in the list to choose from. */
+  async #list() {
+    if (this.#models) return;
+    const listed = await models();
+    if (!listed) return say(`No list of models: ${MODELS} has none.`);
+    this.#models = listed;
+    byId("model").append(...listed.map(({ id }) => option(id, id)));
+  }
+
+  #choose() {
+    const chosen = this.#models.find(({ id }) => id === byId("model").value);
+    this.#heads = headsOf(chosen ?? this.#models[0]);
   }
 
   async #classify(event) {
@@ -76,7 +96,8 @@ export class Playground {
   async #ask() {
     const response = await send("POST", ROUTE, asked(this.#heads));
     if (response.status !== INVALID) return response;
-    const served = await headsServed();
+    const listed = await models();
+    const served = listed && headsOf(listed.find(({ id }) => id === byId("model").value) ?? listed[0]);
     if (!served || served.join() === this.#heads.join()) return response;
     this.#heads = served;
     return send("POST", ROUTE, asked(served));
@@ -98,15 +119,25 @@ export class Playground {
   }
 }
 
-const asked = (heads) => ({ text: byId("text").value, heads, top_k: 3, cache: false });
+function asked(heads) {
+  const model = byId("model").value;
+  return { ...(model && { model }), text: byId("text").value, heads, top_k: 3, cache: false };
+}
 
-/** The heads of the model that answers, in our order; undefined where no list says so. */
-async function headsServed() {
+/** The models that are served, the default one first; undefined where no list says so. */
+async function models() {
   const { data } = await send("GET", MODELS)
     .then(decoded)
     .catch(() => ({}));
-  const heads = data?.find((model) => model.default_head)?.heads;
-  return heads && [AUTO, ...Object.keys(NAMES).filter((name) => name in heads)];
+  const found = data?.filter((model) => model.default_head);
+  return found?.length ? found : undefined;
+}
+
+/** The heads of a model, in our order. */
+const headsOf = (model) => [AUTO, ...Object.keys(NAMES).filter((name) => name in model.heads)];
+
+function option(value, text) {
+  return element("option", { value }, text);
 }
 
 /** What the line under the form says. title: more of it, as a tooltip. */
@@ -138,16 +169,19 @@ const quoted = (text) => `'${text.replaceAll("'", String.raw`'\''`)}'`;
 function card(head, said) {
   const [given, ...others] = said.top;
   const who = said.by ? `by the ${said.by}` : NAMES[head];
-  const doubt = given.probability < UNSURE ? " · unsure" : "";
+  const doubts = [
+    said.abstained ? "abstains" : given.probability < UNSURE && "unsure",
+    said.out_of_distribution > STRANGE && "unlike what the model knows",
+  ];
   return element(
     "article",
     { class: "answer", "data-head": head },
     element("h3", {}, element("code", {}, head)),
-    element("p", { class: "by muted" }, who + doubt),
+    element("p", { class: "by muted" }, [who, ...doubts.filter(Boolean)].join(" · ")),
     element(
       "p",
       { class: "given" },
-      element("span", { class: "label" }, said.label),
+      element("span", { class: "label" }, said.label ?? `not sure enough of ${given.label}`),
       element("span", { class: "value" }, share(given.probability)),
     ),
     bar(given.probability),

@@ -72,9 +72,9 @@ def test_cased_words(tmp_path: Path) -> None:
     assert windows.cut(["ab C c", "É é"]) == [[[2, 5, 6, 7, 1, 3]], [[2, 9, 8, 3]]]
 
 
-def test_the_default_encoders_files(bundle: Path, tmp_path: Path) -> None:
+def test_the_default_encoders_files(encoder_dir: Path, tmp_path: Path) -> None:
     """The served tokenizer of the default encoder comes out as it goes in, and cuts our texts alike."""
-    facts = write_tokenizer(bundle, tmp_path)
+    facts = write_tokenizer(encoder_dir, tmp_path)
     assert (facts.tokenizer, facts.lower_case, facts.begin, facts.end) == (
         "wordpiece",
         True,
@@ -82,10 +82,10 @@ def test_the_default_encoders_files(bundle: Path, tmp_path: Path) -> None:
         "[SEP]",
     )
     for name in ("tokenizer.json", "vocabulary.txt"):
-        assert (tmp_path / name).read_bytes() == (bundle / name).read_bytes()
-    library = Tokenizer.from_file(str(bundle / "tokenizer.json"))
+        assert (tmp_path / name).read_bytes() == (encoder_dir / name).read_bytes()
+    library = Tokenizer.from_file(str(encoder_dir / "tokenizer.json"))
     windows = TextWindows(tmp_path, EncoderFacts(384, max_tokens=10_000, max_windows=1))
-    golden = [vector.text for vector in load_golden(bundle).vectors]
+    golden = [vector.text for vector in load_golden(encoder_dir).vectors]
     for text in map(normalise, [*golden, *own_texts()]):
         assert windows.cut([text]) == [[library.encode(text).ids]]
 
