@@ -21,7 +21,7 @@ def recycle(state: State, now: float) -> tuple[State, Decision]:
         state = without(state, environment_id)
     state = replace(state, outdated_below=state.started)
     started: tuple[int, ...] = ()
-    for version, provisioned in state.provisioned.items():
+    for version, provisioned in sorted(state.provisioned.items(), key=lambda item: item[0]):
         state = with_provisioned(state, version, replace(provisioned, failures=0))
         state, decision = adjust(state, version, now)
         started += decision.start if decision is not None else ()
