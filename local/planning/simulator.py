@@ -21,6 +21,8 @@ from local.planning.rules import Changes, Rules
 Floats = npt.NDArray[np.floating[Any]]
 Engine = Literal["auto", "python", "numba"]
 
+_BLOCK = 65_536  # what is looked at in one go: no pass over a trace takes memory in proportion to it
+
 
 @dataclass(frozen=True)
 class Workload:
@@ -193,15 +195,19 @@ def _most_due(setup: Setup) -> int:
 
 
 def _busiest_second(arrivals_s: Floats) -> int:
-    if not len(arrivals_s):
-        return 0
-    starts = np.flatnonzero(np.diff(arrivals_s.astype(np.int64), prepend=-1, append=np.iinfo(np.int64).max))
-    return int(np.diff(starts).max())
+    """The most arrivals of a second, or more: a second on the border of two blocks may count double."""
+    most = before = 0
+    for start in range(0, len(arrivals_s), _BLOCK):
+        seconds = arrivals_s[start : start + _BLOCK].astype(np.int64)
+        counts = np.diff(np.flatnonzero(np.diff(seconds, prepend=-1, append=-2)))
+        most, before = max(most, int(counts.max()), before + int(counts[0])), int(counts[-1])
+    return most
 
 
 def _check(workload: Workload) -> None:
     arrivals_s = workload.arrivals_s
-    if len(arrivals_s) and (arrivals_s[0] < 0 or np.any(np.diff(arrivals_s) < 0)):
+    blocks = (arrivals_s[start : start + _BLOCK + 1] for start in range(0, len(arrivals_s), _BLOCK))
+    if any(block[0] < 0 or np.any(block[1:] < block[:-1]) for block in blocks):
         raise ValueError("Arrivals are not in order, or before 0. Sort them, and count from the first.")
     for name in ("durations_s", "pools", "crashes"):
         values = getattr(workload, name)
