@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -38,6 +38,10 @@ class Usage:
             + of_lambda.on_demand_usd(self.on_demand_gb_s / months)
             + self.snapshot_gb * MONTH_S * prices.snapstart_cache_gb_s_usd
         )
+
+    def and_on_demand(self, requests: int, gb_s: float) -> Usage:
+        """With these invocations of another function."""
+        return replace(self, requests=self.requests + requests, on_demand_gb_s=self.on_demand_gb_s + gb_s)
 
 
 def usage(run: Run, workload: Workload, setup: Setup, memory_mb: int, span_s: float) -> Usage:

@@ -12,6 +12,7 @@ from coldframe.capacity.idle_expiry import IdleExpiry
 from coldframe.capacity.limits import CONCURRENCY, MAX_AGE
 from coldframe.capacity.states import Limits
 from local.planning.bill import Usage, usage
+from local.planning.pings import with_pings
 from local.planning.prices import RegionPrices
 from local.planning.simulator import Change, Engine, Function, Pool, Setup, Workload, simulate
 from local.planning.summary import Summary, summarize
@@ -23,7 +24,10 @@ _DRAWS = 4096  # of idle times; environments beyond take them again
 
 @dataclass(frozen=True)
 class Scenario:
-    """The settings of every function of a trace. changes: of the only function, in the course of time."""
+    """The settings of every function of a trace.
+
+    warm: environments that pings hold, and changes in the course of time, are those of an only function.
+    """
 
     memory_mb: int
     provisioned: int = 0
@@ -33,6 +37,7 @@ class Scenario:
     idle_expiry: IdleExpiry = field(default_factory=IdleExpiry)
     max_age_s: float | None = MAX_AGE.value
     changes: tuple[Change, ...] = ()
+    warm: int = 0
     seed: int = 0
 
 
@@ -86,15 +91,17 @@ def play(trace: Trace, measured: Measured, scenario: Scenario, engine: str = "au
         Limits(account_concurrency=scenario.account_concurrency, max_age_s=scenario.max_age_s),
         scenario.changes,
     )
-    run = simulate(workload, setup, cast(Engine, engine))
     span_s = max(trace.span_s, 1.0)
-    return Played(
-        scenario,
-        summarize(run, workload),
-        usage(run, workload, setup, scenario.memory_mb, span_s),
-        int(run.started.sum()),
-        "the trace" if trace.durations_s is not None else measured.source,
-    )
+    pinged = with_pings(workload, scenario.warm, span_s) if scenario.warm else None
+    everything = pinged.workload if pinged else workload
+    run = simulate(everything, setup, cast(Engine, engine))
+    used = usage(run, everything, setup, scenario.memory_mb, span_s)
+    started = int(run.started.sum())
+    if pinged:
+        run = run.of(pinged.requests)
+        used = used.and_on_demand(pinged.rounds, pinged.warmer_gb_s)
+    source = "the trace" if trace.durations_s is not None else measured.source
+    return Played(scenario, summarize(run, workload), used, started, source)
 
 
 def table(played: Played, prices: RegionPrices, architecture: str) -> str:

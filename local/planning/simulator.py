@@ -6,7 +6,7 @@ The kernel runs under numba where it is installed (extra `plan`), else under Pyt
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Literal
 
@@ -99,6 +99,10 @@ class Run:
     started: npt.NDArray[np.int64]
     provisioned_init_s: npt.NDArray[np.float64]
 
+    def of(self, chosen: npt.NDArray[np.bool_]) -> Run:
+        """The same run, and of its invocations only those that are chosen."""
+        return replace(self, outcomes=self.outcomes[chosen], waits_s=self.waits_s[chosen])
+
 
 def simulate(workload: Workload, setup: Setup, engine: Engine = "auto") -> Run:
     """Every invocation of the workload, by the rules of `setup`.
@@ -114,7 +118,7 @@ def simulate(workload: Workload, setup: Setup, engine: Engine = "auto") -> Run:
         np.zeros(len(setup.pools)),
     )
     numba = engine == "numba" or (engine == "auto" and HAS_NUMBA)
-    view: Callable[[Any], Any] = _array if numba else _memory
+    view: Callable[[Any], Any] = _array if numba else memory_of
     rules, changes = as_rules(workload, setup), as_changes(setup)
     kernel_of = _compiled() if numba else kernel.simulate
     kernel_of(
@@ -225,7 +229,7 @@ def _array(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return values
 
 
-def _memory(values: npt.NDArray[Any]) -> memoryview:
+def memory_of(values: npt.NDArray[Any]) -> memoryview:
     """Python reads one value of a memoryview faster than one of an array, and as its own float."""
     return memoryview(np.ascontiguousarray(values))  # type: ignore[arg-type]
 

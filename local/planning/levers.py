@@ -1,0 +1,264 @@
+"""Every way to hold cold starts down, each with a search for its best setting on a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from coldframe.capacity.limits import VCPU
+from local.planning.always_on import queue_waits
+from local.planning.candidates import Candidate, Goal
+from local.planning.concurrency import means, peaks
+from local.planning.prices import MONTH_S, RegionPrices
+from local.planning.scenario import Scenario, play
+from local.planning.schedules import levels_by_hour, target_tracking, timetable
+from local.planning.simulator import Floats, Workload
+from local.planning.timings import Measured, durations_for
+from local.planning.traces.trace import Trace
+
+_MOST_PINGED = 50  # functions/warmer keeps no more
+_SHARES = (0.5, 0.9, 0.99, 1.0)
+_LEAST_MANAGED_MB = 2048
+_CONTAINER_GB = 2.0
+_GB = 1024
+
+
+@dataclass
+class Field:
+    """What all levers work on: one function's trace, at one memory size.
+
+    tried: every candidate, in the order in which they were tried.
+    """
+
+    trace: Trace
+    measured: Measured
+    prices: RegionPrices
+    architecture: str
+    base: Scenario
+    goal: Goal
+    tried: list[Candidate] = field(default_factory=list)
+
+    @cached_property
+    def workload(self) -> Workload:
+        """Arrivals, and durations at this memory size."""
+        durations_s = self.trace.durations_s
+        if durations_s is None:
+            durations_s = durations_for(
+                len(self.trace), self.measured.at(self.base.memory_mb), self.base.seed
+            )
+        return Workload(self.trace.arrivals_s, durations_s)
+
+    @cached_property
+    def minutes(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """The most requests at once, of each minute."""
+        return peaks(self.workload.arrivals_s, self.workload.durations_s, 60.0, self.trace.span_s)
+
+    def on_lambda(
+        self, lever: str, setting: str, scenario: Scenario, overrides: tuple[str, ...], *notes: str
+    ) -> Candidate:
+        """Simulates a scenario, and keeps what came of it."""
+        known = replace(self.trace, durations_s=self.workload.durations_s)
+        played = play(known, self.measured, scenario)
+        summary = played.summary
+        common = (f"MemorySize={scenario.memory_mb}", f"Architecture={self.architecture}")
+        candidate = Candidate(
+            lever,
+            setting,
+            scenario.memory_mb,
+            played.month_usd(self.prices, self.architecture),
+            summary.cold_share,
+            summary.p50_ms or 0.0,
+            summary.p99_ms or 0.0,
+            summary.throttled_share,
+            (*overrides, *common),
+            notes,
+        )
+        self.tried.append(candidate)
+        return candidate
+
+    def always_on(
+        self, lever: str, setting: str, servers: int, month_usd: float, memory_mb: int, *notes: str
+    ) -> Candidate:
+        """Servers with a queue, and keeps what came of it."""
+        latencies_ms = (queue_waits(self.workload, servers) + self.workload.durations_s) * 1e3
+        p50_ms, p99_ms = np.percentile(latencies_ms, (50, 99), method="inverted_cdf")
+        candidate = Candidate(
+            lever, setting, memory_mb, month_usd, 0.0, float(p50_ms), float(p99_ms), 0.0, (), notes
+        )
+        self.tried.append(candidate)
+        return candidate
+
+
+def on_demand(field: Field) -> Candidate:
+    """Environments start with the requests that need them."""
+    return field.on_lambda("on demand", "", field.base, ("ColdStartMode=OnDemand", "WarmEnvironments=0"))
+
+
+def snapstart(field: Field) -> Candidate:
+    """Environments start from a snapshot."""
+    scenario = replace(field.base, snapstart=True)
+    return field.on_lambda("SnapStart", "", scenario, ("ColdStartMode=SnapStart", "WarmEnvironments=0"))
+
+
+def pings(field: Field) -> Candidate:
+    """The fewest environments held by pings that hold the goal."""
+
+    def held(count: int) -> Candidate:
+        overrides = ("ColdStartMode=OnDemand", f"WarmEnvironments={count}")
+        return field.on_lambda("pings", f"{count} held", replace(field.base, warm=count), overrides)
+
+    return _fewest(held, min(_MOST_PINGED, int(field.minutes.max()) + 1), field.goal)
+
+
+def provisioned(field: Field) -> Candidate:
+    """The least provisioned concurrency that holds the goal, day and night."""
+
+    def kept(count: int) -> Candidate:
+        overrides = (*_provisioned(count, count), "WarmEnvironments=0")
+        return field.on_lambda("provisioned", f"{count}", replace(field.base, provisioned=count), overrides)
+
+    return _fewest(kept, int(field.minutes.max()), field.goal)
+
+
+def scheduled(field: Field) -> Candidate:
+    """A level of provisioned concurrency for each hour of the day, from the trace's own hours."""
+
+    def kept(share: float) -> Candidate:
+        levels = levels_by_hour(field.minutes, share)
+        scenario = replace(field.base, provisioned=levels[0], changes=timetable(levels, field.trace.span_s))
+        least, most = min(levels), max(levels)
+        return field.on_lambda(
+            "scheduled",
+            f"{least} to {most} by the hour",
+            scenario,
+            (*_provisioned(max(1, least), max(1, most)), "WarmEnvironments=0"),
+            "scheduled actions by the hour (UTC): " + ", ".join(map(str, levels)),
+        )
+
+    return min((kept(share) for share in _SHARES), key=field.goal.better)
+
+
+def tracked(field: Field) -> Candidate:
+    """Provisioned concurrency by use, as Application Auto Scaling sets it."""
+    mean = means(field.workload.arrivals_s, field.workload.durations_s, field.trace.span_s)
+
+    def kept(least: int) -> Candidate:
+        most = max(least, int(field.minutes.max()))
+        scenario = replace(field.base, provisioned=least, changes=target_tracking(mean, least, most))
+        overrides = (*_provisioned(least, most), "WarmEnvironments=0")
+        return field.on_lambda("target tracking", f"{least} to {most} at 70 %", scenario, overrides)
+
+    return _fewest(kept, int(field.minutes.max()), field.goal)
+
+
+def managed(field: Field) -> Candidate | None:
+    """Lambda Managed Instances: each vCPU does one invocation at a time at full speed."""
+    prices = field.prices.managed.get(field.architecture)
+    if prices is None or field.base.memory_mb < _LEAST_MANAGED_MB:
+        return None
+    hourly_usd = prices.instance_h_usd * (1 + prices.fee_share)
+    requests_usd = len(field.trace) / field.trace.span_s * MONTH_S * field.prices.request_usd
+
+    def running(instances: int) -> Candidate:
+        month_usd = instances * hourly_usd * MONTH_S / 3600 + requests_usd
+        return field.always_on(
+            "managed instances",
+            f"{instances} × {prices.instance}",
+            instances * prices.vcpu,
+            month_usd,
+            field.base.memory_mb,
+            "not a parameter of the template; traffic that doubles within 5 minutes may be refused",
+        )
+
+    return _fewest(running, _most_servers(field), field.goal, least=prices.least_instances)
+
+
+def container(field: Field) -> Candidate | None:
+    """Containers of one vCPU that are always on."""
+    prices = field.prices.container.get(field.architecture)
+    if prices is None or field.base.memory_mb != VCPU.value:
+        return None
+    hourly_usd = prices.vcpu_h_usd + _CONTAINER_GB * prices.gb_h_usd
+
+    def running(count: int) -> Candidate:
+        note = "not a parameter of the template; without load balancer, and one alone has no stand-in"
+        month_usd = count * hourly_usd * MONTH_S / 3600
+        memory_mb = int(_CONTAINER_GB * _GB)
+        return field.always_on("container", f"{count} × 1 vCPU", count, month_usd, memory_mb, note)
+
+    return _fewest(running, _most_servers(field), field.goal)
+
+
+def microvms(field: Field) -> Candidate | None:
+    """Lambda MicroVMs of one vCPU that never suspend, since nothing is known of how they resume."""
+    prices = field.prices.microvm.get(field.architecture)
+    if prices is None or field.base.memory_mb != VCPU.value:
+        return None
+    second_usd = prices.vcpu_s_usd + _CONTAINER_GB * prices.gb_s_usd
+
+    def running(count: int) -> Candidate:
+        note = "not a parameter of the template; nothing scales them"
+        month_usd = count * second_usd * MONTH_S
+        memory_mb = int(_CONTAINER_GB * _GB)
+        return field.always_on("MicroVMs", f"{count} × 1 vCPU", count, month_usd, memory_mb, note)
+
+    return _fewest(running, _most_servers(field), field.goal)
+
+
+LEVERS: tuple[Callable[[Field], Candidate | None], ...] = (
+    on_demand,
+    pings,
+    provisioned,
+    scheduled,
+    tracked,
+    snapstart,
+    managed,
+    microvms,
+    container,
+)
+
+
+def _fewest(of: Callable[[int], Candidate], most: int, goal: Goal, least: int = 1) -> Candidate:
+    """The smallest number that holds the goal but for its price, or else the best of those tried.
+
+    More environments never do worse for callers, so halving finds it.
+    """
+    unpriced = replace(goal, budget_usd=None)
+    best = of(least)
+    if unpriced.holds(best) or most <= least:
+        return best
+    tried = [best, of(most)]
+    low, high = least, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        tried.append(of(middle))
+        low, high = (low, middle) if unpriced.holds(tried[-1]) else (middle, high)
+    return min(tried, key=unpriced.better)
+
+
+def _most_servers(field: Field) -> int:
+    return max(1, int(field.minutes.max()))
+
+
+def _provisioned(least: int, most: int) -> tuple[str, ...]:
+    return (
+        "ColdStartMode=Provisioned",
+        f"ProvisionedConcurrencyMin={least}",
+        f"ProvisionedConcurrencyMax={most}",
+    )
+
+
+def fields(
+    trace: Trace, traced_memory_mb: int, memories_mb: tuple[int, ...], template: Field
+) -> Iterator[Field]:
+    """A field for each memory size. Durations of the trace were measured at `traced_memory_mb`."""
+    for memory_mb in memories_mb:
+        slower = max(1.0, VCPU.value / memory_mb) / max(1.0, VCPU.value / traced_memory_mb)
+        durations_s: Floats | None = trace.durations_s
+        known = trace if durations_s is None else replace(trace, durations_s=np.float32(slower) * durations_s)
+        yield replace(
+            template, trace=known, base=replace(template.base, memory_mb=memory_mb), tried=template.tried
+        )
