@@ -48,6 +48,9 @@ _TIMINGS = (
     click.option(
         "--reports", multiple=True, type=_FILE, help="A log whose REPORT lines tell durations by memory size."
     ),
+    click.option(
+        "--bench-cost", type=_FILE, help="A raw file of `coldframe bench cost`: what was measured here."
+    ),
     click.option("--duration-ms", default=_DURATION_MS, show_default=True, type=click.FloatRange(0.1)),
     click.option("--duration-p99-ms", type=click.FloatRange(0.1), help="[default: all last equally long]"),
     click.option("--init-ms", default=_INIT_MS, show_default=True, type=click.FloatRange(1.0)),
@@ -84,6 +87,7 @@ class Traffic:
     burst: int
     seed: int
     reports: tuple[Path, ...]
+    bench_cost: Path | None
     duration_ms: float
     duration_p99_ms: float | None
     init_ms: float
@@ -111,10 +115,12 @@ class Traffic:
 
     def measured(self) -> Measured:
         """How long the function works and starts."""
-        from local.planning.timings import assumed, of_reports
+        from local.planning.timings import assumed, of_benchmark, of_reports
 
         if self.reports:
             return of_reports(self.reports)
+        if self.bench_cost is not None:
+            return of_benchmark(self.bench_cost)
         return assumed(_MEMORY_MB, self.duration_ms, self.duration_p99_ms, self.init_ms, self.restore_ms)
 
     def prices(self) -> tuple[RegionPrices, str]:

@@ -61,8 +61,14 @@ class Planner:
             raise TraceUnusable(
                 f"The trace has {len(trace.functions)} functions. A plan is for one: name it with --function."
             )
+        large_enough = tuple(size for size in self.memories_mb if size >= self.measured.peak_mb)
+        if not large_enough:
+            raise TraceUnusable(
+                f"The function holds {self.measured.peak_mb} MB at its peak, more than any size to try "
+                f"({max(self.memories_mb)} MB). Name larger ones with --memory-mb."
+            )
         empty = Field(trace, self.measured, self.prices, self.architecture, self.base, self.goal)
-        all_fields = list(fields(trace, self.traced_memory_mb, self.memories_mb, empty))
+        all_fields = list(fields(trace, self.traced_memory_mb, large_enough, empty))
         steps = [lambda lever=lever, of=of: lever(of) for lever in LEVERS for of in all_fields]
         found = [candidate for step in progress(steps, len(steps)) if (candidate := step()) is not None]
         best: dict[str, Candidate] = {}

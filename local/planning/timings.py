@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,10 +30,12 @@ class Timings:
 
 @dataclass(frozen=True)
 class Measured:
-    """Timings by memory size in MB. source: where they come from, for the report."""
+    """Timings by memory size in MB. source: where they come from, for the report. peak_mb: what the function
+    holds at its peak, 0 where that is not known."""
 
     by_memory: dict[int, Timings]
     source: str
+    peak_mb: int = 0
 
     def at(self, memory_mb: int) -> Timings:
         """Those of a memory size; of one that was not measured, those of the next by vCPU.
@@ -70,8 +74,10 @@ def assumed(
 def of_reports(paths: Sequence[Path]) -> Measured:
     """What REPORT lines tell, by memory size. Raises TraceUnusable without any init phase."""
     by_memory: dict[int, tuple[list[float], list[float]]] = {}
+    peak_mb = 0
     for path in paths:
         for report in read_reports(path):
+            peak_mb = max(peak_mb, report.peak_mb)
             durations_s, inits_s = by_memory.setdefault(report.memory_mb, ([], []))
             if report.init_s:
                 inits_s.append(report.init_s)
@@ -87,7 +93,39 @@ def of_reports(paths: Sequence[Path]) -> Measured:
             f"The REPORT lines of {', '.join(map(str, paths))} have no memory size with both a cold and a "
             "warm invocation. Export a log of more time."
         )
-    return Measured(complete, f"REPORT lines of {', '.join(path.name for path in paths)}")
+    return Measured(complete, f"REPORT lines of {', '.join(path.name for path in paths)}", peak_mb)
+
+
+def of_benchmark(path: Path) -> Measured:
+    """What `coldframe bench cost` measured here, at one vCPU: its raw file, or the published one.
+
+    Cold starts are those of a fresh process on that machine; on AWS the image comes on top.
+    Raises TraceUnusable for another file.
+    """
+    opened = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opened(path, "rt") as file:
+            records = [json.loads(line) for line in file]
+        timed = [
+            (one["name"], one["conditions"]["what"], one["ms"] / 1e3) for one in records if _is(one, "timing")
+        ]
+        peaks_mb = [one["value"] for one in records if _is(one, "fact") and one["name"] == "peak_mb"]
+        return Measured(
+            {
+                VCPU.value: Timings(
+                    tuple(duration_s for _, what, duration_s in timed if what == "computed"),
+                    tuple(init_s for name, what, init_s in timed if (name, what) == ("encoder", "cold")),
+                )
+            },
+            f"coldframe bench cost of {records[0]['started'][:10]} ({path.name})",
+            math.ceil(max(peaks_mb)),
+        )
+    except (OSError, ValueError, KeyError, TypeError) as exc:
+        raise TraceUnusable(f"{path} is no raw file of `coldframe bench cost`: {exc!r}.") from exc
+
+
+def _is(record: dict[str, object], kind: str) -> bool:
+    return record["type"] == kind
 
 
 def durations_for(count: int, timings: Timings, seed: int) -> np.ndarray[tuple[int], np.dtype[np.float32]]:

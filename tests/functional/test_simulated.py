@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,10 @@ class Recorded:
     result: Invoked | Throttle
 
 
+def are_running(gate: Path, count: int) -> bool:
+    return len(running_pids(gate)) == count
+
+
 async def record(service: LambdaService, clock: ShiftedClock, gate: Path) -> list[Recorded]:
     """Rounds of invocations that are all under way before the first of them may end."""
 
@@ -59,9 +64,10 @@ async def record(service: LambdaService, clock: ShiftedClock, gate: Path) -> lis
         clock.shift_s += pause_s
         for file in gate.iterdir():
             file.unlink()
+        admitted = partial(are_running, gate, min(count, RESERVED))
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one()) for _ in range(count)]
-            await until(lambda count=count: len(running_pids(gate)) == min(count, RESERVED))
+            await until(admitted)
             (gate / "open").touch()
         recorded += [task.result() for task in tasks]
         await until(lambda: service.snapshot().functions[0].concurrent_executions == 0)

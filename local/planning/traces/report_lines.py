@@ -20,11 +20,13 @@ _EPOCH_MS = re.compile(r"\b1\d{12}\b")
 
 @dataclass(frozen=True)
 class Report:
-    """One invocation. init_s: 0 for a warm one. ended_s: None where the line has no time stamp."""
+    """One invocation. init_s: 0 for a warm one. peak_mb: the most memory that its environment ever held.
+    ended_s: None where the line has no time stamp."""
 
     duration_s: float
     init_s: float
     memory_mb: int
+    peak_mb: int
     ended_s: float | None
 
 
@@ -87,6 +89,7 @@ def _report(line: str, ended_s: float | None) -> Report | None:
         # A restore is what an environment of SnapStart waits for instead of an init phase.
         fields.get("Init Duration", fields.get("Restore Duration", 0.0)) / 1e3,
         int(fields["Memory Size"]),
+        int(fields["Max Memory Used"]),
         _stamp(line[: found.start()]) if ended_s is None else ended_s,
     )
 
@@ -95,7 +98,11 @@ def _json_report(event: dict[str, Any]) -> Report:
     metrics = event["record"]["metrics"]
     init_ms = metrics.get("initDurationMs", metrics.get("restoreDurationMs", 0.0))
     return Report(
-        metrics["durationMs"] / 1e3, init_ms / 1e3, int(metrics["memorySizeMB"]), _moment(event["time"])
+        metrics["durationMs"] / 1e3,
+        init_ms / 1e3,
+        int(metrics["memorySizeMB"]),
+        int(metrics["maxMemoryUsedMB"]),
+        _moment(event["time"]),
     )
 
 

@@ -209,6 +209,17 @@ def test_no_lever_within_the_budget_says_so() -> None:
     assert "sam deploy" not in table(plan)
 
 
+def test_sizes_below_the_measured_peak_are_left_out() -> None:
+    """A function that held 1500 MB is not planned with 1024; when no size is left, the error says so."""
+    trace = read_trace(SAMPLE)
+    base = Planner(
+        replace(MEASURED, peak_mb=1500), US_EAST, "arm64", GOAL, (1024, 1769), Scenario(1769), 1769
+    )
+    assert {candidate.memory_mb for candidate in base.plan(trace).tried} == {1769, 2048}
+    with pytest.raises(TraceUnusable, match="1500 MB at its peak"):
+        replace(base, memories_mb=(1024,)).plan(trace)
+
+
 def test_plan_is_for_one_function() -> None:
     """A trace of several is refused, with what to do."""
     with pytest.raises(TraceUnusable, match="--function"):

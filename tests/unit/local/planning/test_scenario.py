@@ -16,8 +16,8 @@ from coldframe.capacity.prices import PRICES, Bill
 from local.cli import main
 from local.planning.prices import MONTH_S, LambdaPrices, PricesUnusable, Tier, load_prices
 from local.planning.scenario import Scenario, play
-from local.planning.timings import assumed
-from local.planning.traces.trace import as_trace
+from local.planning.timings import assumed, of_benchmark
+from local.planning.traces.trace import TraceUnusable, as_trace
 from tests.conftest import ROOT
 
 SAMPLE = ROOT / "local" / "planning" / "samples" / "office-day.csv"
@@ -61,6 +61,17 @@ def test_restores_are_charged_by_size() -> None:
     expected = 3 * 730 * call_usd + MONTH_S * prices.snapstart_cache_gb_s_usd
     assert played.summary.restored == 3
     assert played.month_usd(US_EAST, "arm64") == pytest.approx(expected)
+
+
+def test_benchmark_of_this_machine_is_a_source_of_timings() -> None:
+    """The published raw file of `bench cost` tells durations at one vCPU, init phases and peak memory."""
+    measured = of_benchmark(ROOT / "bench" / "published" / "cost.jsonl.gz")
+    timings = measured.at(1769)
+    assert len(timings.durations_s) >= 300
+    assert 0.0 < np.median(timings.durations_s) < np.median(timings.inits_s)
+    assert measured.peak_mb > 100
+    with pytest.raises(TraceUnusable, match="no raw file"):
+        of_benchmark(SAMPLE)
 
 
 def test_tiers_lower_the_price_of_what_is_above_them() -> None:

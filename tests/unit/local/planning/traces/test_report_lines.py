@@ -31,7 +31,7 @@ JSON_COLD = {
 JSON_WARM = {
     **JSON_COLD,
     "time": "2026-11-21T10:00:05.000Z",
-    "record": {"metrics": {"durationMs": 8.5, "memorySizeMB": 1769}},
+    "record": {"metrics": {"durationMs": 8.5, "memorySizeMB": 1769, "maxMemoryUsedMB": 300}},
 }
 
 
@@ -79,6 +79,7 @@ def test_timings_by_memory_size(tmp_path: Path) -> None:
     assert measured.at(1769).inits_s == (0.5,)
     assert measured.at(884).durations_s[0] == pytest.approx(0.0085 * 1769 / 884)
     assert measured.at(3008).durations_s == pytest.approx((0.0085,))
+    assert measured.peak_mb == 301
 
 
 def test_log_without_reports_is_refused(tmp_path: Path) -> None:
