@@ -47,6 +47,7 @@ def come_due(account: Account, rules: Rules, environment: int, now: float) -> No
     kind, pool = account.kind[environment], account.pool_of[environment]
     function = rules.function_of[pool]
     if kind == LOADING:
+        account.kind[environment] = PROVISIONED  # or `_stop_loading` would take it for one that loads
         account.loading[pool] -= 1
         account.ready[pool].append(environment)
         account.provisioned_init_s[pool] += account.keep[environment]

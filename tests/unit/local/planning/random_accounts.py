@@ -60,19 +60,19 @@ def setups(draw: st.DrawFn) -> Setup:
     return Setup(tuple(pools), tuple(functions), draw(LIMITS), tuple(changes))
 
 
-@st.composite
-def workloads(draw: st.DrawFn, pools: int, most: int = 60) -> Workload:
-    """Up to `most` invocations of any of the pools."""
-    gaps = st.sampled_from([0.0, 0.0, 0.5, 1.0]) | st.floats(0.0, 3.0)
-    invocations = draw(
-        st.lists(st.tuples(gaps, SECONDS, st.integers(0, pools - 1), st.booleans()), max_size=most)
-    )
-    columns = list(zip(*invocations, strict=True)) if invocations else [(), (), (), ()]
+def random_workload(pools: int, seed: int, invocations: int = 150) -> Workload:
+    """Dense enough that limits bind; on half seconds for an even seed, so that moments tie."""
+    source = np.random.default_rng(seed)
+    most_s = source.choice([0.5, 1.0, 3.0])
+    gaps_s = source.uniform(0.0, most_s, invocations) * (source.random(invocations) < 0.6)
+    durations_s = source.uniform(0.0, 4.0, invocations)
+    if seed % 2 == 0:
+        gaps_s, durations_s = np.round(2 * gaps_s) / 2, np.round(2 * durations_s) / 2
     return Workload(
-        np.cumsum(np.array(columns[0], np.float64)),
-        np.array(columns[1], np.float32),
-        np.array(columns[2], np.uint16) if pools > 1 else None,
-        np.array(columns[3], np.bool_) if draw(st.booleans()) else None,
+        np.cumsum(gaps_s),
+        durations_s.astype(np.float32),
+        source.integers(0, pools, invocations).astype(np.uint16) if pools > 1 else None,
+        source.random(invocations) < 0.05 if seed % 3 else None,
     )
 
 

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from coldframe.capacity.states import Limits
 from local.planning import kernel
 from local.planning.by_rules import simulate_by_rules
-from local.planning.simulator import Engine, Pool, Run, Setup, Workload, simulate
-from tests.unit.local.planning.random_accounts import long_run, setups, workloads
+from local.planning.provisioning import RESERVE
+from local.planning.simulator import Change, Engine, Function, Pool, Run, Setup, Workload, simulate
+from tests.unit.local.planning.random_accounts import long_run, random_workload, setups
 
 ENGINES: tuple[Engine, ...] = ("python", "numba")
 
@@ -26,11 +27,10 @@ def assert_equal(mine: Run, theirs: Run) -> None:
 
 
 @settings(max_examples=250, deadline=None)
-@given(st.data())
-def test_kernel_does_what_the_rules_say(data: st.DataObject) -> None:
+@given(setups(), st.integers(0, 2**32))
+def test_kernel_does_what_the_rules_say(setup: Setup, seed: int) -> None:
     """Any account, any workload: the same outcome, and the same time of waiting, for every invocation."""
-    setup = data.draw(setups())
-    workload = data.draw(workloads(len(setup.pools)))
+    workload = random_workload(len(setup.pools), seed)
     expected = simulate_by_rules(workload, setup)
     for engine in ENGINES:
         assert_equal(simulate(workload, setup, engine), expected)
@@ -64,6 +64,20 @@ def test_kernel_does_what_the_rules_say_over_a_million_events(
         kernel.INVOCATION_RATE,
         kernel.RESERVED_REQUEST_RATE,
     }
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_requests_of_a_reservation_count_for_the_account_once_it_is_given_up(engine: Engine) -> None:
+    """Three a second are the account's: two of the function that lost its reservation, and one more."""
+    limits = Limits(account_concurrency=1, requests_per_environment_s=3.0)
+    functions = (Function(reserved=5), Function())
+    pools = (Pool((0.0,)), Pool((0.0,), function=1))
+    setup = Setup(pools, functions, limits, (Change(0.5, RESERVE, 0, -1),))
+    arrivals_s = np.array([0.1, 0.2, 0.6, 0.7, 1.1])
+    workload = Workload(arrivals_s, np.zeros(5, np.float32), np.array([0, 0, 1, 1, 1], np.uint16))
+    run = simulate(workload, setup, engine)
+    assert_equal(run, simulate_by_rules(workload, setup))
+    assert run.outcomes.tolist() == [kernel.COLD, 0, kernel.COLD, kernel.INVOCATION_RATE, 0]
 
 
 def test_one_environment_serves_calls_that_follow_each_other() -> None:
