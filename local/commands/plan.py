@@ -47,6 +47,11 @@ Step = Callable[[], "Candidate | None"]
     type=click.IntRange(limits.MIN_MEMORY.value, limits.MEMORY.value),
     help="The size at which the durations of the trace were measured.",
 )
+@click.option(
+    "--further-ms",
+    type=click.FloatRange(0),
+    help="Requests may wait and share an invocation: what each but the first adds.  [default: they may not]",
+)
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="A page with curves, too.")
 @click.option("--json", "as_json", is_flag=True, help="All numbers, as JSON.")
 def plan(
@@ -55,6 +60,7 @@ def plan(
     budget_usd: float | None,
     memories_mb: tuple[int, ...],
     traced_memory_mb: int,
+    further_ms: float | None,
     html: Path | None,
     as_json: bool,
     **options: Any,
@@ -80,6 +86,7 @@ def plan(
         memories_mb,
         Scenario(memories_mb[0], seed=traffic.seed),
         traced_memory_mb,
+        further_ms,
     )
     made = planner.plan(trace, _with_bar)
     click.echo(planning.as_json(made) if as_json else planning.table(made), nl=as_json)

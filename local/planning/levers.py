@@ -2,94 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from coldframe.capacity.limits import VCPU
-from local.planning.always_on import queue_waits
+from local.planning.batching import batched
 from local.planning.candidates import Candidate, Goal
-from local.planning.concurrency import means, peaks
-from local.planning.prices import MONTH_S, RegionPrices
-from local.planning.scenario import Scenario, play
+from local.planning.concurrency import means
+from local.planning.field import Field
+from local.planning.kernel import COLD
+from local.planning.prices import MONTH_S
+from local.planning.scenario import play
 from local.planning.schedules import levels_by_hour, target_tracking, timetable
-from local.planning.simulator import Floats, Workload
-from local.planning.timings import Measured, durations_for
-from local.planning.traces.trace import Trace
+from local.planning.traces.trace import as_trace
 
 _MOST_PINGED = 50  # functions/warmer keeps no more
 _SHARES = (0.5, 0.9, 0.99, 1.0)
 _LEAST_MANAGED_MB = 2048
 _CONTAINER_GB = 2.0
 _GB = 1024
-
-
-@dataclass
-class Field:
-    """What all levers work on: one function's trace, at one memory size.
-
-    tried: every candidate, in the order in which they were tried.
-    """
-
-    trace: Trace
-    measured: Measured
-    prices: RegionPrices
-    architecture: str
-    base: Scenario
-    goal: Goal
-    tried: list[Candidate] = field(default_factory=list)
-
-    @cached_property
-    def workload(self) -> Workload:
-        """Arrivals, and durations at this memory size."""
-        durations_s = self.trace.durations_s
-        if durations_s is None:
-            durations_s = durations_for(
-                len(self.trace), self.measured.at(self.base.memory_mb), self.base.seed
-            )
-        return Workload(self.trace.arrivals_s, durations_s)
-
-    @cached_property
-    def minutes(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """The most requests at once, of each minute."""
-        return peaks(self.workload.arrivals_s, self.workload.durations_s, 60.0, self.trace.span_s)
-
-    def on_lambda(
-        self, lever: str, setting: str, scenario: Scenario, overrides: tuple[str, ...], *notes: str
-    ) -> Candidate:
-        """Simulates a scenario, and keeps what came of it."""
-        known = replace(self.trace, durations_s=self.workload.durations_s)
-        played = play(known, self.measured, scenario)
-        summary = played.summary
-        common = (f"MemorySize={scenario.memory_mb}", f"Architecture={self.architecture}")
-        candidate = Candidate(
-            lever,
-            setting,
-            scenario.memory_mb,
-            played.month_usd(self.prices, self.architecture),
-            summary.cold_share,
-            summary.p50_ms or 0.0,
-            summary.p99_ms or 0.0,
-            summary.throttled_share,
-            (*overrides, *common),
-            notes,
-        )
-        self.tried.append(candidate)
-        return candidate
-
-    def always_on(
-        self, lever: str, setting: str, servers: int, month_usd: float, memory_mb: int, *notes: str
-    ) -> Candidate:
-        """Servers with a queue, and keeps what came of it."""
-        latencies_ms = (queue_waits(self.workload, servers) + self.workload.durations_s) * 1e3
-        p50_ms, p99_ms = np.percentile(latencies_ms, (50, 99), method="inverted_cdf")
-        candidate = Candidate(
-            lever, setting, memory_mb, month_usd, 0.0, float(p50_ms), float(p99_ms), 0.0, (), notes
-        )
-        self.tried.append(candidate)
-        return candidate
+_BATCH_SIZES, _WINDOWS_S = (2, 5, 10, 50), (1, 2, 5, 10, 30, 60, 300)  # an SQS window has whole seconds
 
 
 def on_demand(field: Field) -> Candidate:
@@ -208,6 +142,47 @@ def microvms(field: Field) -> Candidate | None:
     return _fewest(running, _most_servers(field), field.goal)
 
 
+def batches(field: Field) -> Candidate | None:
+    """Several requests in one invocation, for work that may wait in a queue."""
+    further_ms = field.further_ms
+    if further_ms is None:
+        return None
+
+    def gathered(size: int, window_s: float) -> Candidate:
+        mine = batched(field.workload, size, window_s, further_ms / 1e3)
+        trace = as_trace(
+            mine.workload.arrivals_s,
+            field.trace.functions,
+            mine.workload.durations_s,
+            span_s=field.trace.span_s,
+            inits_s=field.trace.inits_s,
+        )
+        played = play(trace, field.measured, replace(field.base, synchronous=False))
+        p50_ms, p99_ms = np.percentile(mine.latencies_ms(played.run), (50, 99), method="inverted_cdf")
+        candidate = Candidate(
+            "batches",
+            f"{size} within {window_s:g} s",
+            field.base.memory_mb,
+            played.month_usd(field.prices, field.architecture),
+            float(((played.run.outcomes & COLD) != 0)[mine.of].mean()),
+            float(p50_ms),
+            float(p99_ms),
+            played.summary.throttled_share,
+            (),
+            ("not a parameter of the template: an SQS queue as event source, whose price is not counted",),
+        )
+        field.tried.append(candidate)
+        return candidate
+
+    settings = [
+        (size, float(window_s))
+        for size in _BATCH_SIZES
+        for window_s in _WINDOWS_S
+        if window_s * 1e3 < field.goal.p99_ms
+    ]
+    return min((gathered(*setting) for setting in settings), key=field.goal.better, default=None)
+
+
 LEVERS: tuple[Callable[[Field], Candidate | None], ...] = (
     on_demand,
     pings,
@@ -215,6 +190,7 @@ LEVERS: tuple[Callable[[Field], Candidate | None], ...] = (
     scheduled,
     tracked,
     snapstart,
+    batches,
     managed,
     microvms,
     container,
@@ -249,16 +225,3 @@ def _provisioned(least: int, most: int) -> tuple[str, ...]:
         f"ProvisionedConcurrencyMin={least}",
         f"ProvisionedConcurrencyMax={most}",
     )
-
-
-def fields(
-    trace: Trace, traced_memory_mb: int, memories_mb: tuple[int, ...], template: Field
-) -> Iterator[Field]:
-    """A field for each memory size. Durations of the trace were measured at `traced_memory_mb`."""
-    for memory_mb in memories_mb:
-        slower = max(1.0, VCPU.value / memory_mb) / max(1.0, VCPU.value / traced_memory_mb)
-        durations_s: Floats | None = trace.durations_s
-        known = trace if durations_s is None else replace(trace, durations_s=np.float32(slower) * durations_s)
-        yield replace(
-            template, trace=known, base=replace(template.base, memory_mb=memory_mb), tried=template.tried
-        )

@@ -10,7 +10,8 @@ import numpy as np
 
 from coldframe.capacity.idle_expiry import IdleExpiry
 from local.planning.candidates import Candidate, Goal
-from local.planning.levers import LEVERS, Field, fields
+from local.planning.field import Field, fields
+from local.planning.levers import LEVERS
 from local.planning.prices import RegionPrices
 from local.planning.scenario import Scenario
 from local.planning.timings import Measured
@@ -45,7 +46,8 @@ class Plan:
 
 @dataclass(frozen=True)
 class Planner:
-    """What is planned with. traced_memory_mb: where the trace's own durations were measured."""
+    """What is planned with. traced_memory_mb: where the trace's own durations were measured. further_ms: what
+    each further request adds to a batch; None when requests cannot wait."""
 
     measured: Measured
     prices: RegionPrices
@@ -54,6 +56,7 @@ class Planner:
     memories_mb: tuple[int, ...]
     base: Scenario
     traced_memory_mb: int
+    further_ms: float | None = None
 
     def plan(self, trace: Trace, progress: Progress = lambda steps, total: steps) -> Plan:
         """Tries every lever at every memory size. Raises TraceUnusable for more than one function."""
@@ -67,7 +70,9 @@ class Planner:
                 f"The function holds {self.measured.peak_mb} MB at its peak, more than any size to try "
                 f"({max(self.memories_mb)} MB). Name larger ones with --memory-mb."
             )
-        empty = Field(trace, self.measured, self.prices, self.architecture, self.base, self.goal)
+        empty = Field(
+            trace, self.measured, self.prices, self.architecture, self.base, self.goal, self.further_ms
+        )
         all_fields = list(fields(trace, self.traced_memory_mb, large_enough, empty))
         steps = [lambda lever=lever, of=of: lever(of) for lever in LEVERS for of in all_fields]
         found = [candidate for step in progress(steps, len(steps)) if (candidate := step()) is not None]

@@ -14,7 +14,7 @@ from coldframe.capacity.states import Limits
 from local.planning.bill import Usage, usage
 from local.planning.pings import with_pings
 from local.planning.prices import RegionPrices
-from local.planning.simulator import Change, Engine, Function, Pool, Setup, Workload, simulate
+from local.planning.simulator import Change, Engine, Function, Pool, Run, Setup, Workload, simulate
 from local.planning.summary import Summary, summarize
 from local.planning.timings import Measured, durations_for
 from local.planning.traces.trace import Trace
@@ -38,18 +38,20 @@ class Scenario:
     max_age_s: float | None = MAX_AGE.value
     changes: tuple[Change, ...] = ()
     warm: int = 0
+    synchronous: bool = True
     seed: int = 0
 
 
 @dataclass(frozen=True)
 class Played:
-    """A scenario's outcome."""
+    """A scenario's outcome. run: of its requests, pings left out."""
 
     scenario: Scenario
     summary: Summary
     usage: Usage
     environments: int
     timings_source: str
+    run: Run
 
     def month_usd(self, prices: RegionPrices, architecture: str) -> float:
         """Of a month like the trace."""
@@ -77,7 +79,9 @@ def play(trace: Trace, measured: Measured, scenario: Scenario, engine: str = "au
         durations_s = durations_for(len(trace), timings, scenario.seed)
     workload = Workload(trace.arrivals_s, durations_s, trace.of if len(trace.functions) > 1 else None)
     function = Function(
-        tuple(islice(scenario.idle_expiry.draws(scenario.seed), _DRAWS)), reserved=scenario.reserved
+        tuple(islice(scenario.idle_expiry.draws(scenario.seed), _DRAWS)),
+        scenario.reserved,
+        scenario.synchronous,
     )
     pool = Pool(
         trace.inits_s or timings.inits_s,
@@ -101,7 +105,7 @@ def play(trace: Trace, measured: Measured, scenario: Scenario, engine: str = "au
         run = run.of(pinged.requests)
         used = used.and_on_demand(pinged.rounds, pinged.warmer_gb_s)
     source = "the trace" if trace.durations_s is not None else measured.source
-    return Played(scenario, summarize(run, workload), used, started, source)
+    return Played(scenario, summarize(run, workload), used, started, source, run)
 
 
 def table(played: Played, prices: RegionPrices, architecture: str) -> str:

@@ -10,12 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coldframe.capacity.idle_expiry import IdleExpiry
 from local.cli import main
 from local.planning.always_on import queue_waits
+from local.planning.batching import batched
 from local.planning.candidates import Candidate, Goal
 from local.planning.concurrency import means, peaks
 from local.planning.pings import with_pings
@@ -49,6 +50,7 @@ def lever(plan: Plan, name: str) -> Candidate:
 # What is under way at once.
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.floats(0.0, 100.0), st.floats(0.01, 20.0)), min_size=1, max_size=40),
     st.sampled_from([7.0, 30.0]),
@@ -132,6 +134,7 @@ def test_target_tracking_scales_in_after_a_quarter_of_an_hour_and_never_without_
 # What is always on.
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.floats(0.0, 50.0), st.floats(0.0, 9.0)), min_size=1, max_size=30), st.integers(1, 4)
 )
@@ -150,6 +153,46 @@ def test_queue_serves_in_order_with_so_many_servers(
         assert busy < servers
         if start_s > arrivals_s[number] + 1e-4:
             assert np.isclose(ends_s, start_s, atol=1e-3).any()
+
+
+# Batches.
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.floats(0.0, 30.0), min_size=1, max_size=60),
+    st.integers(2, 6),
+    st.sampled_from([0.5, 2.0, 9.0]),
+)
+def test_batches_are_full_or_as_old_as_the_window(arrivals: list[float], size: int, window_s: float) -> None:
+    """Each request is in one batch, in order; a batch that is not full is invoked when its window is over."""
+    arrivals_s = np.array(sorted(arrivals))
+    found = batched(Workload(arrivals_s, np.full(len(arrivals_s), 0.25, np.float32)), size, window_s, 0.5)
+    assert (np.diff(found.of) >= 0).all()
+    assert (np.diff(found.workload.arrivals_s) >= 0).all()
+    assert (found.gathered_s >= 0).all()
+    for number, invoked_s in enumerate(found.workload.arrivals_s):
+        mine = arrivals_s[found.of == number]
+        full = len(mine) == size
+        assert 1 <= len(mine) <= size
+        assert invoked_s == (mine[-1] if full else mine[0] + window_s)
+        assert mine[-1] <= mine[0] + window_s
+        assert found.workload.durations_s[number] == 0.25 + 0.5 * (len(mine) - 1)
+
+
+def test_requests_that_may_wait_share_invocations() -> None:
+    """Batches win where the bound of p99 leaves time to gather them, and are not tried unless asked for."""
+    trace = made(5.0, 2.0, "constant", seed=1)
+    patient = Goal(p99_ms=8000.0, cold_share=0.01)
+    planner = Planner(MEASURED, US_EAST, "arm64", patient, (1769,), Scenario(1769), 1769, further_ms=1.0)
+    plan = planner.plan(trace)
+    assert plan.winner is not None
+    assert plan.winner.lever == "batches"
+    assert 500.0 < plan.winner.p99_ms <= 8000.0
+    assert plan.winner.month_usd < 0.5 * lever(plan, "on demand").month_usd
+    hasty = replace(planner, goal=GOAL).plan(trace)
+    for tried in (hasty, replace(planner, further_ms=None).plan(trace)):
+        assert "batches" not in {verdict.candidate.lever for verdict in tried.verdicts}
 
 
 # The plan.
