@@ -159,9 +159,11 @@ class EnvironmentPool:
         self._decide(Finished(environment_id))
         self._schedule_expiry()
 
-    async def _provision(self, environment_id: int, version: str, delay_s: float) -> None:
-        if delay_s > 0:  # the allocation rate
-            await asyncio.sleep(delay_s)
+    def _begin(self, environment_id: int, version: str) -> None:
+        if not self._closed:
+            self._in_background(self._provision(environment_id, version))
+
+    async def _provision(self, environment_id: int, version: str) -> None:
         if self._closed or self._state.state_of(environment_id) is EnvironmentState.STOPPED:
             return  # stopped before it was started
         environment = self._new(environment_id, version, provisioned=True)
@@ -212,7 +214,11 @@ class EnvironmentPool:
             for environment_id in adjust.start:
                 starting = self._state.environments[environment_id]
                 delay_s = starting.started_at - self._clock()
-                self._in_background(self._provision(environment_id, starting.version, delay_s))
+                if delay_s > 0:  # the allocation rate
+                    loop = asyncio.get_running_loop()
+                    loop.call_later(delay_s, self._begin, environment_id, starting.version)
+                else:
+                    self._begin(environment_id, starting.version)
 
     def _schedule_expiry(self) -> None:
         """One timer at a time, for the environment that is due first."""

@@ -24,12 +24,26 @@ def from_cloudwatch(
     """Invocations by the minute, anywhere in it, and durations between the quantiles of each minute.
 
     client: of CloudWatch; None makes one of the environment's credentials.
-    Raises TraceUnusable when the function was not invoked.
+    Raises TraceUnusable when the function was not invoked, or CloudWatch cannot be asked.
     """
-    if client is None:
-        import boto3
+    from botocore.exceptions import BotoCoreError, ClientError
 
-        client = boto3.client("cloudwatch")
+    try:
+        return _trace(name, days, seed, client or _client(), now)
+    except (BotoCoreError, ClientError) as exc:
+        raise TraceUnusable(
+            f"CloudWatch cannot be asked: {exc} Check AWS_REGION, your credentials, and that you may "
+            "cloudwatch:GetMetricData."
+        ) from exc
+
+
+def _client() -> Any:
+    import boto3
+
+    return boto3.client("cloudwatch")
+
+
+def _trace(name: str, days: int, seed: int, client: Any, now: datetime | None) -> Trace:
     end = (now or datetime.now(UTC)).replace(second=0, microsecond=0)
     start = end - timedelta(days=days)
     minutes = days * 24 * 60

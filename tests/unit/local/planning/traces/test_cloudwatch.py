@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -73,6 +74,15 @@ def test_invocations_and_durations_of_each_minute(client: Any) -> None:
     assert trace.durations_s[:3].tolist() == pytest.approx([0.1] * 3)
     assert 0.006 <= trace.durations_s[3:].min() < trace.durations_s[3:].max() <= 0.010
     assert trace.span_s == 7 * 86_400
+
+
+def test_missing_region_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Without a region or credentials, the error names what to check."""
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    with pytest.raises(TraceUnusable, match=r"region.*AWS_REGION"):
+        from_cloudwatch("topics", 1, 0)
 
 
 def test_function_without_invocations_is_refused(client: Any) -> None:
