@@ -21,7 +21,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _SHAPES = ("constant", "diurnal", "bursts", "on-off")
-# LambdaNER-Bench, 2026-10: DistilBERT in int8 as an arm64 image of 1769 MB; SnapStart of the same as a zip.
+# LambdaNER-Bench, 2026-10: DistilBERT in int8 as an arm64 image of 1769 MB; all that a caller waited with
+# SnapStart of the same as a zip.
 _DURATION_MS, _INIT_MS, _RESTORE_MS, _MEMORY_MB = 7.7, 625.0, 997.0, limits.VCPU.value
 
 _TRACE = (
