@@ -7,6 +7,8 @@ from local.command_group import CommandGroup
 from local.commands.check import check
 from local.commands.model import fill_cache, predict, verify
 from local.commands.models import models
+from local.commands.plan import plan
+from local.commands.simulate import simulate
 from local.commands.training import build, train
 from local.commands.up import up
 
@@ -17,7 +19,7 @@ def main() -> None:
     """Text classification on AWS Lambda with its cold starts under control."""
 
 
-for _command in (up, verify, predict, fill_cache, build, train, models, check):
+for _command in (up, verify, predict, fill_cache, build, train, models, check, simulate, plan):
     main.add_command(_command)
 
 

@@ -101,4 +101,23 @@ def cache_faults(requests: int, seed: int) -> None:
     run(model_dir(), requests, seed)
 
 
-COMMANDS = (emulator, image, cpu, batching, memory, road, cache_faults)
+@click.command()
+@click.option(
+    "--invocations",
+    default=2_000_000,
+    show_default=True,
+    type=click.IntRange(1000),
+    help="Of a round of the fastest side; slower ones get a share.",
+)
+@click.option(
+    "--rounds", default=5, show_default=True, type=click.IntRange(1, 100), help="In which sides take turns."
+)
+@SEED
+def simulate(invocations: int, rounds: int, seed: int) -> None:
+    """The simulator's invocations a second, beside the admission rules and SimFaaS, in one run."""
+    from bench.benchmarks.simulate import run
+
+    run(invocations, rounds, seed)
+
+
+COMMANDS = (emulator, image, cpu, batching, memory, road, cache_faults, simulate)

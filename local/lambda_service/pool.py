@@ -159,6 +159,10 @@ class EnvironmentPool:
         self._decide(Finished(environment_id))
         self._schedule_expiry()
 
+    def _begin(self, environment_id: int, version: str) -> None:
+        if not self._closed:
+            self._in_background(self._provision(environment_id, version))
+
     async def _provision(self, environment_id: int, version: str) -> None:
         if self._closed or self._state.state_of(environment_id) is EnvironmentState.STOPPED:
             return  # stopped before it was started
@@ -208,13 +212,20 @@ class EnvironmentPool:
                 self._in_background(environment.stop())
         if not self._closed:
             for environment_id in adjust.start:
-                version = self._state.environments[environment_id].version
-                self._in_background(self._provision(environment_id, version))
+                starting = self._state.environments[environment_id]
+                delay_s = starting.started_at - self._clock()
+                if delay_s > 0:  # the allocation rate
+                    loop = asyncio.get_running_loop()
+                    loop.call_later(delay_s, self._begin, environment_id, starting.version)
+                else:
+                    self._begin(environment_id, starting.version)
 
     def _schedule_expiry(self) -> None:
         """One timer at a time, for the environment that is due first."""
+        if self._expiry is not None or self._closed:
+            return
         due = concurrency.next_expiry(self._state)
-        if self._expiry is None and due is not None and not self._closed:
+        if due is not None:
             delay_s = max(0.0, due - self._clock())
             self._expiry = asyncio.get_running_loop().call_later(delay_s, self._expire)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from coldframe.capacity.admission import Throttle, ThrottleReason
+from coldframe.capacity.admission import Limits, Throttle, ThrottleReason
 from local.lambda_service.lambda_types import (
     EnvironmentView,
     InvalidParameterValueException,
@@ -24,6 +24,7 @@ from local.lambda_service.lambda_types import (
     ResourceConflictException,
     ResourceNotFoundException,
 )
+from local.lambda_service.pool import EnvironmentPool
 from local.lambda_service.service import LambdaService
 from local.lambda_service.spawn import die_with_parent
 from tests.functional.emulation import (
@@ -94,6 +95,20 @@ async def test_provisioned_environment_knows_what_it_is_and_does_not_bill_its_in
     assert "Init Duration" not in report
     numbers = dict(re.findall(r"((?:Billed )?Duration): ([\d.]+) ms", report))
     assert float(numbers["Billed Duration"]) < float(numbers["Duration"]) + 1.01
+
+
+async def test_emulator_allocates_provisioned_environments_at_their_rate(lines: list[str]) -> None:
+    """The second one begins when the rate allows it, and both come up; a pool that closes waits for none."""
+    limits = Limits(allocation_burst=1, allocation_per_s=5.0)
+    pool = EnvironmentPool(function(), limits, lines.append, asyncio.Semaphore(2))
+    pool.set_provisioned("1", 2)
+    await asyncio.sleep(0)
+    begun = [environment_id for environment_id, _ in pool.environments()]
+    await until(lambda: pool.state.provisioned["1"].allocated == 2)
+    pool.set_provisioned("1", 500)
+    await pool.close()
+    assert begun == [0]
+    assert not list(pool.environments())
 
 
 async def test_spillover_starts_on_demand_once_every_provisioned_environment_is_busy(

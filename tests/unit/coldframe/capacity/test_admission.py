@@ -27,6 +27,7 @@ from coldframe.capacity.admission import (
     Recycle,
     SetLimits,
     SetProvisioned,
+    SetSnapStart,
     Start,
     State,
     Throttle,
@@ -392,6 +393,81 @@ def test_no_second_has_more_requests_than_the_rate(
     assert all(count <= allowed for count in admitted.values())
 
 
+# How long environments live.
+
+
+def test_environment_stops_at_its_greatest_age_however_busy_it_is() -> None:
+    """An environment that serves without a pause is not leased again once it is too old."""
+    state, _ = play(State(Limits(max_age_s=100.0)), Arrival(), Initialized(0), Finished(0))
+    state, _ = play(state, KeepAliveCheck(), Arrival(), Finished(0), now=99.0)
+    assert next_expiry(state) == 100.0
+    _, decisions = play(state, KeepAliveCheck(), Arrival(), now=100.0)
+    assert decisions == [Adjust(stop=(0,)), Start(1)]
+
+
+def test_greatest_age_can_be_switched_off() -> None:
+    """Without the rule, an environment in use lives on."""
+    state, _ = play(State(Limits(max_age_s=None)), Arrival(), Initialized(0), Finished(0), now=0.0)
+    state, _ = play(state, Arrival(), Finished(0), now=500.0)
+    for now in range(1000, 1_000_000, 500):
+        state, decisions = play(state, KeepAliveCheck(), Arrival(), Finished(0), now=float(now))
+        assert decisions[:2] == [None, Lease(0)]
+
+
+def test_caller_may_draw_how_long_an_environment_is_kept() -> None:
+    """The one that was told a shorter time stops first, although it was used last."""
+    state, _ = play(State(Limits(keep_alive_s=600.0)), Arrival(), Arrival(), Initialized(0), Initialized(1))
+    state, _ = play(state, Finished(0), Finished(1, keep_alive_s=5.0))
+    assert next_expiry(state) == 5.0
+    _, decisions = play(state, KeepAliveCheck(), Arrival(), now=5.0)
+    assert decisions == [Adjust(stop=(1,)), Lease(0)]
+
+
+# The allocation rate of provisioned concurrency.
+
+
+def begins(state: State) -> list[float]:
+    """When the init phase of each environment may begin."""
+    return [state.environments[environment_id].started_at for environment_id in sorted(state.environments)]
+
+
+def test_provisioned_environments_are_allocated_at_a_rate() -> None:
+    """Two at once, and then two a second; allowance that was not used comes back."""
+    limits = Limits(allocation_burst=2, allocation_per_s=2.0)
+    state, _ = play(State(limits), SetProvisioned("1", 5), now=10.0)
+    assert begins(state) == [10.0, 10.0, 10.5, 11.0, 11.5]
+    state, _ = play(state, SetProvisioned("1", 6), now=11.0)
+    assert begins(state)[5] == 12.0
+    state, _ = play(state, SetProvisioned("2", 3), now=100.0)
+    assert begins(state)[6:] == [100.0, 100.0, 100.5]
+
+
+def test_six_thousand_provisioned_environments_take_a_minute() -> None:
+    """AWS's rate is the default; without the rule all begin at once."""
+    state, _ = play(State(), SetProvisioned("1", 6000))
+    assert max(begins(state)) == pytest.approx(59.0)
+    state, _ = play(State(Limits(allocation_per_s=None)), SetProvisioned("1", 6000))
+    assert max(begins(state)) == 0.0
+
+
+# SnapStart.
+
+
+def test_snapstart_restores_what_it_starts() -> None:
+    """Environments of that version alone are restored, until SnapStart is off again."""
+    _, decisions = play(State(), SetSnapStart("1", True), Arrival("1"), Arrival("2"))
+    assert decisions[1:] == [Start(0, restored=True), Start(1)]
+    _, decisions = play(State(), SetSnapStart("1", True), SetSnapStart("1", False), Arrival("1"))
+    assert decisions[2] == Start(0)
+
+
+def test_successor_of_a_crashed_environment_runs_a_full_init_phase() -> None:
+    """One start after each crash is no restore; an environment that fails in its init phase is no crash."""
+    state, _ = play(State(), SetSnapStart("1", True), Arrival("1"), Initialized(0), Died(0))
+    state, decisions = play(state, Arrival("1"), Arrival("1"), Died(1), Arrival("1"))
+    assert decisions == [Start(1), Start(2, restored=True), None, Start(3, restored=True)]
+
+
 # What a developer's machine bears.
 
 
@@ -443,6 +519,9 @@ limits_strategy = st.builds(
     scaling_per_s=st.floats(0.0, 2.0),
     machine_environments=st.none() | st.integers(0, 6),
     requests_per_environment_s=st.none() | st.floats(0.0, 3.0),
+    max_age_s=st.none() | st.floats(0.0, 60.0),
+    allocation_burst=st.integers(0, 3),
+    allocation_per_s=st.none() | st.floats(0.5, 3.0),
 )
 
 

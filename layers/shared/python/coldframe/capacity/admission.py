@@ -17,8 +17,9 @@ provisioned for its whole life, and is in exactly one state:
     Initialized                INIT -> INVOKING with the invocation that waited; provisioned: -> READY
     Finished                   INVOKING -> READY, or STOPPED when it is outdated or one too many
     Died                       any state -> STOPPED; a provisioned one is replaced
-    KeepAliveCheck             on-demand and READY for `keep_alive_s` or longer -> STOPPED
+    KeepAliveCheck             on-demand and READY for as long as it is kept, or too old -> STOPPED
     SetProvisioned, SetLimits  environments are started or stopped to fit
+    SetSnapStart               environments started from now on are restored, or run their init phase
     Recycle                    READY -> STOPPED, busy ones are outdated; provisioned ones are replaced
 
 Every event but Arrival may answer with `Adjust`: environments to start ahead of traffic, or to stop.
@@ -30,7 +31,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from coldframe.capacity.copies import with_provisioned
+from coldframe.capacity.copies import set_snapstart, with_provisioned
 from coldframe.capacity.events import (
     Adjust,
     Arrival,
@@ -44,6 +45,7 @@ from coldframe.capacity.events import (
     Recycle,
     SetLimits,
     SetProvisioned,
+    SetSnapStart,
     Start,
     Throttle,
 )
@@ -83,6 +85,7 @@ __all__ = [
     "Recycle",
     "SetLimits",
     "SetProvisioned",
+    "SetSnapStart",
     "Start",
     "State",
     "Throttle",
@@ -103,27 +106,28 @@ def decide(state: State, event: Event, now: float) -> tuple[State, Decision]:
     match event:
         case Arrival():
             return _admit(state, event, now)
-        case Finished(environment_id):
-            return finished(state, environment_id, now)
+        case Finished(environment_id, keep_alive_s):
+            return finished(state, environment_id, keep_alive_s, now)
         case KeepAliveCheck():
             return stop_idle(state, now)
         case Initialized(environment_id):
-            return initialized(state, environment_id)
+            return initialized(state, environment_id, now)
         case Died(environment_id):
-            return died(state, environment_id)
+            return died(state, environment_id, now)
         case SetProvisioned(version, target):
             wanted = replace(state.provisioned.get(version, NO_PROVISIONED), target=target, failures=0)
-            return adjust(with_provisioned(state, version, wanted), version)
+            return adjust(with_provisioned(state, version, wanted), version, now)
+        case SetSnapStart(version, enabled):
+            return set_snapstart(state, version, enabled), None
         case SetLimits(limits):
             return replace(state, limits=limits), None
         case Recycle():
-            return recycle(state)
+            return recycle(state, now)
 
 
 def next_expiry(state: State) -> float | None:
-    """When the longest idle environment is due to be stopped; None when none is idle."""
-    oldest = [idle[0].since for idle in state.ready.values() if idle]
-    return min(oldest) + state.limits.keep_alive_s if oldest else None
+    """When the first of the idle environments is due to be stopped; None when none is idle."""
+    return min((idle.until for of_version in state.ready.values() for idle in of_version), default=None)
 
 
 def claimed(state: State) -> int:

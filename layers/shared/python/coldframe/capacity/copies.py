@@ -12,10 +12,18 @@ def with_provisioned(state: State, version: str, provisioned: Provisioned) -> St
     return replace(state, provisioned={**state.provisioned, version: provisioned})
 
 
+def set_snapstart(state: State, version: str, enabled: bool) -> State:
+    """The state with this version started from a snapshot, or not."""
+    others = state.snapstart - {version}
+    crashed = {other: count for other, count in state.crashed.items() if other != version}
+    return replace(state, snapstart=others | {version} if enabled else others, crashed=crashed)
+
+
 def moved(state: State, environment_id: int, to: EnvironmentState) -> dict[int, Environment]:
     """All environments, one of them in another state."""
     before = state.environments[environment_id]
-    return {**state.environments, environment_id: Environment(before.version, before.provisioned, to)}
+    after = Environment(before.version, before.provisioned, to, before.started_at)
+    return {**state.environments, environment_id: after}
 
 
 def without(state: State, environment_id: int) -> State:

@@ -31,9 +31,14 @@ class Initialized:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The invocation of an environment is answered, and the environment asks for more."""
+    """The invocation of an environment is answered, and the environment asks for more.
+
+    keep_alive_s: how long this environment is kept idle, when the caller drew it (`idle_expiry`); None: as
+    long as the limits say. Of no meaning for provisioned environments.
+    """
 
     environment_id: int
+    keep_alive_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,7 @@ class Died:
 
 @dataclass(frozen=True, slots=True)
 class KeepAliveCheck:
-    """Time has passed: environments idle for too long are to be stopped."""
+    """Time has passed: environments that were idle for too long, or are too old, are to be stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,14 @@ class SetProvisioned:
 
     version: str
     target: int
+
+
+@dataclass(frozen=True, slots=True)
+class SetSnapStart:
+    """Environments of a version are started from a snapshot from now on, or are not any more."""
+
+    version: str
+    enabled: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +81,17 @@ class Recycle:
     """The code has changed: no environment of before may serve another invocation."""
 
 
-Event = Arrival | Initialized | Finished | Died | KeepAliveCheck | SetProvisioned | SetLimits | Recycle
+Event = (
+    Arrival
+    | Initialized
+    | Finished
+    | Died
+    | KeepAliveCheck
+    | SetProvisioned
+    | SetSnapStart
+    | SetLimits
+    | Recycle
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +108,14 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The invocation gets this on-demand environment, which has to be started first: a cold start."""
+    """The invocation gets this on-demand environment, which has to be started first: a cold start.
+
+    restored: from the version's snapshot, instead of by an init phase.
+    """
 
     environment_id: int
     spillover: bool = False
+    restored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +127,10 @@ class Throttle:
 
 @dataclass(frozen=True, slots=True)
 class Adjust:
-    """Provisioned environments to be started, and environments to be stopped, longest idle first."""
+    """Provisioned environments to be started, and environments to be stopped, longest idle first.
+
+    `Environment.started_at` tells of each environment to be started when its init phase may begin.
+    """
 
     start: tuple[int, ...] = ()
     stop: tuple[int, ...] = ()

@@ -9,6 +9,7 @@ _ACCOUNT_THROTTLING = "https://docs.aws.amazon.com/apigateway/latest/developergu
 _RUNTIME = "https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html"
 _SNAPSTART = "https://docs.aws.amazon.com/lambda/latest/dg/snapstart.html"
 _CONCURRENCY = "https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html"
+_PROVISIONED = "https://docs.aws.amazon.com/lambda/latest/dg/provisioned-concurrency.html"
 _SCALING = "https://docs.aws.amazon.com/lambda/latest/dg/scaling-behavior.html"
 _MEMORY = "https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html"
 
@@ -62,6 +63,12 @@ UNRESERVED = Quota(100, "environments that must stay unreserved", _CONCURRENCY)
 SCALING = Quota(1000, "environments that a function may start in 10 s", _SCALING)
 REQUEST_RATE = Quota(10, "synchronous requests a second for each unit of concurrency", _LAMBDA, "2026-11-21")
 SCALING_PERIOD = Quota(10, "s in which a function may start so many environments", _SCALING)
+ALLOCATION = Quota(
+    6000, "provisioned environments that a function may allocate in a minute", _PROVISIONED, "2026-11-21"
+)
+# AWS says "every few hours" and gives no number: https://theburningmonk.com/2017/06/finding-coldstarts-how-
+# long-does-aws-lambda-keep-your-idle-functions-around/ asks about four hours of the host, read 2026-11-21.
+MAX_AGE = Quota(4 * 3600, "s that an environment lives at most, busy or not", _RUNTIME, "2026-11-21")
 
 # API Gateway.
 HTTP_INTEGRATION = Quota(30_000, "ms that an HTTP API waits", _HTTP_API)

@@ -29,7 +29,8 @@ def place(state: State, arrival: Arrival, now: float) -> tuple[State, Decision]:
     5. An on-demand environment of the version is ready: lease the most recently used one, so that
        a quiet function shrinks to the environments it needs and the rest expire.
     6. Environments were started faster than the scaling rate: throttle.
-    7. Otherwise start a new one.
+    7. Otherwise start a new one, with SnapStart from the snapshot. Only the successor of an environment that
+       was lost in an invocation runs a full init phase: LambdaNER-Bench saw that on Java, read 2026-11.
     """
     version = arrival.version
     provisioned = state.provisioned.get(version, NO_PROVISIONED)
@@ -118,7 +119,11 @@ def _start_on_demand(state: State, version: str, spillover: bool, now: float) ->
     if scaled > limits.scaling_burst:
         return state, Throttle(ThrottleReason.INVOCATION_RATE)
     new = state.started
-    started = Environment(version, False, EnvironmentState.INIT)
+    started = Environment(version, False, EnvironmentState.INIT, now)
+    crashed = state.crashed.get(version, 0)
+    restored = version in state.snapstart and not crashed
+    if crashed:
+        state = replace(state, crashed={**state.crashed, version: crashed - 1})
     state = replace(
         state,
         environments={**state.environments, new: started},
@@ -127,4 +132,4 @@ def _start_on_demand(state: State, version: str, spillover: bool, now: float) ->
         scaled=scaled,
         scaled_at=now,
     )
-    return state, Start(new, spillover)
+    return state, Start(new, spillover, restored)

@@ -9,7 +9,7 @@ from coldframe.capacity.events import Adjust, Decision
 from coldframe.capacity.states import Environment, EnvironmentState, State
 
 
-def recycle(state: State) -> tuple[State, Decision]:
+def recycle(state: State, now: float) -> tuple[State, Decision]:
     """Stops what is idle, and provisioned environments that still load the code of before."""
     stopped = tuple(
         environment_id
@@ -21,14 +21,16 @@ def recycle(state: State) -> tuple[State, Decision]:
         state = without(state, environment_id)
     state = replace(state, outdated_below=state.started)
     started: tuple[int, ...] = ()
-    for version, provisioned in state.provisioned.items():
+    for version, provisioned in sorted(state.provisioned.items(), key=lambda item: item[0]):
         state = with_provisioned(state, version, replace(provisioned, failures=0))
-        state, decision = adjust(state, version)
+        state, decision = adjust(state, version, now)
         started += decision.start if decision is not None else ()
     return state, (Adjust(started, stopped) if started or stopped else None)
 
 
-def adjust(state: State, version: str, stopped: tuple[int, ...] = ()) -> tuple[State, Adjust | None]:
+def adjust(
+    state: State, version: str, now: float, stopped: tuple[int, ...] = ()
+) -> tuple[State, Adjust | None]:
     """Starts what is missing of a version's provisioned environments, or stops what is too much.
 
     Idle ones are stopped first, then those that still load; busy ones when they finish.
@@ -44,7 +46,7 @@ def adjust(state: State, version: str, stopped: tuple[int, ...] = ()) -> tuple[S
     missing = 0 if provisioned.failed else max(0, -surplus)
     started = tuple(range(state.started, state.started + missing))
     if started:
-        state = _start_provisioned(state, version, started)
+        state = _start_provisioned(state, version, started, now)
     provisioned = state.provisioned[version]
     if not (provisioned.target or provisioned.environments):
         rest = {other: of for other, of in state.provisioned.items() if other != version}
@@ -52,16 +54,39 @@ def adjust(state: State, version: str, stopped: tuple[int, ...] = ()) -> tuple[S
     return state, (Adjust(started, stopped) if started or stopped else None)
 
 
-def _start_provisioned(state: State, version: str, started: tuple[int, ...]) -> State:
-    loading = Environment(version, True, EnvironmentState.INIT)
+def _start_provisioned(state: State, version: str, started: tuple[int, ...], now: float) -> State:
     of_version = state.provisioned[version]
     more = replace(of_version, initializing=of_version.initializing + len(started))
-    environments = {**state.environments, **dict.fromkeys(started, loading)}
-    state = replace(state, environments=environments, started=state.started + len(started))
+    limits, allocated = state.limits, _still_allocated(state, now)
+    environments = dict(state.environments)
+    for count, environment_id in enumerate(started, 1):
+        begins_at = now
+        if limits.allocation_per_s is not None:
+            over = allocated + count - limits.allocation_burst
+            begins_at += max(0.0, over) / limits.allocation_per_s
+        environments[environment_id] = Environment(version, True, EnvironmentState.INIT, begins_at)
+    state = replace(
+        state,
+        environments=environments,
+        started=state.started + len(started),
+        allocated=allocated + len(started),
+        allocated_at=now,
+    )
     return with_provisioned(state, version, more)
+
+
+def _still_allocated(state: State, now: float) -> float:
+    """Environments that still count against the allocation rate."""
+    per_s = state.limits.allocation_per_s
+    return 0.0 if per_s is None else max(0.0, state.allocated - (now - state.allocated_at) * per_s)
 
 
 def _initializing(state: State, version: str) -> list[int]:
     """Provisioned environments of a version that still load, youngest first."""
-    loading = Environment(version, True, EnvironmentState.INIT)
-    return [i for i, environment in state.environments.items() if environment == loading][::-1]
+    return [
+        environment_id
+        for environment_id, environment in state.environments.items()
+        if environment.provisioned
+        and environment.version == version
+        and environment.state is EnvironmentState.INIT
+    ][::-1]

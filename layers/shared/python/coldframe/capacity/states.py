@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
-from coldframe.capacity.limits import CONCURRENCY, REQUEST_RATE, SCALING, SCALING_PERIOD
+from coldframe.capacity.limits import ALLOCATION, CONCURRENCY, MAX_AGE, REQUEST_RATE, SCALING, SCALING_PERIOD
 
 LATEST = "$LATEST"
 
@@ -45,7 +46,10 @@ class ThrottleReason(StrEnum):
 class Limits:
     """What bounds the environments of one function.
 
-    keep_alive_s: an idle on-demand environment is stopped after this. AWS does not publish its own.
+    keep_alive_s: an idle on-demand environment is stopped after this. AWS does not publish its own; a caller
+    may draw another time for each environment (`Finished`).
+    max_age_s: an on-demand environment is stopped at this age, once it is idle. None switches the rule off.
+    AWS says "every few hours", "even for functions that are invoked continuously".
     reserved_concurrency: what the function may use, and nobody else; None when nothing is reserved.
     account_concurrency: what all functions together may use.
     machine_environments: no limit of AWS's: what a developer's machine is to bear of a function without a
@@ -56,35 +60,48 @@ class Limits:
     account's concurrency for all functions without one. None switches the rule off. AWS does not publish
     how it measures; here each second of the caller's clock starts anew. Its further rule of 10 requests per
     second and provisioned environment is left out, because AWS does not say what becomes of the excess.
-    Source: https://docs.aws.amazon.com/lambda/latest/dg/scaling-behavior.html and
+    allocation_burst, allocation_per_s: provisioned environments that are allocated at once, and how many in
+    each second after that; None switches the rule off. AWS gives 6,000 a minute; that they come evenly is an
+    assumption.
+    Source: https://docs.aws.amazon.com/lambda/latest/dg/scaling-behavior.html,
+    https://docs.aws.amazon.com/lambda/latest/dg/provisioned-concurrency.html,
+    https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html and
     https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html#api-requests ("the total
     invocation limit is 10 times your concurrency limit"), read 2026-11-21.
     """
 
     keep_alive_s: float = 600.0
+    max_age_s: float | None = MAX_AGE.value
     reserved_concurrency: int | None = None
     account_concurrency: int = CONCURRENCY.value
     machine_environments: int | None = None
     scaling_burst: int = SCALING.value
     scaling_per_s: float = SCALING.value / SCALING_PERIOD.value
     requests_per_environment_s: float | None = REQUEST_RATE.value
+    allocation_burst: int = ALLOCATION.value // 60
+    allocation_per_s: float | None = ALLOCATION.value / 60
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """An environment that is not stopped."""
+    """An environment that is not stopped.
+
+    started_at: when its init phase may begin; for a provisioned one the allocation rate may put it off.
+    """
 
     version: str
     provisioned: bool
     state: EnvironmentState
+    started_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """A ready on-demand environment and the moment at which it became ready."""
+    """A ready on-demand environment, and the moments at which it became ready and is to be stopped."""
 
     environment_id: int
     since: float
+    until: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +142,15 @@ class State:
     """Every environment of one function.
 
     environments: by id, those that are not stopped.
-    ready: idle on-demand ones by version, most recently used last, so that leases take from the end
-    and expiry from the front.
+    ready: idle on-demand ones by version, most recently used last: leases take from the end.
+    idle_until: no idle environment is to be stopped before this.
     started: environments ever started, which is also the next environment's id.
     outdated_below: environments with a lower id run code of before a Recycle.
     scaled, scaled_at: on-demand starts that count against the scaling rate, as of that moment.
     second, requests: the synchronous invocations that were admitted in that second, the latest with any.
+    allocated, allocated_at: provisioned environments that count against the allocation rate, as of then.
+    snapstart: versions whose environments start from a snapshot.
+    crashed: by version of these, environments that were lost in an invocation and have had no successor yet.
     """
 
     limits: Limits = Limits()
@@ -145,6 +165,11 @@ class State:
     scaled_at: float = 0.0
     second: int = 0
     requests: int = 0
+    idle_until: float = math.inf
+    allocated: float = 0.0
+    allocated_at: float = 0.0
+    snapstart: frozenset[str] = frozenset()
+    crashed: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
 
     @property
     def in_flight(self) -> int:

@@ -1,0 +1,103 @@
+"""`coldframe plan`: which lever against cold starts is right for a traffic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from coldframe.capacity import limits
+from local.commands.traffic import Traffic, traffic_options
+
+if TYPE_CHECKING:
+    from local.planning.candidates import Candidate
+
+_SIZES_MB = (512, 1024, limits.VCPU.value, 3008)
+_MOST_SCALED = 1_000_000
+
+Step = Callable[[], "Candidate | None"]
+
+
+@click.command()
+@traffic_options
+@click.option("--p99-ms", default=300.0, show_default=True, type=click.FloatRange(1), help="What p99 may be.")
+@click.option(
+    "--cold-share",
+    default=0.01,
+    show_default=True,
+    type=click.FloatRange(0, 1),
+    help="Share of requests that may start cold.",
+)
+@click.option("--budget-usd", type=click.FloatRange(0), help="Of a month.  [default: none]")
+@click.option(
+    "--memory-mb",
+    "memories_mb",
+    multiple=True,
+    default=_SIZES_MB,
+    show_default=True,
+    type=click.IntRange(limits.MIN_MEMORY.value, limits.MEMORY.value),
+    help="A size to try; repeatable.",
+)
+@click.option(
+    "--traced-memory-mb",
+    default=limits.VCPU.value,
+    show_default=True,
+    type=click.IntRange(limits.MIN_MEMORY.value, limits.MEMORY.value),
+    help="The size at which the durations of the trace were measured.",
+)
+@click.option(
+    "--further-ms",
+    type=click.FloatRange(0),
+    help="Requests may wait and share an invocation: what each but the first adds.  [default: they may not]",
+)
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="A page with curves, too.")
+@click.option("--json", "as_json", is_flag=True, help="All numbers, as JSON.")
+def plan(
+    p99_ms: float,
+    cold_share: float,
+    budget_usd: float | None,
+    memories_mb: tuple[int, ...],
+    traced_memory_mb: int,
+    further_ms: float | None,
+    html: Path | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """The cheapest way to hold p99 and cold starts on your traffic, and why each other way lost.
+
+    Every lever is simulated on the trace with several settings and memory sizes.
+    """
+    from local.planning import planner as planning
+    from local.planning.candidates import Goal
+    from local.planning.scenario import Scenario
+
+    traffic = Traffic(**options)
+    prices, warning = traffic.prices()
+    if warning:
+        click.echo(warning, err=True)
+    trace = traffic.trace()
+    planner = planning.Planner(
+        traffic.measured(),
+        prices,
+        traffic.architecture,
+        Goal(p99_ms, cold_share, budget_usd),
+        memories_mb,
+        Scenario(memories_mb[0], seed=traffic.seed),
+        traced_memory_mb,
+        further_ms,
+    )
+    made = planner.plan(trace, _with_bar)
+    click.echo(planning.as_json(made) if as_json else planning.table(made), nl=as_json)
+    if html is not None:
+        from local.planning.page import page
+
+        html.write_text(page(planner, trace, made, _MOST_SCALED))
+        click.echo(f"{html}: the curves", err=True)
+
+
+def _with_bar(steps: Iterable[Step], total: int) -> Iterable[Step]:
+    from tqdm import tqdm
+
+    return tqdm(steps, total=total, unit="lever", desc="simulating", disable=None, leave=False)

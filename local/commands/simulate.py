@@ -1,0 +1,87 @@
+"""`coldframe simulate`: what Lambda would do with a trace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from coldframe.capacity import limits
+from local.commands.traffic import Traffic, traffic_options
+
+
+@click.command()
+@traffic_options
+@click.option(
+    "--memory-mb",
+    default=limits.VCPU.value,
+    show_default=True,
+    type=click.IntRange(limits.MIN_MEMORY.value, limits.MEMORY.value),
+)
+@click.option("--provisioned", default=0, show_default=True, type=click.IntRange(0), help="Of each function.")
+@click.option("--snapstart", is_flag=True, help="Environments start from a snapshot.")
+@click.option("--reserved", type=click.IntRange(0), help="Of each function.  [default: nothing]")
+@click.option(
+    "--account-concurrency", default=limits.CONCURRENCY.value, show_default=True, type=click.IntRange(1)
+)
+@click.option(
+    "--idle-expiry-min",
+    nargs=2,
+    default=(5.0, 45.0),
+    show_default=True,
+    type=click.FloatRange(0),
+    metavar="LEAST MOST",
+    help="An idle environment is kept so long; drawn evenly for each. AWS does not publish it.",
+)
+@click.option(
+    "--max-age-h",
+    default=limits.MAX_AGE.value / 3600,
+    show_default=True,
+    type=click.FloatRange(0),
+    help="An environment lives so long at most; 0: no limit. AWS says a few hours.",
+)
+@click.option("--engine", default="auto", show_default=True, type=click.Choice(("auto", "python", "numba")))
+@click.option("--json", "as_json", is_flag=True, help="All numbers, as JSON.")
+def simulate(
+    memory_mb: int,
+    provisioned: int,
+    snapstart: bool,
+    reserved: int | None,
+    account_concurrency: int,
+    idle_expiry_min: tuple[float, float],
+    max_age_h: float,
+    engine: str,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Cold starts, throttles, latency and USD of a trace, in virtual time.
+
+    Every function of the trace has one version and the same settings; together they share the account.
+    """
+    from coldframe.capacity.idle_expiry import IdleExpiry
+    from local.planning.scenario import Scenario, play, table
+
+    if provisioned and snapstart:
+        raise click.UsageError("SnapStart and provisioned concurrency exclude each other on Lambda.")
+    least, most = idle_expiry_min
+    if most < least:
+        raise click.UsageError("--idle-expiry-min is LEAST and MOST, in this order.")
+    traffic = Traffic(**options)
+    scenario = Scenario(
+        memory_mb=memory_mb,
+        provisioned=provisioned,
+        snapstart=snapstart,
+        reserved=reserved,
+        account_concurrency=account_concurrency,
+        idle_expiry=IdleExpiry(least * 60.0, most * 60.0),
+        max_age_s=max_age_h * 3600.0 or None,
+        seed=traffic.seed,
+    )
+    prices, warning = traffic.prices()
+    if warning:
+        click.echo(warning, err=True)
+    played = play(traffic.trace(), traffic.measured(), scenario, engine)
+    if as_json:
+        click.echo(played.json(prices, traffic.architecture))
+    else:
+        click.echo(table(played, prices, traffic.architecture), nl=False)

@@ -1,0 +1,45 @@
+"""The warmer's pings among the requests of a workload: what `functions/warmer` does every five minutes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from local.planning.concurrency import peaks
+from local.planning.simulator import Workload
+
+EVERY_S = 300.0
+_PING_S = 0.3  # docs/deploy.md assumes it of a ping, and the two of a round of the warmer itself
+_ROUND_S, _ROUND_GB = 0.8, 0.5
+
+
+@dataclass(frozen=True)
+class Pinged:
+    """A workload with its pings. requests: which of its invocations are none."""
+
+    workload: Workload
+    requests: npt.NDArray[np.bool_]
+    rounds: int
+
+    @property
+    def warmer_gb_s(self) -> float:
+        """What the warmer itself takes."""
+        return self.rounds * _ROUND_S * _ROUND_GB
+
+
+def with_pings(workload: Workload, environments: int, span_s: float) -> Pinged:
+    """So many pings at once each five minutes, unless requests kept as many busy since the last round."""
+    rounds = max(1, int(span_s // EVERY_S))
+    busy = peaks(workload.arrivals_s, workload.durations_s, EVERY_S, span_s)[: rounds - 1]
+    due = np.append(True, busy < environments)[:rounds]
+    moments_s = np.repeat(np.flatnonzero(due) * EVERY_S, environments)
+    arrivals_s = np.concatenate([workload.arrivals_s, moments_s])
+    order = np.argsort(arrivals_s, kind="stable")
+    durations_s = np.concatenate([workload.durations_s, np.full(len(moments_s), _PING_S, np.float32)])
+    return Pinged(
+        Workload(arrivals_s[order], durations_s[order].astype(np.float32)),
+        order < len(workload),
+        rounds,
+    )

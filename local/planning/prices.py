@@ -1,0 +1,116 @@
+"""Prices as data: `prices.toml`, or a file of the user's own."""
+
+from __future__ import annotations
+
+from datetime import date
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from coldframe.errors import ColdframeError
+
+PRICES = Path(__file__).parent / "prices.toml"
+STALE_DAYS = 180
+MONTH_S = 730 * 3600.0
+
+
+class PricesUnusable(ColdframeError):
+    """A file of prices cannot be read, or has not what is asked of it."""
+
+
+class Tier(Struct, frozen=True, forbid_unknown_fields=True):
+    """From so many GB-seconds of a month on, duration costs this share of its first price."""
+
+    from_gb_s: float
+    share: float
+
+
+class LambdaPrices(Struct, frozen=True, forbid_unknown_fields=True):
+    """Of one architecture, per GB-second."""
+
+    on_demand_gb_s_usd: float
+    provisioned_gb_s_usd: float
+    provisioned_duration_gb_s_usd: float
+    tiers: tuple[Tier, ...] = ()
+
+    def on_demand_usd(self, gb_s_of_month: float) -> float:
+        """A month's duration on demand, each part of it at the price of its tier."""
+        tiers = (Tier(0.0, 1.0), *self.tiers, Tier(float("inf"), 0.0))
+        return sum(
+            max(0.0, min(gb_s_of_month, after.from_gb_s) - tier.from_gb_s)
+            * tier.share
+            * self.on_demand_gb_s_usd
+            for tier, after in pairwise(tiers)
+        )
+
+
+class ContainerPrices(Struct, frozen=True, forbid_unknown_fields=True):
+    """Of a container that is always on."""
+
+    vcpu_h_usd: float
+    gb_h_usd: float
+
+
+class ManagedPrices(Struct, frozen=True, forbid_unknown_fields=True):
+    """Of Lambda Managed Instances."""
+
+    instance: str
+    instance_h_usd: float
+    vcpu: int
+    gb: float
+    fee_share: float
+    least_instances: int
+
+
+class MicrovmPrices(Struct, frozen=True, forbid_unknown_fields=True):
+    """Of Lambda MicroVMs, while they run."""
+
+    vcpu_s_usd: float
+    gb_s_usd: float
+
+
+class RegionPrices(Struct, frozen=True, forbid_unknown_fields=True):
+    """Of one region; by architecture, where what is missing is not offered or not known."""
+
+    request_usd: float
+    snapstart_cache_gb_s_usd: float
+    snapstart_restore_gb_usd: float
+    lambda_: dict[str, LambdaPrices] = msgspec.field(name="lambda")
+    container: dict[str, ContainerPrices] = {}
+    managed: dict[str, ManagedPrices] = {}
+    microvm: dict[str, MicrovmPrices] = {}
+
+
+class Prices(Struct, frozen=True, forbid_unknown_fields=True):
+    """The file."""
+
+    read: date
+    sources: dict[str, str]
+    regions: dict[str, RegionPrices]
+
+    def region(self, name: str) -> RegionPrices:
+        """Raises PricesUnusable, which lists the regions that there are."""
+        if name not in self.regions:
+            raise PricesUnusable(
+                f"There are no prices of {name}, only of {', '.join(self.regions)}. Write them into a file "
+                f"like {PRICES}, and name it with --prices."
+            )
+        return self.regions[name]
+
+    def stale(self, today: date) -> str:
+        """A warning when the prices were read long ago, else an empty text."""
+        age_days = (today - self.read).days
+        if age_days <= STALE_DAYS:
+            return ""
+        page = self.sources.get("lambda", "AWS's pages")
+        return f"Prices were read {age_days} days ago, on {self.read}. Compare them with {page}."
+
+
+def load_prices(path: Path = PRICES) -> Prices:
+    """Raises PricesUnusable."""
+    try:
+        return msgspec.toml.decode(path.read_bytes(), type=Prices)
+    except (OSError, msgspec.MsgspecError) as exc:
+        raise PricesUnusable(f"{path} has no prices: {exc}. Expected a file like {PRICES}.") from exc

@@ -1,0 +1,143 @@
+"""A scenario's numbers: counts, percentiles, USD."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from bench.benchmarks.cost import load_prices as bench_prices
+from coldframe.capacity.idle_expiry import IdleExpiry
+from coldframe.capacity.prices import PRICES, Bill
+from local.cli import main
+from local.planning.prices import MONTH_S, LambdaPrices, PricesUnusable, Tier, load_prices
+from local.planning.scenario import Scenario, play
+from local.planning.timings import assumed, of_benchmark
+from local.planning.traces.trace import TraceUnusable, as_trace
+from tests.conftest import ROOT
+
+SAMPLE = ROOT / "local" / "planning" / "samples" / "office-day.csv"
+US_EAST = load_prices().regions["us-east-1"]
+MEASURED = assumed(1769, 8.0, None, 500.0, 300.0)
+TEN_MINUTES = IdleExpiry(600.0, 600.0)
+
+
+def test_cold_calls_wait_and_are_billed_with_their_init_phase() -> None:
+    """Calls 20 minutes apart are all cold: 508 ms each, as the emulator's bill has it."""
+    trace = as_trace(np.arange(3) * 1200.0, ["f"], span_s=3600.0)
+    played = play(trace, MEASURED, Scenario(1769, idle_expiry=TEN_MINUTES))
+    assert (played.summary.cold, played.environments) == (3, 3)
+    assert played.summary.p99_ms == pytest.approx(508.0)
+    bill = Bill("arm64", 0.0)
+    for _ in range(3):
+        bill.invocation(508, 1769, provisioned=False)
+    assert played.month_usd(US_EAST, "arm64") == pytest.approx(bill.usd(3600.0) * 730)
+
+
+def test_provisioned_concurrency_is_paid_for_the_whole_time() -> None:
+    """One environment for an hour, its init phase, and three warm calls at the lower price of duration."""
+    trace = as_trace(np.arange(3) * 1200.0 + 60.0, ["f"], span_s=3600.0)
+    played = play(trace, MEASURED, Scenario(1769, provisioned=1, idle_expiry=TEN_MINUTES))
+    assert (played.summary.cold, played.summary.provisioned) == (0, 3)
+    bill = Bill("arm64", 0.0)
+    bill.provision(1, 1769, 0.0)
+    bill.provisioned_init(500.0, 1769)
+    for _ in range(3):
+        bill.invocation(8, 1769, provisioned=True)
+    assert played.month_usd(US_EAST, "arm64") == pytest.approx(bill.usd(3600.0) * 730)
+
+
+def test_restores_are_charged_by_size() -> None:
+    """Three restores, the snapshot for a month, and warm durations alone."""
+    trace = as_trace(np.arange(3) * 1200.0, ["f"], span_s=3600.0)
+    played = play(trace, MEASURED, Scenario(1024, snapstart=True, idle_expiry=TEN_MINUTES))
+    duration_s = np.ceil(8.0 * 1769 / 1024) / 1e3
+    prices = PRICES["arm64"]
+    call_usd = prices.request_usd + duration_s * prices.on_demand_gb_s_usd + prices.snapstart_restore_gb_usd
+    expected = 3 * 730 * call_usd + MONTH_S * prices.snapstart_cache_gb_s_usd
+    assert played.summary.restored == 3
+    assert played.month_usd(US_EAST, "arm64") == pytest.approx(expected)
+
+
+def test_benchmark_of_this_machine_is_a_source_of_timings() -> None:
+    """The published raw file of `bench cost` tells durations at one vCPU, init phases and peak memory."""
+    measured = of_benchmark(ROOT / "bench" / "published" / "cost.jsonl.gz")
+    timings = measured.at(1769)
+    assert len(timings.durations_s) >= 300
+    assert 0.0 < np.median(timings.durations_s) < np.median(timings.inits_s)
+    assert measured.peak_mb > 100
+    with pytest.raises(TraceUnusable, match="no raw file"):
+        of_benchmark(SAMPLE)
+
+
+def test_tiers_lower_the_price_of_what_is_above_them() -> None:
+    """10 at full price, 10 at 90 %, the rest at half."""
+    prices = LambdaPrices(2.0, 0.0, 0.0, (Tier(10.0, 0.9), Tier(20.0, 0.5)))
+    assert prices.on_demand_usd(5.0) == 10.0
+    assert prices.on_demand_usd(30.0) == pytest.approx(20.0 + 18.0 + 10.0)
+
+
+def test_prices_are_those_of_the_other_files() -> None:
+    """What the emulator bills and what benchmarks quote stand here again, and are the same."""
+    for architecture, prices in PRICES.items():
+        mine = US_EAST.lambda_[architecture]
+        assert mine.on_demand_gb_s_usd == prices.on_demand_gb_s_usd
+        assert mine.provisioned_gb_s_usd == prices.provisioned_gb_s_usd
+        assert mine.provisioned_duration_gb_s_usd == prices.provisioned_duration_gb_s_usd
+        assert US_EAST.request_usd == prices.request_usd
+        assert US_EAST.snapstart_cache_gb_s_usd == prices.snapstart_cache_gb_s_usd
+        assert US_EAST.snapstart_restore_gb_usd == prices.snapstart_restore_gb_usd
+        container = bench_prices().container[architecture]
+        assert US_EAST.container[architecture].vcpu_h_usd == container.vcpu_h
+        assert US_EAST.container[architecture].gb_h_usd == container.gb_h
+
+
+def test_old_prices_warn(tmp_path: Path) -> None:
+    """After half a year the warning names the day and the page; a region without prices is refused."""
+    prices = load_prices()
+    assert prices.stale(date(2026, 12, 24)) == ""
+    assert "2026-11-21" in prices.stale(date(2027, 11, 21))
+    with pytest.raises(PricesUnusable, match="us-east-1"):
+        prices.region("mars-north-1")
+
+
+def test_simulate_prints_a_table_and_json() -> None:
+    """The same numbers for people and for programs; engines agree."""
+    shown = CliRunner().invoke(main, ["simulate", "--trace", str(SAMPLE)])
+    assert shown.exit_code == 0, shown.output
+    outputs = [
+        CliRunner().invoke(main, ["simulate", "--trace", str(SAMPLE), "--json", "--engine", engine]).output
+        for engine in ("python", "numba")
+    ]
+    assert outputs[0] == outputs[1]
+    numbers = json.loads(outputs[0])
+    assert f"{numbers['invocations']:,} in 24.0 h" in shown.output
+    assert f"{numbers['cold']:,} (" in shown.output
+    assert 0 < numbers["cold"] == numbers["environments"]
+
+
+def test_fixed_idle_expiry_and_limits_are_options() -> None:
+    """One environment at a time refuses bursts; the reason is AWS's."""
+    result = CliRunner().invoke(main, ["simulate", "--trace", str(SAMPLE), "--reserved", "1", "--json"])
+    assert "ReservedFunctionConcurrentInvocationLimitExceeded" in json.loads(result.output)["throttled"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "Name one of --trace"),
+        (["--rps", "1", "--trace", str(SAMPLE)], "Name one of --trace"),
+        (["--rps", "1", "--provisioned", "1", "--snapstart"], "exclude each other"),
+        (["--rps", "1", "--idle-expiry-min", "9", "5"], "LEAST and MOST"),
+        (["--rps", "1", "--region", "mars-north-1"], "There are no prices of mars-north-1"),
+    ],
+)
+def test_contradictions_are_refused(arguments: list[str], said: str) -> None:
+    """Each with what to do."""
+    result = CliRunner().invoke(main, ["simulate", *arguments])
+    assert result.exit_code != 0
+    assert said in result.output
