@@ -54,8 +54,9 @@ class Places:
 
     def something_is_to_be_made(self) -> bool:
         """Real AWS is left as it is: what a deploy makes there costs money."""
-        given = [endpoint for endpoint in self.options.endpoints.values() if endpoint is not None]
-        return self.moto_is_needed() or any(not is_aws(endpoint) for endpoint in given)
+        given = self.options.endpoints
+        wanted = [given[service] for service, wanted in self._wanted.items() if wanted]
+        return any(endpoint is None or not is_aws(endpoint) for endpoint in wanted)
 
     def endpoint(self, service: str) -> str:
         """The address of a service; empty where there is none."""

@@ -476,10 +476,10 @@ FOREIGN: dict[str, Callable[[bytes], bytes]] = {
     "random": lambda key: bytes(range(200)),
     "cut": lambda key: encode(key, Kind.PREDICTION, prediction_of(TEXTS[0]))[:-1],
     "flipped bit": lambda key: encode(key, Kind.PREDICTION, prediction_of(TEXTS[0]))[:-1] + b"\x00",
-    "another version": lambda key: b"\x02" + encode(key, Kind.PREDICTION, bytes(12))[1:],
+    "another version": lambda key: b"\x02" + encode(key, Kind.PREDICTION, bytes(16))[1:],
     "another key's": lambda key: encode(rows_of(["else"])[0], Kind.PREDICTION, prediction_of("else")),
     "another kind": lambda key: encode(key, Kind.EMBEDDING, bytes(32)),
-    "another size": lambda key: encode(key, Kind.PREDICTION, bytes(16)),
+    "another size": lambda key: encode(key, Kind.PREDICTION, bytes(12)),
     "that of `auto`": lambda key: encode(key, Kind.AUTO, bytes(13)),
 }
 

@@ -82,7 +82,7 @@ def test_no_environment_is_broken(bundle: Path, encoder_dir: Path, predictor: Pr
 
 def best_of(predictor: Predictor, text: str) -> tuple[str, float]:
     """The label of the loaded model's answer, and its probability."""
-    values = to_floats(predictor.predict([text], ["auto"], use_cache=False).answers["auto"][0])
+    *values, _ = to_floats(predictor.predict([text], ["auto"], use_cache=False).answers["auto"][0])
     return predictor.manifest.labels[ranked(values)[0]], max(values)
 
 

@@ -153,14 +153,13 @@ def test_predict_function(store: FaultyServer, calls: list[Call]) -> None:
     table, bucket = DynamoDbStore(TABLE, clients), S3Store(BUCKET, clients)
     shared = SharedCache(table, bucket, costs, Policy.ALWAYS, deadline_s=60.0, ttl_s=1000)
     values = {
-        b"small" * 6: (Kind.PREDICTION, bytes(4)),
+        b"small" * 6: (Kind.PREDICTION, bytes(8)),
         b"large" * 6: (Kind.EMBEDDING, bytes(ITEM_LIMIT_BYTES)),
     }
     shapes = Shapes(labels=1, dimension=ITEM_LIMIT_BYTES // 4)
     wanted = {key: kind for key, (kind, _) in values.items()}
-    assert (
-        shared.get_many(wanted, [1, 1], shapes).payloads == {}
-    )  # what was not asked for is not written either
+    # What was not asked for is not written either.
+    assert shared.get_many(wanted, [1, 1], shapes).payloads == {}
     assert shared.put_many(values, time_left_s=60.0).values == 2
     assert shared.get_many(wanted, [1, 1], shapes).payloads == {
         key: payload for key, (_, payload) in values.items()

@@ -11,6 +11,7 @@ import pytest
 
 from bench.targets.faulty_server import FaultyServer, error
 from coldframe.config import load_settings
+from coldframe.model.files import AUTO
 from coldframe.pipeline.models import load_predictor
 from coldframe.pipeline.predictor import Predictor
 from tests.conftest import ROOT
@@ -57,10 +58,11 @@ def test_same_bits_on_off_cold_warm(
     assert saved is not None
     assert (saved.values, saved.failure) == (2 * len(TEXTS), None)
     other = environment(bundle, aws_environ)
+    named = other.predict(TEXTS, [head for head in HEADS if head != AUTO])
+    assert (named.usage.tokens, named.usage.batches) == (0, 0)
+    assert named.usage.cache.l2 == len(TEXTS)
+    assert named.usage.cache.embedding == 3 * len(TEXTS)
     prediction = other.predict(TEXTS, HEADS)
-    assert (prediction.usage.tokens, prediction.usage.batches) == (0, 0)
-    assert prediction.usage.cache.l2 == len(TEXTS)
-    assert prediction.usage.cache.embedding == 4 * len(TEXTS)
     assert {head: b"".join(rows) for head, rows in prediction.answers.items()} == expected
     assert bits(other, HEADS) == expected  # from memory
     other.cache.save(prediction.unsaved)

@@ -97,7 +97,7 @@ def accuracy(model: Path, rows: Sequence[Row], head: str) -> float:
     """Share of rows whose label the served model gives."""
     predictor = predictor_of(model)
     found = predictor.predict([text for text, _ in rows], [head], use_cache=False).answers[head]
-    labels = [predictor.manifest.labels[ranked(to_floats(row))[0]] for row in found]
+    labels = [predictor.manifest.labels[ranked(to_floats(row)[:-1])[0]] for row in found]
     return sum(label == row[1] for label, row in zip(labels, rows, strict=True)) / len(rows)
 
 

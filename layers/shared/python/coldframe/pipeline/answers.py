@@ -1,10 +1,8 @@
 """What the road of a request ends in."""
 
-from collections.abc import Sized
-
 from msgspec import Struct, field
 
-from coldframe.api.schemas import CacheUsage, Usage
+from coldframe.api.schemas import Usage
 from coldframe.cache.cache import Unsaved
 from coldframe.model.estimator import AnswerSource
 from coldframe.timing import StageTimes
@@ -33,19 +31,6 @@ class Encoded(Struct, frozen=True):
             self.windows + other.windows,
             self.batches + other.batches,
             self.settled | other.settled,
-        )
-
-    def usage(self, texts: Sized, unique: Sized, estimated: int, cache: CacheUsage) -> Usage:
-        """What an answer with these embeddings cost."""
-        return Usage(
-            texts=len(texts),
-            unique=len(unique),
-            estimated=estimated,
-            tokens=self.tokens,
-            padded_tokens=self.tokens,  # rows of a batch have one length: nothing is padded
-            windows=self.windows,
-            batches=self.batches,
-            cache=cache,
         )
 
 

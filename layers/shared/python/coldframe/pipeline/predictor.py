@@ -1,8 +1,9 @@
 """The road of a request, in order: this screen is the product."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from typing import TYPE_CHECKING, Protocol
 
+from coldframe.api.schemas import CacheUsage, Usage
 from coldframe.cache.cache import CacheLookup, CacheScope, PredictionCache, Unsaved
 from coldframe.cache.values import Shapes
 from coldframe.coldstart.lazy import LazyValue
@@ -118,7 +119,7 @@ class Predictor:
             rows = {head: [found[head, text] for text in texts] for head in heads}
         answers, sources = split_answers(rows)
         estimated = len(missing) - len(encoded.vectors.keys() | encoded.settled)
-        usage = encoded.usage(texts, unique, estimated, known.count(heads, unique, encoded.vectors))
+        usage = _usage(encoded, texts, unique, estimated, known.count(heads, unique, encoded.vectors))
         return Prediction(usage, times, unsaved, known.error, answers, sources)
 
     def embed(self, texts: Sequence[str], deadline: Deadline = NO_DEADLINE) -> Embedding:
@@ -134,7 +135,7 @@ class Predictor:
         with times.stage("cache"):
             unsaved = self.cache.keep(known, {}, encoded.fresh, encoded.tokens)
         tokens = {text: sum(map(len, rows)) for text, rows in windows.items()}
-        usage = encoded.usage(texts, unique, 0, known.count([], unique, unique))
+        usage = _usage(encoded, texts, unique, 0, known.count([], unique, unique))
         vectors = [encoded.vectors[text] for text in texts]
         prompt_tokens = sum(tokens[text] for text in texts)
         return Embedding(usage, times, unsaved, known.error, vectors, prompt_tokens)
@@ -222,6 +223,20 @@ class Predictor:
             aided = text in vectors and not guess.sure
             computed[AUTO, text] = answer_auto(guess, rows[partner][text] if aided else None)
         return computed
+
+
+def _usage(encoded: Encoded, texts: Sized, unique: Sized, estimated: int, cache: CacheUsage) -> Usage:
+    """What an answer with these embeddings cost."""
+    return Usage(
+        texts=len(texts),
+        unique=len(unique),
+        estimated=estimated,
+        tokens=encoded.tokens,
+        padded_tokens=encoded.tokens,  # rows of a batch have one length: nothing is padded
+        windows=encoded.windows,
+        batches=encoded.batches,
+        cache=cache,
+    )
 
 
 def _no_time(texts: int, tokens: int, deadline: Deadline) -> str:
