@@ -13,14 +13,16 @@ from pathlib import Path
 
 import pytest
 
+from coldframe.api.api import Api
 from coldframe.config import Settings
 from coldframe.model.bundle import Manifest, load_encoder_manifest, load_manifest
 from coldframe.model.verify import verify_bundle
 from coldframe.pipeline.models import load_models, load_predictor
 from coldframe.pipeline.predictor import Predictor
+from coldframe.timing import StartMark
 from coldframe.vectors import ranked, to_floats
 from local.paths import BUILD_PYTHON, MODELS, ROOT
-from tests.conftest import EXAMPLE
+from tests.conftest import EXAMPLE, post
 
 pytestmark = pytest.mark.skipif(
     not BUILD_PYTHON.exists(), reason=f"no {BUILD_PYTHON}: nothing was trained. `make build` sets it up."
@@ -269,6 +271,33 @@ def test_served_beside_the_example(bundle: Path, example: Path, tmp_path: Path) 
     assert (found.usage.tokens, found.usage.cache.embedding, found.usage.cache.l1) == (0, len(texts), 0)
     alone = predictor_of(example).predict(texts, ["logreg"])
     assert found.answers == alone.answers
+
+
+def test_accuracy_that_validation_supports(bundle: Path, tmp_path: Path) -> None:
+    """A model that is to be right more often abstains below a probability; a request may say otherwise."""
+    rows = tickets_of("tickets.csv") + tickets_of("tickets-2.csv")
+    table = write_csv(tmp_path / "tickets.csv", rows)
+    model = trained(table, tmp_path / "models", "--heads=logreg", "--accuracy=0.85")
+    manifest = manifest_of(model)
+    least = manifest.estimator.min_probability
+    assert 0 < least < 1
+    assert json.loads((model / "report.json").read_bytes())["min_probability"] == least
+    settings = Settings(model_dir=model.parent, models=model.name, log_level="off")
+    api = Api(load_models(settings), settings, StartMark())
+    vague = "It is the other one, as far as anybody knows."
+    found = [post(api, {"text": vague, **more}) for more in ({}, {"min_probability": 0})]
+    labels = [json.loads(reply.body)["predictions"][0]["heads"]["auto"]["label"] for reply in found]
+    assert labels[0] is None
+    assert labels[1] in manifest.labels
+
+
+def test_accuracy_out_of_reach(bundle: Path, tmp_path: Path) -> None:
+    """An accuracy that so few rows cannot promise is one line that says what they can, and no model."""
+    done = train(TICKETS / "tickets.csv", tmp_path / "models", "--heads=logreg", "--accuracy=0.999")
+    assert done.returncode == 1
+    assert "Error: auto: " in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "models" / "tickets").exists()
 
 
 def test_killed_half_way(example: Path, tmp_path: Path) -> None:

@@ -204,6 +204,14 @@ def test_hook_asks_every_model(
     assert [status["status"] for status in door.statuses] == ["Failed"]
 
 
+def test_hook_of_another_encoder(door: LambdaDoor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Golden vectors of an encoder that the version does not serve are compared with no other encoder."""
+    monkeypatch.setattr(pre_traffic, "ENCODER", "another")
+    report = hook(door, monkeypatch)
+    assert (report["status"], report["golden"]) == ("Succeeded", 0)
+    assert "lowest_cosine" not in report
+
+
 def test_hook_stops_a_drifting_version(
     door: LambdaDoor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
