@@ -62,7 +62,7 @@ def verify(invoke: Invoke, golden: dict[str, Any], environments: int) -> dict[st
 
 
 def _serves_encoder(listed: Sequence[dict[str, Any]]) -> bool:
-    """Whether the golden vectors are of an encoder that is served. Others were compared at their init only."""
+    """Whether the golden vectors are of an encoder that is served. Others are compared at init only."""
     return any("dimension" in entry and entry["id"] == ENCODER for entry in listed)
 
 
