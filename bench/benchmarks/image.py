@@ -65,7 +65,7 @@ class Reads:
         return sum(self.folders.values())
 
 
-LAYERS = ("dependencies", "model bundle", "coldframe", "functions")
+LAYERS = ("dependencies", "encoders and models", "coldframe", "functions")
 """What the COPY commands of the Dockerfile's last stages add, lowest first."""
 
 

@@ -148,7 +148,7 @@ def test_cold_start_reads_within_budget(image: str) -> None:
     with running(image) as container:
         container.invoke(EVENT)
         found = reads(container)
-    assert found.folders["/opt/model/encoder.ort"] > 0
+    assert found.folders["/opt/model/encoders"] > 0
     assert found.total_bytes <= READ_BUDGET_BYTES
 
 
