@@ -18,18 +18,17 @@ _FOLDER = click.Path(file_okay=False, resolve_path=True, path_type=Path)
 @click.option(
     "--train",
     is_flag=True,
-    help="Train the example's heads and estimator again, on 20 Newsgroups (a quarter of an hour), and build.",
+    help="Then train the example again, on 20 Newsgroups (a quarter of an hour).",
 )
 @click.option(
     "--weights", type=click.Path(exists=True, path_type=Path), help="Folder with model.safetensors."
 )
 def build(train: bool, weights: Path | None) -> None:
-    """Build the model bundle: fetch, export, quantize, check."""
+    """Build the encoder and the example model: fetch, export, quantize, check."""
     arguments = ["--weights", str(weights)] if weights else []
     _run_in_build_environment("layers.model.build", *arguments)
     if train:  # on the encoder that was just built
         _run_in_build_environment("layers.model.train_newsgroups")
-        _run_in_build_environment("layers.model.build", *arguments)
 
 
 def _run_in_build_environment(module: str, *arguments: str) -> None:
