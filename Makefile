@@ -41,7 +41,7 @@ sam: $(BUILT) $(SAM)/stamp ## Build with the SAM CLI and serve with `sam local s
 	@local/tools/sam.sh build
 	@exec local/tools/sam.sh start-api --port $(PORT)
 
-train: $(BUILT) ## Train the example model on 20 Newsgroups
+train: $(BUILD)/stamp $(BUILT) ## Train the example model on 20 Newsgroups
 	$(VENV)/bin/coldframe train 20newsgroups
 	@touch $(BUILT) # training has built it of the heads that it wrote
 
