@@ -11,6 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from coldframe.scheduling.jobs import Group, Job
 from coldframe.scheduling.pass_times import PassModel
 
+ROUNDING_S = 1e-9
+"""Moments that are this close are the same: they are sums of floats, made in another order."""
+
 Entry = tuple[Job, int]
 """A row: its job, and its number there."""
 
@@ -139,7 +142,7 @@ class Plan:
     def mark_late(self, free_s: Sequence[float]) -> None:
         """Marks passes that will come too late: they are no reason to refuse anybody."""
         for one, end_s in self.ends_s(free_s):
-            one.was_late = end_s > one.due_s
+            one.was_late = end_s > one.due_s + ROUNDING_S
 
     def lateness_s(self, free_s: Sequence[float]) -> float:
         """By how much the plan breaks a promise that could be kept before; 0 where it breaks none."""

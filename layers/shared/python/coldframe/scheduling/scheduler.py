@@ -13,12 +13,11 @@ from coldframe.scheduling.budget import TokenBudget
 from coldframe.scheduling.jobs import Group, Job, Outcome, Reason, Refusal, Work
 from coldframe.scheduling.limits import Limits
 from coldframe.scheduling.pass_times import PassModel
-from coldframe.scheduling.plan import Pass, Plan
+from coldframe.scheduling.plan import ROUNDING_S, Pass, Plan
 from coldframe.scheduling.stats import Stats
 
 _OWN_TIMES = 3.0  # a long request that states no deadline is promised this many times what it takes
 _EXPLORED = 32  # one pass in so many is of another size than the one believed to be best
-_ROUNDING_S = 1e-9  # sums of floats in another order
 
 
 @dataclass(eq=False)
@@ -69,7 +68,7 @@ class Scheduler:
         """The pass that a free worker begins now; None where nothing waits."""
         while self._plan:
             first = self._plan.take_first()
-            end_s = now_s + first.predicted_s - _ROUNDING_S
+            end_s = now_s + first.predicted_s - ROUNDING_S
             hopeless = [job for job in first.jobs() if end_s > job.work.deadline_s]
             if not hopeless:
                 return self._begin(self._resize(first, now_s), now_s)
@@ -135,7 +134,7 @@ class Scheduler:
         self._place(alone, draft, groups, join=False)
         own_s = max(end_s for _, end_s in alone.ends_s([now_s] * self.limits.workers)) - now_s
         draft.promise(self._due_s(work, now_s, own_s))
-        if now_s + own_s > draft.due_s + _ROUNDING_S:
+        if now_s + own_s > draft.due_s + ROUNDING_S:
             return Refusal(Reason.NEVER, own_s)
         self._plan.mark_late(free_s)
         late_s = float("inf")
@@ -143,7 +142,7 @@ class Scheduler:
             plan = self._plan.copy()
             self._place(plan, draft, groups, join)
             late_s = min(late_s, plan.lateness_s(free_s))
-            if late_s <= _ROUNDING_S:
+            if late_s <= ROUNDING_S:
                 self._plan = plan
                 self._jobs.add(draft)
                 self._rows += rows
@@ -204,7 +203,7 @@ class Scheduler:
             other = first.with_entries(first.entries[:size])
             plan.add(first.with_entries(first.entries[size:]))
         is_in_time = now_s + other.predicted_s <= first.due_s or now_s + first.predicted_s > first.due_s
-        if is_in_time and Plan([other, *plan.passes]).lateness_s(free_s) <= _ROUNDING_S:
+        if is_in_time and Plan([other, *plan.passes]).lateness_s(free_s) <= ROUNDING_S:
             self._plan = plan
             return other
         return first
