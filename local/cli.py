@@ -9,6 +9,7 @@ from local.commands.model import fill_cache, predict, verify
 from local.commands.models import models
 from local.commands.offline import offline
 from local.commands.plan import plan
+from local.commands.serve import serve
 from local.commands.simulate import simulate
 from local.commands.training import build, train
 from local.commands.up import up
@@ -20,7 +21,20 @@ def main() -> None:
     """Text classification on AWS Lambda with its cold starts under control."""
 
 
-for _command in (up, verify, predict, fill_cache, build, train, models, check, simulate, plan, offline):
+for _command in (
+    up,
+    serve,
+    verify,
+    predict,
+    fill_cache,
+    build,
+    train,
+    models,
+    check,
+    simulate,
+    plan,
+    offline,
+):
     main.add_command(_command)
 
 
