@@ -5,6 +5,7 @@ import click
 from coldframe import __version__
 from local.command_group import CommandGroup
 from local.commands.check import check
+from local.commands.homes import homes
 from local.commands.model import fill_cache, predict, verify
 from local.commands.models import models
 from local.commands.plan import plan
@@ -20,7 +21,7 @@ def main() -> None:
     """Text classification on AWS Lambda with its cold starts under control."""
 
 
-for _command in (up, verify, predict, fill_cache, build, train, models, check, simulate, plan, render):
+for _command in (up, verify, predict, fill_cache, build, train, models, check, simulate, plan, render, homes):
     main.add_command(_command)
 
 
