@@ -13,7 +13,7 @@ BUILT := $(MODELS)/topics/manifest.json
 PIP := -m pip install --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint build image image-report sam sam-validate check train bench bench-setup bench-check bench-encoder lock clean
+.PHONY: help run test lint build image image-server image-report sam sam-validate check train bench bench-setup bench-check bench-encoder lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -34,6 +34,9 @@ build: $(BUILT) ## Build the encoder and the example model
 
 image: $(BUILT) $(SAM)/stamp ## Build the container image `coldframe` (ARCHITECTURE=arm64 for another; needs Docker)
 	@local/tools/image.sh $(ARCHITECTURE)
+
+image-server: $(BUILT) $(SAM)/stamp ## Build the container image `coldframe:server`, which stays and serves HTTP (needs Docker)
+	@local/tools/server-image.sh
 
 image-report: image ## Weigh the image and measure its cold start
 	@$(VENV)/bin/coldframe bench image

@@ -10,6 +10,7 @@ from local.commands.model import fill_cache, predict, verify
 from local.commands.models import models
 from local.commands.plan import plan
 from local.commands.render import render
+from local.commands.serve import serve
 from local.commands.simulate import simulate
 from local.commands.training import build, train
 from local.commands.up import up
@@ -21,7 +22,10 @@ def main() -> None:
     """Text classification on AWS Lambda with its cold starts under control."""
 
 
-for _command in (up, verify, predict, fill_cache, build, train, models, check, simulate, plan, render, homes):
+_COMMANDS = (
+    up, serve, verify, predict, fill_cache, build, train, models, check, simulate, plan, render, homes,
+)  # fmt: skip
+for _command in _COMMANDS:
     main.add_command(_command)
 
 

@@ -15,9 +15,10 @@ import msgspec
 import pytest
 from msgspec import Meta
 
-from coldframe.config import ENVIRONMENT_NAMES, Settings
+from coldframe.config import ENVIRONMENT_NAMES
 from coldframe.errors import REQUEST_ERRORS
 from coldframe.model.bundle import load_manifest
+from functions.server.settings import ServerSettings
 from local.check.check import RULES, Rule
 from local.cli import main
 from local.paths import BUILD_PYTHON, MODELS
@@ -232,9 +233,9 @@ def test_readme_is_short() -> None:
 
 
 def test_settings_table_is_the_code() -> None:
-    """Defaults and reasons in the table are those of `Settings`."""
-    hints = get_type_hints(Settings, include_extras=True)
-    for field in msgspec.structs.fields(Settings):
+    """Defaults and reasons in the tables are those of `Settings` and `ServerSettings`."""
+    hints = get_type_hints(ServerSettings, include_extras=True)
+    for field in msgspec.structs.fields(ServerSettings):
         default = str(field.default).lower() if isinstance(field.default, bool) else field.default
         (about,) = (note for note in hints[field.name].__metadata__ if isinstance(note, Meta))
         variable, why = f"COLDFRAME_{field.name.upper()}", re.escape(str(about.description))

@@ -16,12 +16,13 @@ from types import TracebackType
 import uvloop
 
 from coldframe.timing import Clock
+from functions.server.listening import listen
 from local.front import console
 from local.front.asgi import Application
 from local.front.doors import Doors
 from local.front.options import EmulatorOptions
 from local.front.safe_log import SafeLog
-from local.front.server import Server, listen
+from local.front.server import Server
 from local.front.summary import summary
 from local.gateway.definitions import DEFAULT_STAGE
 from local.lambda_service.async_invocations import AsyncInvocations, Sleep

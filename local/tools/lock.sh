@@ -15,7 +15,9 @@ compile() { # compile OUTPUT "EXCLUDED…" [uv flags…]
 # downloaded at run time, and it would bring twelve more packages. onnxruntime asks
 # for the other three in order to convert models; the image leaves them out.
 compile functions/requirements.txt "huggingface-hub flatbuffers packaging protobuf"
-compile local/requirements.txt huggingface-hub --extra local -c functions/requirements.txt
+compile functions/server/requirements.txt "huggingface-hub flatbuffers packaging protobuf" --extra server \
+    -c functions/requirements.txt
+compile local/requirements.txt huggingface-hub --extra local -c functions/server/requirements.txt
 compile bench/requirements.txt huggingface-hub --extra bench -c local/requirements.txt
 compile tests/requirements.txt huggingface-hub --extra dev -c bench/requirements.txt
 compile layers/model/requirements.txt torch --extra build -c functions/requirements.txt

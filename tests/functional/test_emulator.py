@@ -15,8 +15,8 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from functions.server.listening import CannotListen
 from local.front.emulator import Emulator
-from local.front.server import CannotListen
 from tests.functional.emulation import HERE, FakeClock, is_alive, reports, running_pids, until
 from tests.functional.running import LogLines, client_of, emulator_process, options, serving
 

@@ -1,5 +1,7 @@
 """The Open Inference Protocol, version 2, with the binary tensor extension."""
 
+import math
+import time
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import TypeAlias
@@ -70,7 +72,7 @@ class InferenceProtocol:
 
     def server(self, request: Request) -> Reply:
         """`GET /v2`"""
-        return json_reply(ServerMetadata("coldframe", __version__, ["binary_tensor_data"]))
+        return json_reply(ServerMetadata("coldframe", __version__, ["binary_tensor_data", "schedule_policy"]))
 
     def live(self, request: Request) -> Reply:
         """`GET /v2/health/live`"""
@@ -122,7 +124,7 @@ class InferenceProtocol:
         known = ("embedding",) if named.head is None else ("label", "probability", "scores")
         wanted = wanted_outputs(asked, known)
         inputs = find_inputs(asked.inputs, binary)
-        deadline = deadline_of(request)
+        deadline = deadline_of(request, _budget_s(request, asked))
         values, times, log, unsaved = (
             self._encode(named.predictor, inputs, deadline)
             if named.head is None
@@ -218,6 +220,15 @@ def _outputs(labels: Sequence[str], scores: Probabilities, least: float) -> dict
 def _least_probability(predictor: Predictor, head: str, asked: InferRequest) -> float:
     wanted = asked.parameters.min_probability if asked.parameters else None
     return predictor.min_probability[head] if wanted is None else wanted
+
+
+def _budget_s(request: Request, asked: InferRequest) -> float:
+    """What is left of the time that the caller gives, in seconds."""
+    timeout_us = asked.parameters.timeout if asked.parameters else None
+    if not timeout_us:
+        return math.inf
+    waited_s = 0.0 if request.arrived_s is None else time.monotonic() - request.arrived_s
+    return timeout_us / 1e6 - waited_s
 
 
 def _inputs_of(head: str) -> tuple[str, ...]:
