@@ -141,13 +141,13 @@ def _choices(
     most: int,
 ) -> Choices:
     """Raises BadSetting for a setting that the server would refuse at its start."""
-    from coldframe.config import load_settings
+    from functions.server.settings import load_server_settings
     from local.homes.facts import Choices, Replicas, Size
 
     if most < least:
         raise click.UsageError(f"--min {least} is more than --max {most}.")
     settings = dict(environment) | ({_MODELS: models} if models else {})
-    load_settings(settings)
+    load_server_settings(settings)
     return Choices(name, image, Size(cpu, memory_mb, gpu), Replicas(least, most), settings)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from local.homes.facts import DEFAULT_PORT, GID, UID, Choices
+from functions.server.facts import DEFAULT_PORT, GID, UID
+from local.homes.facts import Choices
 from local.homes.notes import Manifest, Noted
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from coldframe.errors import ColdframeError
-from local.homes.facts import DEFAULT_PORT, GID, HEALTH_COMMAND, UID, Choices, Size
+from functions.server.facts import DEFAULT_PORT, GID, HEALTH_COMMAND, UID
+from local.homes.facts import Choices, Size
 from local.homes.notes import Manifest
 
 _UNITS = 1024

@@ -1,22 +1,16 @@
-"""What every home is told: what the server knows of itself, and what its operator chose."""
+"""What every home is told beside what the server says of itself: what its operator chose."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-# The server's own facts.
-DEFAULT_PORT = 8080
-LIVE, READY, METRICS = "/v2/health/live", "/v2/health/ready", "/metrics"
-UID, GID = 993, 990
-HEALTH_COMMAND = ("python3", "-m", "functions.server.health")
-DRAIN_GRACE_S = 25
-REQUEST_THREADS = 128
+from coldframe.setting_facts import PREFIX
+from functions.server.settings import load_server_settings
 
 NOTICE_S = 5
 """So long requests still reach a replica that is asked to end: until every node has heard of it."""
-NOTICE, GRACE = "COLDFRAME_DRAIN_NOTICE_S", "COLDFRAME_DRAIN_GRACE_S"
+NOTICE = f"{PREFIX}DRAIN_NOTICE_S"
 MARGIN_S = 5
 """Between the end of the drain and the kill: the process still has to exit."""
 START_S = 60
@@ -63,5 +57,10 @@ class Choices:
 
     def end_s(self, environment: Mapping[str, str]) -> int:
         """From SIGTERM to the kill, for a server in this environment."""
-        grace_s = float(environment.get(GRACE, DRAIN_GRACE_S))
-        return math.ceil(float(environment.get(NOTICE, 0)) + grace_s + MARGIN_S)
+        settings = load_server_settings(environment)
+        return settings.drain_notice_s + settings.drain_grace_s + MARGIN_S
+
+    @property
+    def at_once(self) -> int:
+        """Requests that one server works on, or has waiting for a pass."""
+        return load_server_settings(self.environment).request_threads

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from local.homes import pods
-from local.homes.facts import REQUEST_THREADS, Choices
+from local.homes.facts import Choices
 from local.homes.notes import Manifest, Noted
 
-TIMEOUT_S = 60
-"""Of one request; Knative's grace period for a replica that ends is the same."""
+MOST_CONCURRENCY = 1000
+"""https://knative.dev/docs/serving/configuration/config-defaults/, read 2026-11-22."""
+_TIMEOUT_S = 60
 BUSY = Noted(
     16,
     "Requests at once in one replica, on average, before another one is started. Try your own texts: fewer\n"
@@ -28,10 +29,10 @@ def knative(choices: Choices) -> list[Manifest]:
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "containerConcurrency": Noted(
-            REQUEST_THREADS,
+            min(choices.at_once, MOST_CONCURRENCY),
             "So many requests at once reach one replica; further ones wait in front of it.",
         ),
-        "timeoutSeconds": TIMEOUT_S,
+        "timeoutSeconds": timeout_s(choices),
         "containers": [probed(choices, "server", choices.environment)],
     }
     if choices.size.gpus:
@@ -45,6 +46,11 @@ def knative(choices: Choices) -> list[Manifest]:
             "spec": {"template": template},
         }
     ]
+
+
+def timeout_s(choices: Choices) -> int:
+    """Of one request; for a replica that ends it is the grace period, too."""
+    return max(_TIMEOUT_S, choices.end_s(choices.environment))
 
 
 def probed(choices: Choices, name: str, environment: Manifest) -> Manifest:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from local.homes.facts import REQUEST_THREADS, Choices
-from local.homes.knative import BUSY, TIMEOUT_S, allowed_tolerations, probed
+from local.homes.facts import Choices
+from local.homes.knative import BUSY, MOST_CONCURRENCY, allowed_tolerations, probed, timeout_s
 from local.homes.notes import Manifest, Noted
 from local.homes.pods import labels
 
@@ -25,8 +25,8 @@ def kserve(choices: Choices) -> list[Manifest]:
         "maxReplicas": choices.replicas.most,
         "scaleMetric": "concurrency",
         "scaleTarget": BUSY,
-        "containerConcurrency": REQUEST_THREADS,
-        "timeout": TIMEOUT_S,
+        "containerConcurrency": min(choices.at_once, MOST_CONCURRENCY),
+        "timeout": timeout_s(choices),
         "automountServiceAccountToken": False,
         "containers": [probed(choices, _CONTAINER, {**_PROTOCOL, **choices.environment})],
     }

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from coldframe.errors import ColdframeError
+from functions.server.facts import DEFAULT_PORT
 from local.homes import pods
-from local.homes.facts import DEFAULT_PORT, MARGIN_S, NOTICE_S, Choices
+from local.homes.facts import MARGIN_S, NOTICE, Choices
 from local.homes.notes import Manifest, Noted
 
 _BUSY_PERCENT = 70
@@ -84,7 +85,7 @@ def _pod(choices: Choices) -> Manifest:
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": Noted(
             choices.end_s(choices.noticed),
-            f"{NOTICE_S} s in which nodes still send requests, then the drain, then {MARGIN_S} s to exit.",
+            f"{NOTICE}, in which nodes still send requests; the drain; {MARGIN_S} s to exit.",
         ),
         "containers": [server],
         "topologySpreadConstraints": [

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from local.homes.facts import DEFAULT_PORT, GID, LIVE, METRICS, READY, UID, Choices, Size
+from functions.server.facts import DEFAULT_PORT, GID, LIVE, METRICS, READY, UID
+from local.homes.facts import Choices, Size
 from local.homes.notes import Manifest, Noted
 
 GPU_RESOURCE = "nvidia.com/gpu"
