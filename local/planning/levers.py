@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-import numpy as np
-
 from coldframe.capacity.limits import VCPU
 from local.planning.batching import batched
 from local.planning.candidates import Candidate, Goal
 from local.planning.concurrency import means
 from local.planning.field import Field
-from local.planning.kernel import COLD
 from local.planning.prices import MONTH_S
 from local.planning.scenario import play
 from local.planning.schedules import levels_by_hour, target_tracking, timetable
+from local.planning.summary import summarize
 from local.planning.traces.trace import as_trace
 
 _MOST_PINGED = 50  # functions/warmer keeps no more
@@ -158,16 +156,16 @@ def batches(field: Field) -> Candidate | None:
             inits_s=field.trace.inits_s,
         )
         played = play(trace, field.measured, replace(field.base, synchronous=False))
-        p50_ms, p99_ms = np.percentile(mine.latencies_ms(played.run), (50, 99), method="inverted_cdf")
+        summary = summarize(*mine.by_request(played.run))
         candidate = Candidate(
             "batches",
             f"{size} within {window_s:g} s",
             field.base.memory_mb,
             played.month_usd(field.prices, field.architecture),
-            float(((played.run.outcomes & COLD) != 0)[mine.of].mean()),
-            float(p50_ms),
-            float(p99_ms),
-            played.summary.throttled_share,
+            summary.cold_share,
+            summary.p50_ms or 0.0,
+            summary.p99_ms or 0.0,
+            summary.throttled_share,
             (),
             ("not a parameter of the template: an SQS queue as event source, whose price is not counted",),
         )
