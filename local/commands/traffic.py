@@ -129,4 +129,4 @@ class Traffic:
         from local.planning.prices import PRICES, load_prices
 
         prices = load_prices(self.price_file or PRICES)
-        return prices.region(self.region), prices.stale(datetime.now(UTC).date())
+        return prices.region(self.region), prices.stale(datetime.now(UTC).date(), self.region)

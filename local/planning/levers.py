@@ -29,8 +29,10 @@ def on_demand(field: Field) -> Candidate:
     return field.on_lambda("on demand", "", field.base, ("ColdStartMode=OnDemand", "WarmEnvironments=0"))
 
 
-def snapstart(field: Field) -> Candidate:
+def snapstart(field: Field) -> Candidate | None:
     """Environments start from a snapshot."""
+    if not field.prices.has_snapstart:
+        return None
     scenario = replace(field.base, snapstart=True)
     return field.on_lambda("SnapStart", "", scenario, ("ColdStartMode=SnapStart", "WarmEnvironments=0"))
 
@@ -45,8 +47,10 @@ def pings(field: Field) -> Candidate:
     return _fewest(held, min(_MOST_PINGED, int(field.minutes.max()) + 1), field.goal)
 
 
-def provisioned(field: Field) -> Candidate:
+def provisioned(field: Field) -> Candidate | None:
     """The least provisioned concurrency that holds the goal, day and night."""
+    if not field.prices.has_provisioned(field.architecture):
+        return None
 
     def kept(count: int) -> Candidate:
         overrides = (*_provisioned(count, count), "WarmEnvironments=0")
@@ -55,8 +59,10 @@ def provisioned(field: Field) -> Candidate:
     return _fewest(kept, int(field.minutes.max()), field.goal)
 
 
-def scheduled(field: Field) -> Candidate:
+def scheduled(field: Field) -> Candidate | None:
     """A level of provisioned concurrency for each hour of the day, from the trace's own hours."""
+    if not field.prices.has_provisioned(field.architecture):
+        return None
 
     def kept(share: float) -> Candidate:
         levels = levels_by_hour(field.minutes, share)
@@ -73,8 +79,10 @@ def scheduled(field: Field) -> Candidate:
     return min((kept(share) for share in _SHARES), key=field.goal.better)
 
 
-def tracked(field: Field) -> Candidate:
+def tracked(field: Field) -> Candidate | None:
     """Provisioned concurrency by use, as Application Auto Scaling sets it."""
+    if not field.prices.has_provisioned(field.architecture):
+        return None
     mean = means(field.workload.arrivals_s, field.workload.durations_s, field.trace.span_s)
 
     def kept(least: int) -> Candidate:

@@ -280,6 +280,26 @@ def test_sizes_below_the_measured_peak_are_left_out() -> None:
         replace(base, memories_mb=(1024,)).plan(trace)
 
 
+@pytest.mark.parametrize(
+    ("region", "architecture", "left_out"),
+    [
+        ("eu-central-1", "x86_64", {"SnapStart"}),
+        ("eu-central-1", "arm64", {"SnapStart", "provisioned", "scheduled", "target tracking"}),
+        ("ap-northeast-1", "arm64", {"provisioned", "scheduled", "target tracking"}),
+        ("us-east-1", "x86_64", set()),
+    ],
+)
+def test_levers_without_a_price_are_left_out(region: str, architecture: str, left_out: set[str]) -> None:
+    """A region whose prices are known in part is planned with those, and nothing is guessed."""
+    prices = load_prices().region(region)
+    planner = Planner(MEASURED, prices, architecture, GOAL, (1769,), Scenario(1769), 1769)
+    levers = {
+        verdict.candidate.lever for verdict in planner.plan(made(0.1, 2.0, "constant", seed=1)).verdicts
+    }
+    everywhere = {"on demand", "pings", "provisioned", "scheduled", "target tracking", "SnapStart"}
+    assert levers & everywhere == everywhere - left_out
+
+
 def test_plan_is_for_one_function() -> None:
     """A trace of several is refused, with what to do."""
     with pytest.raises(TraceUnusable, match="--function"):

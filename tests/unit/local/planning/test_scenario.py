@@ -96,6 +96,24 @@ def test_prices_are_those_of_the_other_files() -> None:
         assert US_EAST.container[architecture].gb_h_usd == container.gb_h
 
 
+def test_unknown_price_is_an_error_only_for_who_needs_it() -> None:
+    """On demand is known everywhere; SnapStart in Frankfurt is not, and says how to tell it."""
+    frankfurt, trace = load_prices().region("eu-central-1"), as_trace([1.0, 2.0], ["f"], span_s=60.0)
+    measured = assumed(1769, 8.0, None, 800.0, 400.0)
+    assert play(trace, measured, Scenario(1769)).month_usd(frankfurt, "arm64") > 0
+    with pytest.raises(PricesUnusable, match="--prices"):
+        play(trace, measured, Scenario(1769, snapstart=True)).month_usd(frankfurt, "arm64")
+
+
+def test_every_price_has_a_source_and_a_day() -> None:
+    """A region that names no source has the file's."""
+    prices = load_prices()
+    for name, region in prices.regions.items():
+        assert region.read or name == "us-east-1"
+        for source in filter(None, region.source.split(", ")):
+            assert prices.sources[source].startswith("https://")
+
+
 def test_old_prices_warn(tmp_path: Path) -> None:
     """After half a year the warning names the day and the page; a region without prices is refused."""
     prices = load_prices()
