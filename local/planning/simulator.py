@@ -155,7 +155,7 @@ def as_rules(workload: Workload, setup: Setup) -> Rules:
         requests_per_environment_s=-1.0 if per_s is None else float(per_s),
         request_growth=-1 if growth is None else growth,
         # A second with no more arrivals than each rate needs no counting.
-        rated=_busiest_second(workload.arrivals_s) > min(rates, default=float("inf")),
+        rated=bool(rates) and _may_exceed(workload.arrivals_s, min(rates)),
         provisioned=any(pool.provisioned for pool in setup.pools)
         or any(change.kind == provisioning.PROVISION for change in setup.changes),
         most_due=_most_due(setup),
@@ -201,14 +201,17 @@ def _most_due(setup: Setup) -> int:
     return setup.limits.account_concurrency + asked * (2 + recycles)
 
 
-def _busiest_second(arrivals_s: Floats) -> int:
-    """The most arrivals of a second, or more: a second on the border of two blocks may count double."""
-    most = before = 0
-    for start in range(0, len(arrivals_s), _BLOCK):
-        seconds = arrivals_s[start : start + _BLOCK].astype(np.int64)
-        counts = np.diff(np.flatnonzero(np.diff(seconds, prepend=-1, append=-2)))
-        most, before = max(most, int(counts.max()), before + int(counts[0])), int(counts[-1])
-    return most
+def _may_exceed(arrivals_s: Floats, rate: float) -> bool:
+    """Whether more than so many arrivals may fall into one second of the clock: some second long, they do."""
+    most = int(min(rate, len(arrivals_s)))
+    blocks = range(0, len(arrivals_s) - most, _BLOCK)
+    return any(np.any(_gaps(arrivals_s, start, most) < 1.0) for start in blocks)
+
+
+def _gaps(arrivals_s: Floats, start: int, apart: int) -> Floats:
+    """From each arrival of a block to the one so many later."""
+    later = arrivals_s[start + apart : start + apart + _BLOCK]
+    return later - arrivals_s[start : start + len(later)]
 
 
 def _check(workload: Workload) -> None:
