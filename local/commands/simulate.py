@@ -7,6 +7,9 @@ from typing import Any
 import click
 
 from coldframe.capacity import limits
+from coldframe.capacity.idle_expiry import IdleExpiry
+from coldframe.capacity.switches import Switches
+from local.commands.rules import lifetimes, rate_switches
 from local.commands.traffic import Traffic, traffic_options
 
 
@@ -24,22 +27,8 @@ from local.commands.traffic import Traffic, traffic_options
 @click.option(
     "--account-concurrency", default=limits.CONCURRENCY.value, show_default=True, type=click.IntRange(1)
 )
-@click.option(
-    "--idle-expiry-min",
-    nargs=2,
-    default=(5.0, 45.0),
-    show_default=True,
-    type=click.FloatRange(0),
-    metavar="LEAST MOST",
-    help="An idle environment is kept so long; drawn evenly for each. AWS does not publish it.",
-)
-@click.option(
-    "--max-age-h",
-    default=limits.MAX_AGE.value / 3600,
-    show_default=True,
-    type=click.FloatRange(0),
-    help="An environment lives so long at most; 0: no limit. AWS says a few hours.",
-)
+@lifetimes
+@rate_switches
 @click.option("--engine", default="auto", show_default=True, type=click.Choice(("auto", "python", "numba")))
 @click.option("--json", "as_json", is_flag=True, help="All numbers, as JSON.")
 def simulate(
@@ -48,8 +37,9 @@ def simulate(
     snapstart: bool,
     reserved: int | None,
     account_concurrency: int,
-    idle_expiry_min: tuple[float, float],
-    max_age_h: float,
+    idle_expiry: IdleExpiry,
+    max_age_s: float | None,
+    switches: Switches,
     engine: str,
     as_json: bool,
     **options: Any,
@@ -58,14 +48,10 @@ def simulate(
 
     Every function of the trace has one version and the same settings; together they share the account.
     """
-    from coldframe.capacity.idle_expiry import IdleExpiry
     from local.planning.scenario import Scenario, play, table
 
     if provisioned and snapstart:
         raise click.UsageError("SnapStart and provisioned concurrency exclude each other on Lambda.")
-    least, most = idle_expiry_min
-    if most < least:
-        raise click.UsageError("--idle-expiry-min is LEAST and MOST, in this order.")
     traffic = Traffic(**options)
     scenario = Scenario(
         memory_mb=memory_mb,
@@ -73,8 +59,9 @@ def simulate(
         snapstart=snapstart,
         reserved=reserved,
         account_concurrency=account_concurrency,
-        idle_expiry=IdleExpiry(least * 60.0, most * 60.0),
-        max_age_s=max_age_h * 3600.0 or None,
+        idle_expiry=idle_expiry,
+        max_age_s=max_age_s,
+        switches=switches,
         seed=traffic.seed,
     )
     prices, warning = traffic.prices()

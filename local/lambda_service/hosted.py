@@ -65,6 +65,10 @@ class HostedFunction:
             version = str(len(self.versions))
             self.versions[version] = replace(self.settings, version=version)
             self._unpublished = False
+            if self.settings.snapstart:
+                self.pool.set_snapstart(version)
+                snapshots = len(self.versions) - 1  # all but $LATEST
+                self.metrics.bill.keep_snapshots(snapshots, self.settings.memory_mb, self._clock())
         return version
 
     def recycle(self) -> None:

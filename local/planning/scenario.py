@@ -11,6 +11,7 @@ import msgspec
 from coldframe.capacity.idle_expiry import IdleExpiry
 from coldframe.capacity.limits import CONCURRENCY, MAX_AGE
 from coldframe.capacity.states import Limits
+from coldframe.capacity.switches import ALL_RATES, Switches
 from local.planning.bill import Usage, usage
 from local.planning.pings import with_pings
 from local.planning.prices import RegionPrices
@@ -36,6 +37,7 @@ class Scenario:
     account_concurrency: int = CONCURRENCY.value
     idle_expiry: IdleExpiry = field(default_factory=IdleExpiry)
     max_age_s: float | None = MAX_AGE.value
+    switches: Switches = ALL_RATES
     changes: tuple[Change, ...] = ()
     warm: int = 0
     synchronous: bool = True
@@ -92,7 +94,9 @@ def play(trace: Trace, measured: Measured, scenario: Scenario, engine: str = "au
     setup = Setup(
         tuple(replace(pool, function=number) for number in range(len(trace.functions))),
         (function,) * len(trace.functions),
-        Limits(account_concurrency=scenario.account_concurrency, max_age_s=scenario.max_age_s),
+        scenario.switches.of(
+            Limits(account_concurrency=scenario.account_concurrency, max_age_s=scenario.max_age_s)
+        ),
         scenario.changes,
     )
     span_s = max(trace.span_s, 1.0)

@@ -26,3 +26,6 @@ class Switches:
         if not self.allocation_rate:
             limits = replace(limits, allocation_per_s=None)
         return limits
+
+
+ALL_RATES = Switches()
