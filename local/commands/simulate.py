@@ -27,6 +27,29 @@ from local.commands.traffic import Traffic, traffic_options
 @click.option(
     "--account-concurrency", default=limits.CONCURRENCY.value, show_default=True, type=click.IntRange(1)
 )
+@click.option(
+    "--version",
+    "shares",
+    multiple=True,
+    metavar="NAME=SHARE",
+    help="A version to which an alias with weights sends this share of requests; repeatable.",
+)
+@click.option(
+    "--at",
+    "written",
+    multiple=True,
+    type=(click.FloatRange(0), str),
+    metavar="SECONDS CHANGE",
+    help="So long after the start: provisioned=N, reserved=N, reserved=none or deploy; repeatable.",
+)
+@click.option(
+    "--crash-share",
+    default=0.0,
+    show_default=True,
+    type=click.FloatRange(0, 1),
+    help="Share of invocations that end with the loss of their environment.",
+)
+@click.option("--warm", default=0, show_default=True, type=click.IntRange(0), help="Held by pings.")
 @lifetimes
 @rate_switches
 @click.option("--engine", default="auto", show_default=True, type=click.Choice(("auto", "python", "numba")))
@@ -37,6 +60,10 @@ def simulate(
     snapstart: bool,
     reserved: int | None,
     account_concurrency: int,
+    shares: tuple[str, ...],
+    written: tuple[tuple[float, str], ...],
+    crash_share: float,
+    warm: int,
     idle_expiry: IdleExpiry,
     max_age_s: float | None,
     switches: Switches,
@@ -46,12 +73,17 @@ def simulate(
 ) -> None:
     """Cold starts, throttles, latency and USD of a trace, in virtual time.
 
-    Every function of the trace has one version and the same settings; together they share the account.
+    Every function of the trace has the same settings and versions; together they share the account.
     """
+    from local.commands.events import changes, versions
     from local.planning.scenario import Scenario, play, table
 
     if provisioned and snapstart:
         raise click.UsageError("SnapStart and provisioned concurrency exclude each other on Lambda.")
+    if len(shares) > 1 and (provisioned or any(what.startswith("provisioned") for _, what in written)):
+        raise click.UsageError("An alias with weights cannot have provisioned concurrency. Leave one out.")
+    if warm and (shares or crash_share):
+        raise click.UsageError("--warm is for one version, without --version and --crash-share.")
     traffic = Traffic(**options)
     scenario = Scenario(
         memory_mb=memory_mb,
@@ -62,12 +94,19 @@ def simulate(
         idle_expiry=idle_expiry,
         max_age_s=max_age_s,
         switches=switches,
+        changes=changes(written),
+        versions=versions(shares),
+        crash_share=crash_share,
+        warm=warm,
         seed=traffic.seed,
     )
     prices, warning = traffic.prices()
     if warning:
         click.echo(warning, err=True)
-    played = play(traffic.trace(), traffic.measured(), scenario, engine)
+    trace = traffic.trace()
+    if warm and len(trace.functions) > 1:
+        raise click.UsageError("--warm is for one function: name it with --function.")
+    played = play(trace, traffic.measured(), scenario, engine)
     if as_json:
         click.echo(played.json(prices, traffic.architecture))
     else:
