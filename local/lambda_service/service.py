@@ -145,6 +145,7 @@ class LambdaService:
         except PoolClosed:  # the emulator is leaving
             crash = Outcome(InvocationStatus.ERROR, error_type="Runtime.ExitError")
             return Invoked(crash, executed_version=version)
+        function.recording.add(now - self._started_at, ended)
         self._count(function, ended, (time.perf_counter() - started_s) * 1000)
         return ended
 
@@ -177,11 +178,19 @@ class LambdaService:
 
     # What is to be seen.
 
+    def now(self) -> float:
+        """Seconds by the clock of keep-alive, rates and cost."""
+        return self._clock()
+
+    def uptime_s(self) -> float:
+        """Since the start."""
+        return self._clock() - self._started_at
+
     def snapshot(self) -> Snapshot:
         """Everything at this moment."""
         return Snapshot(
             revision=self._changes.revision,
-            uptime_s=self._clock() - self._started_at,
+            uptime_s=self.uptime_s(),
             account=self.concurrency.account_settings(),
             functions=tuple(
                 function_view(
