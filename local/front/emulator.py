@@ -67,8 +67,11 @@ class Emulator:
             self.log,
             account_concurrency=options.account_concurrency,
             machine_environments=options.max_environments,
-            request_rate=options.request_rate,
+            switches=options.switches,
             keep_alive_s=options.keep_alive_s,
+            idle_expiry=options.idle_expiry,
+            max_age_s=options.max_age_s,
+            seed=options.seed,
             clock=clock,
         )
         self.stores = Stores(self._template, options.stores, self.log)
