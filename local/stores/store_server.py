@@ -23,6 +23,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 _LOOPBACK = "127.0.0.1"
+_REDRIVE = "RedrivePolicy"
 _EXISTS = (
     "ResourceInUseException",
     "BucketAlreadyOwnedByYou",
@@ -76,7 +77,12 @@ def make(plan: Plan, clients: Clients) -> None:
     for bucket in plan.buckets:
         _made(clients("s3").create_bucket, {"Bucket": bucket} | _location(plan.region))
     for queue, attributes in plan.queues:
-        _made(clients("sqs").create_queue, {"QueueName": queue, "Attributes": attributes})
+        own = {name: value for name, value in attributes.items() if name != _REDRIVE}
+        _made(clients("sqs").create_queue, {"QueueName": queue, "Attributes": own})
+    for queue, attributes in plan.queues:  # a policy names another queue, which has to be there
+        if _REDRIVE in attributes:
+            url = clients("sqs").get_queue_url(QueueName=queue)["QueueUrl"]
+            clients("sqs").set_queue_attributes(QueueUrl=url, Attributes={_REDRIVE: attributes[_REDRIVE]})
 
 
 def send_messages(sqs: Any) -> None:
