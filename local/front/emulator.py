@@ -25,6 +25,7 @@ from local.front.server import Server, listen
 from local.front.summary import summary
 from local.gateway.definitions import DEFAULT_STAGE
 from local.lambda_service.async_invocations import AsyncInvocations, Sleep
+from local.lambda_service.event_sources.pollers import Pollers
 from local.lambda_service.event_sources.schedules import Schedules
 from local.lambda_service.lambda_types import LambdaException
 from local.lambda_service.scratch import remove_leftovers
@@ -80,6 +81,8 @@ class Emulator:
         self.asynchronous = AsyncInvocations(self.service, self.stores, self.log, clock=clock, sleep=sleep)
         schedules = self._template.event_sources.schedules if options.schedules else ()
         self.schedules = Schedules(schedules, self.asynchronous, self.log, now, nap)
+        mappings = self._template.event_sources.mappings if options.event_source_mappings else ()
+        self.pollers = Pollers(mappings, self.service, self.stores, self.log, clock)
         self._doors = Doors(options, self.service, self.asynchronous, self._address, self.log, clock)
         self._reloading: asyncio.Task[None] | None = None
         # The stores start after the first answer, which they would slow down.
@@ -114,6 +117,10 @@ class Emulator:
             yield from self.schedules.notes()
         elif self._template.event_sources.schedules:
             yield "Schedules of the template do not run: --no-schedules."
+        if self._options.event_source_mappings:
+            yield from self.pollers.notes()
+        elif self._template.event_sources.mappings:
+            yield "Queues of the template are not read: --no-event-source-mappings."
         yield from lines(self._template.notes)
         if (most := self._options.max_environments) is not None:
             yield (
@@ -134,6 +141,7 @@ class Emulator:
             await self.__aexit__(None, None, None)
             raise
         self.schedules.start()
+        self.pollers.start()
         if self._options.reload:
             self._reloading = asyncio.create_task(self._recycle_on_change())
         return self
@@ -189,6 +197,7 @@ class Emulator:
             self._reloading.cancel()
             await asyncio.wait({self._reloading})
         await self.schedules.close()
+        await self.pollers.close()
         await self.asynchronous.close()
         # First the environments, so that callers in flight get their answer and the
         # server has nothing left to wait for.
