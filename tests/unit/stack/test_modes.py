@@ -19,6 +19,7 @@ from tests.stacks import (
     TEMPLATE,
     WARMED,
     WATCHED,
+    WITH_JOBS,
     properties,
     stack,
 )
@@ -39,6 +40,7 @@ ONLY_IN = {
     "WatchingSpilloverAlarm": PROVISIONED,
     "Warmer": WARMED,
     "WatchingAlarmTopic": WATCHED,
+    "JobsWorker": WITH_JOBS,
 }
 
 
