@@ -20,6 +20,7 @@ from tests.stacks import (
     TEMPLATE,
     WARMED,
     WATCHED,
+    WITH_JOBS,
     properties,
     stack,
 )
@@ -41,6 +42,7 @@ ONLY_IN = {
     "Offline": OFFLINE,
     "Warmer": WARMED,
     "WatchingAlarmTopic": WATCHED,
+    "JobsWorker": WITH_JOBS,
 }
 
 
