@@ -9,6 +9,7 @@ from local.commands.model import fill_cache, predict, verify
 from local.commands.models import models
 from local.commands.plan import plan
 from local.commands.simulate import simulate
+from local.commands.sql import sql
 from local.commands.training import build, train
 from local.commands.up import up
 
@@ -19,7 +20,7 @@ def main() -> None:
     """Text classification on AWS Lambda with its cold starts under control."""
 
 
-for _command in (up, verify, predict, fill_cache, build, train, models, check, simulate, plan):
+for _command in (up, verify, predict, fill_cache, build, train, models, check, simulate, plan, sql):
     main.add_command(_command)
 
 

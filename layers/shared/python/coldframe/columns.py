@@ -3,11 +3,11 @@
 What tables have and requests have not: rows without a text, and many rows with the same one.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
-from coldframe.errors import Invalid
+from coldframe.errors import Invalid, OutOfTime
 from coldframe.model.estimator import AnswerSource
 from coldframe.model.files import AUTO
 from coldframe.pipeline.answers import Prediction
@@ -74,6 +74,13 @@ def embed_column(
         found.update(zip(part, embedding.vectors, strict=True))
         predictor.cache.save(embedding.unsaved, deadline.remaining_s())
     return spread(texts, found)
+
+
+def refuse_rushed(answers: Iterable[Answer | None]) -> None:
+    """Raises OutOfTime for a guess that was made in a hurry: the next query would find another answer."""
+    rushed = sum(answer is not None and answer.source is AnswerSource.RUSHED for answer in answers)
+    if rushed:
+        raise OutOfTime(f"There was no time to encode {rushed} of the rows.")
 
 
 def distinct(texts: Sequence[str | None]) -> list[str]:

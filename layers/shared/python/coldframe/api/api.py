@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UnsetType
 
 from coldframe.api.catalogue import find_model, model_card, model_cards
-from coldframe.api.contract import PREDICT, SCORE_DIGITS, log_record
+from coldframe.api.contract import PREDICT, SCORE_DIGITS, SQL_PATHS, log_record
 from coldframe.api.messages import (
     Reply,
     Request,
@@ -48,6 +48,7 @@ from coldframe.vectors import Vector, ranked, to_floats
 
 if TYPE_CHECKING:
     from coldframe.api.inference_protocol import InferenceProtocol
+    from coldframe.sql.sql_routes import SqlRoutes
 
 __all__ = ["Api", "Reply", "Request"]
 
@@ -89,6 +90,7 @@ class Api:
             ("GET", "/v2/models/{model}/versions/{version}/ready"): lambda r: self._protocol.model_ready(r),
             ("POST", "/v2/models/{model}/versions/{version}/infer"): lambda r: self._protocol.infer(r),
             ("GET", "/healthz"): self._health,
+            **{("POST", path): lambda r: self._sql.answer(r) for path in SQL_PATHS},
         }
         self._router = Router(self.routes)
 
@@ -186,6 +188,12 @@ class Api:
         from coldframe.api.inference_protocol import InferenceProtocol
 
         return InferenceProtocol(self.models, self._settings)
+
+    @cached_property
+    def _sql(self) -> "SqlRoutes":
+        from coldframe.sql.sql_routes import SqlRoutes
+
+        return SqlRoutes(self.models, self._settings)
 
     def _embeddings(self, request: Request) -> Reply:
         from coldframe.api.openai import answer_embeddings

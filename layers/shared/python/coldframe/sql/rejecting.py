@@ -6,10 +6,11 @@ ML Inference".
 
 from collections.abc import Sequence
 
-from coldframe.columns import distinct, predict_column, spread
+from coldframe.columns import distinct, predict_column, refuse_rushed, spread
 from coldframe.model.estimator import LEAST, Guess, answer_auto
 from coldframe.model.files import AUTO
 from coldframe.pipeline.predictor import Predictor
+from coldframe.timing import NO_DEADLINE, Deadline
 from coldframe.vectors import ranked, to_floats
 
 REJECTING_ODDS = 30.0
@@ -20,24 +21,30 @@ The highest that were overturned among all 18,846 posts of 20 Newsgroups are 24.
 
 
 def are_topic(
-    predictor: Predictor, texts: Sequence[str | None], label: str, rejecting_odds: float = REJECTING_ODDS
+    predictor: Predictor,
+    texts: Sequence[str | None],
+    label: str,
+    rejecting_odds: float = REJECTING_ODDS,
+    deadline: Deadline = NO_DEADLINE,
 ) -> list[bool | None]:
     """Whether `label` is the answer of `auto` for each row; None for a row without a text.
 
     An answer that abstains is no label.
     rejecting_odds: a row is rejected without the encoder where the estimator finds its favourite so many
     times as probable as `label`. Infinite: every row is asked that the estimator is not sure of.
+    Raises OutOfTime where rows are left that only the encoder can tell.
     """
     position = predictor.manifest.labels.index(label)
     unique = distinct(texts)
     found: dict[str, bool] = {}
-    for text, guess in zip(unique, predictor.guess(unique), strict=True):
+    for text, guess in zip(unique, predictor.guess(unique, deadline), strict=True):
         if guess.sure:
             found[text] = _is_answer(predictor, guess, position)
         elif odds_against(guess, position) > rejecting_odds:
             found[text] = False
     rest = [text for text in unique if text not in found]
-    answers = predict_column(predictor, rest, [AUTO])[AUTO]
+    answers = predict_column(predictor, rest, [AUTO], deadline=deadline)[AUTO]
+    refuse_rushed(answers)
     found |= {
         text: answer is not None and answer.label == label for text, answer in zip(rest, answers, strict=True)
     }
