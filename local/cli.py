@@ -13,6 +13,7 @@ from local.commands.plan import plan
 from local.commands.render import render
 from local.commands.serve import serve
 from local.commands.simulate import simulate
+from local.commands.sql import sql
 from local.commands.training import build, train
 from local.commands.up import up
 
@@ -38,6 +39,7 @@ _COMMANDS = (
     offline,
     render,
     homes,
+    sql,
 )
 for _command in _COMMANDS:
     main.add_command(_command)
