@@ -11,6 +11,7 @@ from local.commands.plan import plan
 from local.commands.simulate import simulate
 from local.commands.training import build, train
 from local.commands.up import up
+from local.commands.warm import warm
 
 
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -19,7 +20,7 @@ def main() -> None:
     """Text classification on AWS Lambda with its cold starts under control."""
 
 
-for _command in (up, verify, predict, fill_cache, build, train, models, check, simulate, plan):
+for _command in (up, verify, predict, fill_cache, build, train, models, check, simulate, plan, warm):
     main.add_command(_command)
 
 

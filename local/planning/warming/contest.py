@@ -10,15 +10,19 @@ import numpy as np
 import numpy.typing as npt
 
 from coldframe.warming.forecast import Forecaster
-from coldframe.warming.mixture import Weights
-from coldframe.warming.weights import WEIGHTS
+from coldframe.warming.policy import HoldCosts, pinged_levels
 from local.planning.schedules import target_tracking
 from local.planning.warming import forecasters, keeping, switching
 from local.planning.warming.demand import Demand, Levels
 from local.planning.warming.rum import Ratio
 
 OURS = "predicted (ours)"
-BOUND = "best forecaster of each block, in hindsight"
+VARIANT = "*"
+"""Ends the name of what nobody has published in this form: a forecast that is rounded to the nearest, the
+hazard rule, and a choice of forecasters with knowledge of the future."""
+
+BOUND = f"best forecaster of each block, in hindsight{VARIANT}"
+_ICEBREAKER = "FFT"  # which rounds to the nearest
 _KEPT_S = (60, 120, 300, 600, 1200)
 
 
@@ -28,10 +32,9 @@ class Contest:
 
     demand: Demand
     memory_gb: float
-    weights: Weights = WEIGHTS
 
     def held(self, ratio: Ratio) -> dict[str, Levels]:
-        """By policy: the level held in each slot. Ours, `OURS`, is the last; only `BOUND` knows the future."""
+        """By policy: the level held in each slot. `OURS` is the last; only `BOUND` knows the future."""
         chosen = switching.switched(*self._offered(ratio))
         bound = switching.switched(*self._offered(ratio), hindsight=True)
         least = ratio.costs(self.memory_gb, self.demand.slot_s).least_probability
@@ -39,7 +42,7 @@ class Contest:
             **self._unpriced,
             "FeMux's switching": chosen,
             BOUND: bound,
-            "hazard of each level": self._hazards(least),
+            f"hazard of each level{VARIANT}": self._hazards(least),
             OURS: self._ours(least),
         }
 
@@ -58,8 +61,9 @@ class Contest:
         for name, forecast in self._forecasts.items():
             held[f"{name}, rounded up"] = forecasters.rounded_up(forecast)
             if not np.array_equal(forecast, np.rint(forecast)):
-                held[f"{name}, rounded"] = forecasters.rounded(forecast)
-        held["target tracking"] = self._tracked()
+                own = "" if name == _ICEBREAKER else VARIANT
+                held[f"{name}, rounded{own}"] = forecasters.rounded(forecast)
+        held["target tracking"] = self.tracked
         return held
 
     @cached_property
@@ -67,13 +71,14 @@ class Contest:
         needed = self.demand.needed
         return {
             "AR(10)": forecasters.autoregressive(needed),
-            "FFT": forecasters.fourier(needed),
+            _ICEBREAKER: forecasters.fourier(needed),
             "Markov": forecasters.markov(needed),
             "SETAR": forecasters.threshold_autoregressive(needed),
             "exponential smoothing": forecasters.smoothed(needed),
         }
 
-    def _tracked(self) -> Levels:
+    @cached_property
+    def tracked(self) -> Levels:
         """Application Auto Scaling, from one environment to as many as were ever needed."""
         demand = self.demand
         changes = target_tracking(demand.by_minute, 1, max(1, int(demand.needed.max(initial=0))))
@@ -99,6 +104,14 @@ class Contest:
                 gap = 0 if used else gap + (gap >= 0)
         return held
 
+    def predicted(self, costs: HoldCosts) -> Levels:
+        """Ours, at the prices of a user."""
+        return self._ours(costs.least_probability)
+
+    def pinged(self, costs: HoldCosts) -> Levels:
+        """Ours by pings, at the prices of a user."""
+        return np.array(pinged_levels(self.demand.needed.tolist(), costs, self.demand.slot_s), np.int64)
+
     def _ours(self, least: float) -> Levels:
         held = np.zeros(len(self.demand.needed), np.int64)
         for level, column in self._probabilities.items():
@@ -109,12 +122,10 @@ class Contest:
     def _probabilities(self) -> dict[int, npt.NDArray[np.float64]]:
         """As `coldframe.warming.policy.held_levels` would see them: at each level, of each slot."""
         demand = self.demand
-        forecaster = Forecaster(demand.slot_s, weights=self.weights)
+        forecaster = Forecaster(demand.slot_s)
         told: dict[int, npt.NDArray[np.float64]] = {}
         for slot, peak in enumerate(demand.needed.tolist()):
             for level, probability in forecaster.probabilities():
                 told.setdefault(level, np.zeros(len(demand.needed)))[slot] = probability
             forecaster.observe(peak)
         return dict(sorted(told.items()))
-
-

@@ -24,7 +24,7 @@ _DURATION_S = 0.05  # where a trace tells none, and of invocations made of minut
 
 @dataclass(frozen=True)
 class Demand:
-    """One function. needed: environments busy at once, the most of each slot; arrivals and durations in order.
+    """One function. needed: environments busy at once, the most of each slot; arrivals in order.
 
     by_minute: the mean concurrency of each minute, -1 without any invocation.
     """
@@ -34,7 +34,7 @@ class Demand:
     slot_s: float
     arrivals_s: npt.NDArray[np.float64]
     durations_s: npt.NDArray[np.float32]
-    by_minute: Floats
+    by_minute: npt.NDArray[np.float64]
     memory_mb: float | None = None
 
     @property
@@ -50,7 +50,10 @@ def demands(path: Path, slot_s: float, seed: int = 0) -> list[Demand]:
     if not path.is_file():
         raise TraceUnusable(f"{path} is no file. Name a CSV file of arrivals, or a log with REPORT lines.")
     if (rows := _concurrency_rows(path)) is not None:
-        return [_of_minutes(name, minutes, memory_mb, slot_s, (seed, number)) for number, (name, minutes, memory_mb) in enumerate(rows)]
+        return [
+            _of_minutes(name, minutes, memory_mb, slot_s, (seed, number))
+            for number, (name, minutes, memory_mb) in enumerate(rows)
+        ]
     return list(of_trace(read_trace(path, seed=seed), slot_s))
 
 
@@ -91,14 +94,12 @@ def _concurrency_rows(path: Path) -> list[tuple[str, Levels, float]] | None:
             ]
         except (ValueError, UnicodeDecodeError, csv.Error) as exc:
             raise TraceUnusable(
-                f"{path} is no table of containers in use: {exc}. Expected `app`, `memory_mb` and the minutes "
-                "1, 2, …, all numbers."
+                f"{path} is no table of containers in use: {exc}. Expected `app`, `memory_mb` and the "
+                "minutes 1, 2, …, all numbers."
             ) from exc
 
 
-def _of_minutes(
-    name: str, minutes: Levels, memory_mb: float, slot_s: float, seed: tuple[int, int]
-) -> Demand:
+def _of_minutes(name: str, minutes: Levels, memory_mb: float, slot_s: float, seed: tuple[int, int]) -> Demand:
     """So many invocations at once in each minute, at some moment of it."""
     moments_s = (np.arange(len(minutes)) + np.random.default_rng(seed).random(len(minutes)) * 0.99) * MINUTE_S
     arrivals_s = np.repeat(moments_s, minutes)

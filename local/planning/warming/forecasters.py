@@ -1,7 +1,7 @@
 """Forecasts of the next slot's need that FeMux chooses among, each from the slots before it alone.
 
-Source: FeMux, EuroSys 2026, https://github.com/ubc-cirrus-lab/femux, and IceBreaker, ASPLOS 2022: 120 slots of
-past, AR of 10 lags, 10 harmonics, rounded up. Nothing is known before the first slot: zeros stand there.
+Source: FeMux, EuroSys 2026, https://github.com/ubc-cirrus-lab/femux, and IceBreaker, ASPLOS 2022: 120 slots
+of past, AR of 10 lags, 10 harmonics, rounded up. Nothing is known before the first slot: zeros stand there.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ def smoothed(needed: Levels) -> Floats:
         squares = (values - path) ** 2
         errors.append(np.concatenate([[0.0], np.cumsum(squares)[:-1]]))
     best = np.argmin(errors, axis=0)
-    return np.asarray(paths)[best, np.arange(len(values))]
+    chosen: Floats = np.asarray(paths)[best, np.arange(len(values))]
+    return chosen
 
 
 def markov(needed: Levels) -> Floats:

@@ -23,9 +23,9 @@ def keep_alive(needed: Levels, slots: int) -> Levels:
 def hybrid_histogram(needed: Levels) -> Levels:
     """Shahrad et al., ATC 2020, "Serverless in the Wild", for each level as for an application of its own.
 
-    Bins of one slot; warm from the 5th percentile of idle times less 10 % to the 99th plus 10 %. Where bins are
-    not representative (coefficient of variation below 2) it is kept for the whole range. Where most idle times
-    are out of range their mean forecasts the next, for ARIMA, within 15 %.
+    Bins of one slot; warm from the 5th percentile of idle times less 10 % to the 99th plus 10 %. Where bins
+    are not representative (coefficient of variation below 2) it is kept for the whole range. Where most idle
+    times are out of range their mean forecasts the next, for ARIMA, within 15 %.
     """
     held = np.zeros_like(needed)
     for level in range(1, int(needed.max(initial=0)) + 1):
@@ -33,10 +33,12 @@ def hybrid_histogram(needed: Levels) -> Levels:
     return held
 
 
-def _histogram(used: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _histogram(
+    used: np.ndarray[tuple[int], np.dtype[np.bool_]],
+) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     warm = np.zeros(len(used), np.bool_)
     bins, beyond, last = np.zeros(_RANGE), [], -1
-    first, until = 0, 0
+    first, until = 0.0, 0.0
     for slot, is_used in enumerate(used.tolist()):
         if last >= 0:
             warm[slot] = first <= slot - last <= until

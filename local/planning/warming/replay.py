@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
-from local.planning.warming.contest import BOUND, OURS, Contest
+from local.planning.warming.contest import BOUND, OURS, VARIANT, Contest
 from local.planning.warming.demand import Demand
 from local.planning.warming.rum import RATIOS, Ratio, Score, score
 
@@ -27,7 +27,7 @@ class Line:
 
 
 def scored_from(slots: int) -> int:
-    """The first slot that counts: before it policies learn only. Two hours of minutes, less of a short trace."""
+    """The first slot that counts: policies learn before it. Two hours of minutes, or a quarter of all."""
     return min(_LEARNT_SLOTS, slots // 4)
 
 
@@ -36,7 +36,7 @@ def replay(
     demands: Iterable[Demand],
     memory_mb: float | None,
     ratios: Sequence[Ratio] = RATIOS,
-) -> Iterable[Line]:
+) -> Iterator[Line]:
     """A line for each policy, function and ratio. memory_mb: of an environment; None: as the trace says."""
     for demand in demands:
         memory_gb = (memory_mb or demand.memory_mb or _MB_PER_GB) / _MB_PER_GB
@@ -66,16 +66,18 @@ def table(lines: Sequence[Line]) -> str:
     width = max(map(len, policies))
     head = f"{'':{width}}" + "".join(f"{ratio:>22}" for ratio in ratios)
     rows = [
-        f"{policy:{width}}"
-        + "".join(_cell(sums[policy, ratio]) for ratio in ratios)
-        for policy in policies
+        f"{policy:{width}}" + "".join(_cell(sums[policy, ratio]) for ratio in ratios) for policy in policies
     ]
-    others = [policy for policy in policies if policy != OURS and policy != BOUND and "hazard" not in policy]
-    shares = [
-        sums[OURS, ratio].rum / max(min(sums[policy, ratio].rum for policy in others), 1e-12) for ratio in ratios
-    ]
-    last = f"{'ours / best of the others':{width}}" + "".join(f"{share:22.2f}" for share in shares)
-    return "\n".join([head, *rows, last])
+    rivals = [policy for policy in policies if policy not in (OURS, BOUND)]
+    published = [policy for policy in rivals if not policy.endswith(VARIANT)]
+    for name, among in (("ours / best published", published), ("ours / best of all", rivals)):
+        shares = (sums[OURS, ratio].rum / _least(sums, among, ratio) for ratio in ratios)
+        rows.append(f"{name:{width}}" + "".join(f"{share:12.2f}{'':10}" for share in shares))
+    return "\n".join([head, *rows])
+
+
+def _least(sums: dict[tuple[str, str], Score], policies: Iterable[str], ratio: str) -> float:
+    return max(min(sums[policy, ratio].rum for policy in policies), 1e-12)
 
 
 def _cell(found: Score) -> str:

@@ -30,12 +30,17 @@ class Ratio:
         return HoldCosts(self.wasted * memory_gb * slot_s / GB_S_PER_COLD_S, self.cold * COLD_S)
 
 
-RATIOS = (Ratio("RUM"), Ratio("RUM, cold ×4", cold=4), Ratio("RUM, cold ×16", cold=16), Ratio("RUM, waste ×4", wasted=4))
+RATIOS = (
+    Ratio("RUM"),
+    Ratio("RUM, cold ×4", cold=4),
+    Ratio("RUM, cold ×16", cold=16),
+    Ratio("RUM, waste ×4", wasted=4),
+)
 
 
 @dataclass(frozen=True)
 class Score:
-    """Of one policy. cold: environments that were needed and not held, over all slots; needed: all of them."""
+    """Of one policy. needed: environments of all slots; cold: those of them that were not held."""
 
     needed: int = 0
     cold: int = 0
@@ -56,7 +61,7 @@ class Score:
 
 
 def score(needed: Levels, held: Levels, ratio: Ratio, memory_gb: float, slot_s: float) -> Score:
-    """Each slot for itself: what was needed and not held started cold, what was held and not needed was wasted."""
+    """Each slot for itself: what was needed and not held started cold, what was held in vain was wasted."""
     cold = int(np.maximum(0, needed - held).sum())
     wasted_gb_s = float(np.maximum(0, held - needed).sum()) * slot_s * memory_gb
     rum = ratio.cold * COLD_S * cold + ratio.wasted * wasted_gb_s / GB_S_PER_COLD_S

@@ -17,7 +17,13 @@ BLOCK = 504
 
 
 def switched(
-    needed: Levels, offered: Sequence[Levels], ratio: Ratio, memory_gb: float, slot_s: float, *, hindsight: bool = False
+    needed: Levels,
+    offered: Sequence[Levels],
+    ratio: Ratio,
+    memory_gb: float,
+    slot_s: float,
+    *,
+    hindsight: bool = False,
 ) -> Levels:
     """Levels of the chosen one of `offered`, block by block; of the first one before there is a block.
 

@@ -6,8 +6,11 @@ the counts. Source: Mattern 2012, "Mixing strategies in data compression"; Mahon
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from math import exp, log
+
+from coldframe.warming.past import SIDES
+from coldframe.warming.weights import WEIGHTS, Weights
 
 RATE = 0.005
 _PRIOR = 0.02  # so little that a context seen three times already says a lot
@@ -17,26 +20,24 @@ _KEPT, _CEILING = 0.9, 2.0  # what contradicts the latest outcome is forgotten t
 _LARGEST = 30.0
 _MATURE = (3, 12)
 
-Weights = tuple[tuple[float, ...], ...]
-"""For a level used rarely, sometimes and often so far: a weight of each context, and of a constant."""
-
 
 class Mixture:
     """Counts and weights of one level."""
 
-    def __init__(self, weights: Weights, rate: float = RATE) -> None:
+    def __init__(self, weights: Weights = WEIGHTS, rate: float = RATE) -> None:
         self.weights = [list(row) for row in weights]
         self._rate = rate
-        self._counts: tuple[dict[Hashable, list[float]], ...] = tuple({} for _ in weights[0][:-1])
+        self._counts: tuple[dict[Hashable, list[float]], ...] = tuple({} for _ in range(SIDES))
         self._contexts: Sequence[Hashable] = ()
         self._inputs: list[float] = []
         self._row = self.weights[0]
         self._told = 0.5
 
-    def probability(self, contexts: Sequence[Hashable], uses: int) -> float:
-        """Of a use in the next slot. uses: of the level so far."""
+    def probability(self, contexts: Sequence[Hashable], rates: Iterable[float], uses: int) -> float:
+        """Of a use in the next slot. rates: shares of slots with a use. uses: of the level so far."""
         self._contexts = contexts
         self._inputs = [_vote(counts.get(key)) for counts, key in zip(self._counts, contexts, strict=True)]
+        self._inputs += map(_log_odds, rates)
         self._inputs.append(1.0)
         self._row = self.weights[sum(uses >= bound for bound in _MATURE)]
         score = sum(weight * value for weight, value in zip(self._row, self._inputs, strict=True))
@@ -62,5 +63,9 @@ def _vote(seen: list[float] | None) -> float:
         return 0.0
     unused, used = seen
     share = (used + _PRIOR) / (unused + used + 2 * _PRIOR)
+    return _log_odds(share) * min(1.0, (unused + used) / _FULL)
+
+
+def _log_odds(share: float) -> float:
     share = min(max(share, _LEAST), 1.0 - _LEAST)
-    return log(share / (1.0 - share)) * min(1.0, (unused + used) / _FULL)
+    return log(share / (1.0 - share))
