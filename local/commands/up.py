@@ -107,6 +107,16 @@ _DEMO_ENVIRONMENTS = 10  # what `coldframe up` alone may take of a small machine
     help="DynamoDB, S3 and SQS for the template's tables, buckets and queues.  [default: stores, in memory]",
 )
 @click.option(
+    "--schedules/--no-schedules",
+    default=True,
+    help="Run the template's schedules: functions get their events when they are due.  [default: schedules]",
+)
+@click.option(
+    "--event-source-mappings/--no-event-source-mappings",
+    default=True,
+    help="Read the template's queues for the functions that they invoke.  [default: event-source-mappings]",
+)
+@click.option(
     "--dynamodb-endpoint",
     envvar="AWS_ENDPOINT_URL_DYNAMODB",
     metavar="URL",
@@ -135,6 +145,8 @@ def up(
     as_aws: bool,
     reload: bool,
     stores: bool,
+    schedules: bool,
+    event_source_mappings: bool,
     dynamodb_endpoint: str | None,
     s3_endpoint: str | None,
     sqs_endpoint: str | None,
@@ -181,6 +193,8 @@ def up(
             keep_alive_s=keep_alive_s,
             environ=environ,
             stores=StoreOptions(dynamodb_endpoint, s3_endpoint, sqs_endpoint),
+            schedules=schedules,
+            event_source_mappings=event_source_mappings,
             reload=reload,
             as_aws=as_aws,
         )

@@ -31,6 +31,8 @@ class EmulatorOptions:
     reserved concurrency, unless more is provisioned; it is no reservation. None: what the account has.
     request_rate: synchronous requests are at most ten a second for each unit of concurrency, as on Lambda.
     stores: where tables, buckets and queues of the template are.
+    schedules: whether schedules of the template run.
+    event_source_mappings: whether queues of the template are read for their functions.
     reload: environments are replaced when the code of their function changes.
     as_aws: failures of functions have AWS's statuses and bodies instead of those that explain.
     environ: variables of every function, over the template's and the COLDFRAME_* ones of this process.
@@ -45,6 +47,8 @@ class EmulatorOptions:
     keep_alive_s: float = 600.0
     environ: Mapping[str, str] = field(default_factory=dict)
     stores: StoreOptions = field(default_factory=StoreOptions)
+    schedules: bool = True
+    event_source_mappings: bool = True
     reload: bool = False
     as_aws: bool = False
     log: Log = _print
