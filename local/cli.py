@@ -16,6 +16,7 @@ from local.commands.simulate import simulate
 from local.commands.sql import sql
 from local.commands.training import build, train
 from local.commands.up import up
+from local.commands.warm import warm
 
 
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -40,6 +41,7 @@ _COMMANDS = (
     render,
     homes,
     sql,
+    warm,
 )
 for _command in _COMMANDS:
     main.add_command(_command)
