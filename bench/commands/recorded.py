@@ -194,6 +194,27 @@ def loadgen(out: Path, seed: int, **given: Any) -> None:
 
 
 @click.command()
+@click.option(
+    "--workers", default=0, type=click.IntRange(0), help="Passes at a time; default: one for each core."
+)
+@click.option("--seconds", default=6.0, show_default=True, type=click.FloatRange(0.2), help="Of each rate.")
+@click.option("--rounds", default=1, show_default=True, type=click.IntRange(1), help="Turns of every policy.")
+@click.option(
+    "--deadline-ms", default=250.0, show_default=True, type=click.FloatRange(1), help="Of every request."
+)
+@out_option("serve.jsonl")
+@SEED
+def serve(out: Path, seed: int, **given: Any) -> None:
+    """Passes shared across requests: the scheduler beside a fixed delay and beside none, open loop."""
+    from bench.benchmarks.serve.measure import ServeOptions, run
+    from bench.benchmarks.serve.table import serve_table
+
+    require_bench_libraries()
+    run(ServeOptions(model_dir(), out, seed, **given))
+    show(serve_table, out)
+
+
+@click.command()
 @click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
     "--out",
@@ -223,4 +244,4 @@ def _cold_elsewhere(options: "ColdOptions", url: str, idle_s: float, image: str)
     show(partial(cold_table, budgets=load_budgets()), path)
 
 
-COMMANDS = (cold, load, compare, encoder, cost, loadgen, report)
+COMMANDS = (cold, load, compare, encoder, cost, loadgen, serve, report)

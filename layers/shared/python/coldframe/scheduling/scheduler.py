@@ -77,6 +77,10 @@ class Scheduler:
                 self._miss(job)
         return None
 
+    def rest_s(self, now_s: float) -> float | None:
+        """How long a free worker that was given no pass may rest: until something comes."""
+        return None
+
     def finish(self, run: Run, now_s: float, failed: bool = False) -> None:
         """Takes note that a pass has ended, and whether its rows have results."""
         self._runs.remove(run)
@@ -91,10 +95,7 @@ class Scheduler:
         for job, _ in one.entries:
             job.running -= 1
         for job in one.jobs():
-            if job.outcome is None and not job.waiting and not job.running:
-                self._end(job, Outcome.DONE)
-            elif job.outcome is Outcome.MISSED and not job.running:
-                self._end(job, Outcome.MISSED)
+            self._settle(job)
 
     def cancel(self, job: Job) -> None:
         """Frees the place of a job that nobody waits for any more; nothing happens where it has ended."""
@@ -234,8 +235,8 @@ class Scheduler:
         for job, _ in one.entries:
             job.running -= 1
         for job in one.jobs():
-            if job.outcome is Outcome.MISSED and not job.running:
-                self._end(job, Outcome.MISSED)
+            if job.outcome is Outcome.MISSED:
+                self._settle(job)
         if len(list(one.jobs())) == 1:
             for job in jobs:
                 self._plan.drop(job)
@@ -252,8 +253,12 @@ class Scheduler:
         self._plan.drop(job)
         job.waiting = 0
         job.outcome = Outcome.MISSED
-        if not job.running:
-            self._end(job, Outcome.MISSED)
+        self._settle(job)
+
+    def _settle(self, job: Job) -> None:
+        """Ends a job of which nothing waits or runs any more, unless it has ended before."""
+        if job in self._jobs and not job.waiting and not job.running:
+            self._end(job, job.outcome or Outcome.DONE)
 
     def _end(self, job: Job, outcome: Outcome) -> None:
         job.outcome = outcome
