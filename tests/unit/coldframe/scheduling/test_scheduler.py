@@ -1,5 +1,6 @@
 """Laws of the scheduler, in virtual time."""
 
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
@@ -93,13 +94,13 @@ def test_no_worker_rests_while_rows_wait(requests: list[Arrival], limit: Limits,
 @given(arrivals(cancels=True), limits, models)
 def test_passes_share_what_may_be_shared(requests: list[Arrival], limit: Limits, model: KnownTimes) -> None:
     """Rows of a pass have one length, several of them are within the budget, and no row runs twice."""
-    device = VirtualDevice(limit, model)
+    device = VirtualDevice(replace(limit, max_budget_tokens=limit.budget_tokens), model)
     device.play(requests)
     seen = [entry for run in device.runs for entry in run.planned.entries]
     assert len(seen) == len(set(seen))
     for run in device.runs:
         assert len({job.work.lengths[row] for job, row in run.planned.entries}) == 1
-        assert len(run.planned.entries) == 1 or run.planned.tokens <= max(limit.budget_tokens, 64)
+        assert len(run.planned.entries) == 1 or run.planned.tokens <= limit.budget_tokens
 
 
 @given(st.lists(st.tuples(st.integers(1, 20), st.integers(1, 60)), min_size=1, max_size=5))

@@ -137,19 +137,35 @@ class Scheduler:
         draft.promise(self._due_s(work, now_s, own_s))
         if now_s + own_s > draft.due_s + ROUNDING_S:
             return Refusal(Reason.NEVER, own_s)
-        self._plan.mark_late(free_s)
+        late_s = self._admit(draft, groups, free_s)
+        if late_s > 0:
+            return Refusal(Reason.BUSY, late_s)
+        self._jobs.add(draft)
+        self._rows += rows
+        self._bytes += work.size_bytes
+        return draft
+
+    def _admit(self, job: Job, groups: dict[Group, list[int]], free_s: Sequence[float]) -> float:
+        """Plans a job, in passes of others if it can be; by how much that breaks a promise, where it does."""
+        for join in (True, False):
+            plan = self._with(job, groups, join)
+            if plan.keeps_promises(free_s):
+                self._plan = plan
+                return 0.0
+        self._plan.mark_late(free_s)  # what is late anyway is no reason to refuse
         late_s = float("inf")
         for join in (True, False):
-            plan = self._plan.copy()
-            self._place(plan, draft, groups, join)
+            plan = self._with(job, groups, join)
             late_s = min(late_s, plan.lateness_s(free_s))
-            if late_s <= ROUNDING_S:
+            if not late_s:
                 self._plan = plan
-                self._jobs.add(draft)
-                self._rows += rows
-                self._bytes += work.size_bytes
-                return draft
-        return Refusal(Reason.BUSY, late_s)
+                break
+        return late_s
+
+    def _with(self, job: Job, groups: dict[Group, list[int]], join: bool) -> Plan:
+        plan = self._plan.copy()
+        self._place(plan, job, groups, join)
+        return plan
 
     def _full(self, work: Work, free_s: Sequence[float], now_s: float) -> Refusal | None:
         rows, size_bytes = len(work.lengths), work.size_bytes
@@ -195,19 +211,26 @@ class Scheduler:
         if rows == size or first.is_alone:
             return first
         free_s = self._free_s(now_s)
-        before = Plan([first, *self._plan.passes])
-        before.mark_late(free_s)
+        plan, other = self._resized(first, size)
+        if len(other.entries) == rows:
+            return first
+        if not Plan([other, *plan.passes]).keeps_promises(free_s):
+            if now_s + other.predicted_s > first.due_s >= now_s + first.predicted_s:
+                return first
+            Plan([first, *self._plan.passes]).mark_late(free_s)
+            plan, other = self._resized(first, size)
+            if Plan([other, *plan.passes]).lateness_s(free_s):
+                return first
+        self._plan = plan
+        return other
+
+    def _resized(self, first: Pass, size: int) -> tuple[Plan, Pass]:
+        """The plan and the pass, where the pass has `size` rows as far as there are so many."""
         plan = self._plan.copy()
-        if rows < size:
-            other = plan.fill(first, size)
-        else:
-            other = first.with_entries(first.entries[:size])
-            plan.add(first.with_entries(first.entries[size:]))
-        is_in_time = now_s + other.predicted_s <= first.due_s or now_s + first.predicted_s > first.due_s
-        if is_in_time and Plan([other, *plan.passes]).lateness_s(free_s) <= ROUNDING_S:
-            self._plan = plan
-            return other
-        return first
+        if len(first.entries) < size:
+            return plan, plan.fill(first, size)
+        plan.add(first.with_entries(first.entries[size:]))
+        return plan, first.with_entries(first.entries[:size])
 
     def _size_of(self, one: Pass) -> int:
         """The best size, and now and then any other one: what is believed of sizes may be out of date."""
