@@ -149,26 +149,18 @@ def test_nothing_starves(within_s: float) -> None:
 
 
 @settings(max_examples=200)
-@given(arrivals(most=25), models)
-def test_retry_after_is_honest(requests: list[Arrival], model: KnownTimes) -> None:
-    """Who comes again when told to, and finds nobody new, is admitted."""
-    limit = Limits(objective_s=0.05, max_queue_rows=1000)
-    fates = VirtualDevice(limit, model).play(requests)
-    busy = [fate for fate in fates if fate.refusal and fate.refusal.reason is Reason.BUSY]
-    if not busy:
-        return
-    last = busy[-1]
-    assert last.refusal is not None
-    before = [one for one in requests if one.at_s <= last.arrival.at_s and one is not last.arrival]
-    again_s = last.arrival.at_s + last.refusal.retry_after_s + ROUNDING_S
-    again = Arrival(again_s, last.arrival.lengths, last.arrival.within_s, last.arrival.bulk)
-    if last.arrival.bulk or sum(one.at_s == last.arrival.at_s for one in requests) > 1:
-        return
-    assert (
-        VirtualDevice(Limits(objective_s=0.05, max_queue_rows=1000), model)
-        .play([*before, again])[-1]
-        .admitted
-    )
+@given(st.lists(st.tuples(st.floats(0, 0.1), st.integers(1, 32)), min_size=1, max_size=40, unique=True))
+def test_retry_after_is_honest(requests: list[tuple[float, int]]) -> None:
+    """Who comes again when told to, and finds that nobody else came, is admitted."""
+    limit, model = Limits(objective_s=0.05), KnownTimes(0.0, 0.0005)
+    sent = [Arrival(at_s, [length]) for at_s, length in sorted(requests)]
+    fates = VirtualDevice(limit, model).play(sent)
+    for number, fate in enumerate(fates):
+        if fate.refusal is not None:
+            assert fate.refusal.reason is Reason.BUSY
+            again_s = fate.arrival.at_s + fate.refusal.retry_after_s + ROUNDING_S
+            again = Arrival(again_s, fate.arrival.lengths)
+            assert VirtualDevice(limit, model).play([*sent[:number], again])[-1].admitted
 
 
 def test_overload_is_refused_not_late() -> None:

@@ -13,7 +13,7 @@ _MOST = math.log(2)  # one pass says at most "twice as slow as expected": it may
 _DEVIATION = 0.05  # until passes are compared with what was expected of them
 _MARGIN_DEVIATIONS, _LARGEST_MARGIN = 2.0, 2.0
 _WORTH_IT = 0.98  # a larger pass has to be quicker for each row by this factor
-_REMEMBERED = 32  # passes until sizes are compared anew
+_REMEMBERED = 32  # passes until sizes are compared anew, which takes longer than one prediction
 
 
 class PassModel(Protocol):
@@ -86,6 +86,7 @@ class PassTimes:
         known = self._near(*node)
         self._seen[node] = seen = self._seen.get(node, 0) + 1
         self._log_ratios[node] = known + max(_SHAPE_WEIGHT, 1 / (seen + 1)) * off
+        self._shapes.clear()
         self._observed += 1
         if self._observed % _REMEMBERED == 0:
             self._forget()
