@@ -43,6 +43,8 @@ class Request(Struct, frozen=True):
     params: Mapping[str, str] = field(default_factory=dict)
     time_left_s: Callable[[], float] = lambda: math.inf
     """Seconds until the platform stops this invocation."""
+    arrived_s: float | None = None
+    """When it came in, by `time.monotonic`; None: now. What it waited since counts against its budget."""
     caller: "Caller | None" = None
     """Who waits, where the door can tell when they hang up."""
 
