@@ -200,8 +200,11 @@ def loadgen(out: Path, seed: int, **given: Any) -> None:
 @click.option("--seconds", default=6.0, show_default=True, type=click.FloatRange(0.2), help="Of each rate.")
 @click.option("--rounds", default=1, show_default=True, type=click.IntRange(1), help="Turns of every policy.")
 @click.option(
-    "--deadline-ms", default=250.0, show_default=True, type=click.FloatRange(1), help="Of every request."
+    "--deadline-ms", default=500.0, show_default=True, type=click.FloatRange(1), help="Of every request."
 )
+@click.option("--peers", is_flag=True, help="Also beside other servers with their own batching, over HTTP.")
+@click.option("--only", multiple=True, help="With --peers: a folder of bench/peers; may be repeated.")
+@ENVIRONMENTS
 @out_option("serve.jsonl")
 @SEED
 def serve(out: Path, seed: int, **given: Any) -> None:

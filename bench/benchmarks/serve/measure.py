@@ -2,16 +2,17 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from tqdm import tqdm
 
 from bench.benchmarks.serve.in_process import Played, play
-from bench.benchmarks.serve.mixes import TextMix, make_mixes
+from bench.benchmarks.serve.mixes import BOTH, HEADLINES, POSTS, TextMix, make_mixes
 from bench.benchmarks.serve.policies import FixedDelay
 from bench.data.mixes import load_corpus
 from bench.records.raw_files import Fact, RawFile
+from bench.targets.environments import ENVIRONMENTS
 from bench.targets.machine import describe_run, usable_cores
 from coldframe.capacity.arrivals import poisson
 from coldframe.model.bundle import load_pair
@@ -34,7 +35,7 @@ LOADS = (0.5, 0.8, 1.0, 1.5)
 CAPACITY_RPS, TOKENS_PER_S = "capacity_rps", "tokens_per_s"
 
 _DELAY_S, _BATCH_ROWS = 0.005, 32
-_CAPACITY_REQUESTS = {"headlines": 3000, "posts": 150, "both": 500}
+_CAPACITY_RPS = {HEADLINES: 500, POSTS: 25, BOTH: 80}  # about; for how many requests capacity is measured
 _NO_DEADLINE_S = 1e6
 
 
@@ -42,7 +43,8 @@ _NO_DEADLINE_S = 1e6
 class ServeOptions:
     """workers: passes at a time, each of one thread; 0: one for each core. seconds: of each rate.
 
-    rounds: in which every policy has its turn at every rate.
+    rounds: in which every policy has its turn at every rate. peers: whether servers are compared over HTTP,
+    too; only: those of these names.
     """
 
     model_dir: Path
@@ -51,20 +53,35 @@ class ServeOptions:
     workers: int = 0
     seconds: float = 6.0
     rounds: int = 1
-    deadline_ms: float = 250.0
+    deadline_ms: float = 500.0
+    peers: bool = False
+    only: tuple[str, ...] = ()
+    environments: Path = ENVIRONMENTS
 
 
 def run(options: ServeOptions) -> Path:
     """Measures the capacity of each mix, then every policy at shares of it; returns the raw file."""
     corpus = load_corpus(options.seed)
-    told = {
-        name: value for name, value in asdict(options).items() if name not in ("model_dir", "out", "seed")
-    }
+    names = ("workers", "seconds", "rounds", "deadline_ms", "peers")
+    told: dict[str, object] = {name: getattr(options, name) for name in names}
     told |= {"source": corpus.source, "delay_ms": _DELAY_S * 1e3, "batch_rows": _BATCH_ROWS}
     with RawFile(options.out, describe_run("serve", options.model_dir, options.seed, told)) as raw:
         comparison = _Comparison(options, raw)
-        for mix in make_mixes(corpus, options.seed):
+        mixes = make_mixes(corpus, options.seed)
+        for mix in mixes:
             comparison.measure(mix)
+        if options.peers:
+            from bench.benchmarks.serve.over_http import HttpOptions, measure_over_http
+
+            asked = HttpOptions(
+                options.model_dir,
+                options.seed,
+                options.seconds,
+                options.deadline_ms,
+                options.only,
+                options.environments,
+            )
+            measure_over_http(asked, raw, mixes)
     return options.out
 
 
@@ -110,7 +127,7 @@ class _Comparison:
 
     def _capacity_rps(self, mix: TextMix) -> float:
         """Requests a second where all of them are there from the beginning, at the second attempt."""
-        count = _CAPACITY_REQUESTS[mix.name]
+        count = max(20, round(_CAPACITY_RPS[mix.name] * self._options.seconds))
         requests = self._cut(mix, count)
         for _ in range(2):
             played = self._play(OURS, "capacity", requests, [0.0] * count, 0.0, _NO_DEADLINE_S)
