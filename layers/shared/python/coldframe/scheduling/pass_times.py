@@ -11,8 +11,9 @@ _FIXED_S, _TOKEN_S = 4e-4, 7e-5  # of MiniLM on a core; only the beginning, pass
 _PACE_WEIGHT, _SHAPE_WEIGHT, _DEVIATION_WEIGHT = 0.15, 0.05, 0.05  # of the latest pass
 _MOST = math.log(2)  # one pass says at most "twice as slow as expected": it may have been interrupted
 _DEVIATION = 0.05  # until passes are compared with what was expected of them
-_MARGIN_DEVIATIONS, _LARGEST_MARGIN = 2.0, 2.0
+_MARGIN_DEVIATIONS, _LEAST_MARGIN, _LARGEST_MARGIN = 3.0, 1.3, 2.5
 _WORTH_IT = 0.98  # a larger pass has to be quicker for each row by this factor
+_CALIBRATED = 10  # passes seen by chance that one measured with care is worth
 _REMEMBERED = 32  # passes until sizes are compared anew, which takes longer than one prediction
 
 
@@ -93,7 +94,9 @@ class PassTimes:
 
     def calibrate(self, rows: int, length: int, seconds: float) -> None:
         """Takes a size as measured with care, on a machine that does nothing else."""
-        self._log_ratios[_node(rows, length)] = math.log(max(seconds, 1e-7) / _first_guess_s(rows, length))
+        node = _node(rows, length)
+        self._log_ratios[node] = math.log(max(seconds, 1e-7) / _first_guess_s(rows, length))
+        self._seen[node] = _CALIBRATED
         self._forget()
 
     def _forget(self) -> None:
@@ -126,7 +129,7 @@ def _distance(one: tuple[int, int], other: tuple[int, int]) -> tuple[float, int]
 
 
 def _margin(deviation: float) -> float:
-    return min(_LARGEST_MARGIN, math.exp(_MARGIN_DEVIATIONS * deviation))
+    return min(_LARGEST_MARGIN, max(_LEAST_MARGIN, math.exp(_MARGIN_DEVIATIONS * deviation)))
 
 
 def _node(rows: int, length: int) -> tuple[int, int]:

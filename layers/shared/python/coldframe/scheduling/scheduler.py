@@ -17,6 +17,8 @@ from coldframe.scheduling.plan import ROUNDING_S, Pass, Plan
 from coldframe.scheduling.stats import Stats
 
 _OWN_TIMES = 3.0  # a long request that states no deadline is promised this many times what it takes
+_ADMITTING, _RUNNING = 1.0, 0.4
+"""Caution: a queue that is admitted with more of it than it is run with leaves room for company."""
 _EXPLORED = 32  # one pass in so many is of another size than the one believed to be best
 
 
@@ -115,7 +117,10 @@ class Scheduler:
 
     def stats(self, now_s: float) -> Stats:
         """Counters so far, and the state of this moment."""
-        backlog_s = max((end_s for _, end_s in self._plan.ends_s(self._free_s(now_s))), default=now_s) - now_s
+        backlog_s = (
+            max((end_s for _, end_s in self._plan.ends_s(self._free_s(now_s), _RUNNING)), default=now_s)
+            - now_s
+        )
         return self._counts.at(
             queued_jobs=len(self._jobs),
             queued_rows=self._rows,
@@ -133,7 +138,7 @@ class Scheduler:
         alone = Plan()
         draft = Job(next(self._numbers), work, now_s)
         self._place(alone, draft, groups, join=False)
-        own_s = max(end_s for _, end_s in alone.ends_s([now_s] * self.limits.workers)) - now_s
+        own_s = max(end_s for _, end_s in alone.ends_s([now_s] * self.limits.workers, _ADMITTING)) - now_s
         draft.promise(self._due_s(work, now_s, own_s))
         if now_s + own_s > draft.due_s + ROUNDING_S:
             return Refusal(Reason.NEVER, own_s)
@@ -149,18 +154,26 @@ class Scheduler:
         """Plans a job, in passes of others if it can be; by how much that breaks a promise, where it does."""
         for join in (True, False):
             plan = self._with(job, groups, join)
-            if plan.keeps_promises(free_s):
+            if plan.keeps_promises(free_s, _ADMITTING):
                 self._plan = plan
                 return 0.0
-        self._plan.mark_late(free_s)  # what is late anyway is no reason to refuse
-        late_s = float("inf")
+        lateness_s = []
         for join in (True, False):
-            plan = self._with(job, groups, join)
-            late_s = min(late_s, plan.lateness_s(free_s))
+            late_s = max(
+                self._delay_s(job, groups, join, free_s, caution) for caution in (_ADMITTING, _RUNNING)
+            )
             if not late_s:
-                self._plan = plan
-                break
-        return late_s
+                self._plan = self._with(job, groups, join)
+                return 0.0
+            lateness_s.append(late_s)
+        return min(lateness_s)
+
+    def _delay_s(
+        self, job: Job, groups: dict[Group, list[int]], join: bool, free_s: Sequence[float], caution: float
+    ) -> float:
+        """By how much a promise is broken that is kept without the job: who is late anyway does not count."""
+        self._plan.mark_late(free_s, caution)
+        return self._with(job, groups, join).lateness_s(free_s, caution)
 
     def _with(self, job: Job, groups: dict[Group, list[int]], join: bool) -> Plan:
         plan = self._plan.copy()
@@ -177,7 +190,7 @@ class Scheduler:
         )
         if excess <= 1:
             return None
-        ends = max((end_s for _, end_s in self._plan.ends_s(free_s)), default=max(free_s))
+        ends = max((end_s for _, end_s in self._plan.ends_s(free_s, _ADMITTING)), default=max(free_s))
         return Refusal(Reason.FULL, (ends - now_s) * min(1.0, excess - 1))
 
     def _due_s(self, work: Work, now_s: float, own_s: float) -> float:
@@ -211,18 +224,27 @@ class Scheduler:
         if rows == size or first.is_alone:
             return first
         free_s = self._free_s(now_s)
-        plan, other = self._resized(first, size)
-        if len(other.entries) == rows:
-            return first
-        if not Plan([other, *plan.passes]).keeps_promises(free_s):
-            if now_s + other.predicted_s > first.due_s >= now_s + first.predicted_s:
-                return first
-            Plan([first, *self._plan.passes]).mark_late(free_s)
+        while size:
             plan, other = self._resized(first, size)
-            if Plan([other, *plan.passes]).lateness_s(free_s):
-                return first
-        self._plan = plan
-        return other
+            if len(other.entries) == rows:
+                break
+            if self._may_be(first, other, plan, size, now_s, free_s):
+                self._plan = plan
+                return other
+            size = size // 2 if size // 2 > rows else 0
+        return first
+
+    def _may_be(
+        self, first: Pass, other: Pass, plan: Plan, size: int, now_s: float, free_s: Sequence[float]
+    ) -> bool:
+        """Whether `other` may run for `first`, and `plan` follow: nobody who is in time comes late for it."""
+        if Plan([other, *plan.passes]).keeps_promises(free_s, _RUNNING):
+            return True
+        if now_s + other.predicted_s > first.due_s >= now_s + first.predicted_s:
+            return False
+        Plan([first, *self._plan.passes]).mark_late(free_s, _RUNNING)
+        plan, other = self._resized(first, size)
+        return not Plan([other, *plan.passes]).lateness_s(free_s, _RUNNING)
 
     def _resized(self, first: Pass, size: int) -> tuple[Plan, Pass]:
         """The plan and the pass, where the pass has `size` rows as far as there are so many."""
