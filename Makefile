@@ -70,7 +70,7 @@ lock: ## Write the lock files anew (needs uv)
 	local/tools/lock.sh
 
 clean: ## Remove what the other targets made; models trained on tables of your own stay
-	rm -rf $(VENV) $(BUILD) $(SAM) $(MINISTACK) $(KSERVE) $(MODELS)/encoders/minilm-l6-v2 $(MODELS)/topics .pytest_cache .mypy_cache .ruff_cache .hypothesis .aws-sam build
+	rm -rf $(VENV) $(BUILD) $(SAM) $(MINISTACK) $(KSERVE) $(MODELS)/encoders/minilm-l6-v2 $(MODELS)/encoders/minilm-l6-v2-gpu $(MODELS)/topics .pytest_cache .mypy_cache .ruff_cache .hypothesis .aws-sam build
 
 # --- environments -----------------------------------------------------------------
 # The runtime never shares one with torch, nor with the SAM CLI.

@@ -8,6 +8,7 @@ from local.commands.check import check
 from local.commands.homes import homes
 from local.commands.model import fill_cache, predict, verify
 from local.commands.models import models
+from local.commands.offline import offline
 from local.commands.plan import plan
 from local.commands.render import render
 from local.commands.serve import serve
@@ -23,8 +24,21 @@ def main() -> None:
 
 
 _COMMANDS = (
-    up, serve, verify, predict, fill_cache, build, train, models, check, simulate, plan, render, homes,
-)  # fmt: skip
+    up,
+    serve,
+    verify,
+    predict,
+    fill_cache,
+    build,
+    train,
+    models,
+    check,
+    simulate,
+    plan,
+    offline,
+    render,
+    homes,
+)
 for _command in _COMMANDS:
     main.add_command(_command)
 

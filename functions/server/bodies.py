@@ -15,7 +15,7 @@ class CallerLeft(Exception):
 
 
 async def read_body(receive: Receive, headers: Mapping[str, str], most_bytes: int, place: Place) -> bytes:
-    """The whole body. Raises CallerLeft, Full, or TooLarge as soon as it is known to be too large."""
+    """The whole body. Raises CallerLeft, Overloaded, or TooLarge as soon as it is known to be too large."""
     declared = headers.get("content-length", "0")  # digits: whoever parses HTTP has seen to it
     if int(declared) > most_bytes:
         raise TooLarge(f"The body has {declared} bytes, expected at most {most_bytes}. Send it in parts.")

@@ -21,13 +21,15 @@ from coldframe.api.messages import json_reply, problem_reply
 from coldframe.api.operations import OPERATIONS
 from coldframe.api.routing import Router
 from coldframe.errors import NotReady, RequestError
+from coldframe.serving.caller import Caller
+from coldframe.serving.driver import Driver
 from coldframe.timing import log_line
 from functions.server.bodies import CallerLeft, Receive, read_body
 from functions.server.facts import HEALTH, LIVE, METRICS, READY
 from functions.server.lifecycle import Lifecycle, State
 from functions.server.metrics import Metrics
 from functions.server.request_id import HEADER, request_id
-from functions.server.room import RETRY_AFTER_S, Place, Room
+from functions.server.room import Place, Room
 from functions.server.settings import ServerSettings
 
 Scope = MutableMapping[str, Any]
@@ -35,6 +37,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 _CLOSE = {"connection": "close"}
 _REQUEST = "coldframe.request"
+_SOON = {"retry-after": "1"}
 _WHY = {
     State.LOADING: "The server is loading its models. Ask again in a moment.",
     State.LEAVING: "The server is about to end. Send requests to another one.",
@@ -59,12 +62,13 @@ class Door:
         self._log = log
         self._pool = pool
         self._api: Api | None = None
-        self.room = Room(settings.queue_requests, settings.queue_bytes, metrics.hold)
+        self._driver: Driver | None = None
+        self.room = Room(settings.queue_requests, settings.queue_bytes, metrics.hold, self._expected_wait_s)
         self._router = Router(dict.fromkeys([*OPERATIONS, ("GET", METRICS)], _no_handler))
 
-    def open(self, api: Api) -> None:
-        """From now on `api` answers."""
-        self._api = api
+    def open(self, api: Api, driver: Driver) -> None:
+        """From now on `api` answers. driver: of the passes that it makes."""
+        self._api, self._driver = api, driver
         self._pages = documented(api, self._endpoint)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -112,22 +116,28 @@ class Door:
         asks_readiness = request.path == HEALTH or request.path.endswith("/ready")
         if self._api is None or not self._lifecycle.accepts or (asks_readiness and state is not State.READY):
             closing = _CLOSE if state is State.REFUSING else {}
-            raise NotReady(_WHY[state], {"retry-after": str(RETRY_AFTER_S), **closing})
+            raise NotReady(_WHY[state], _SOON | closing)
         return self._api
 
     async def _work(self, api: Api, request: Request, receive: Receive, place: Place) -> Reply:
         body = await read_body(receive, request.headers, self._settings.max_body_bytes, place)
-        request = replace(request, body=body)
-        working = asyncio.get_running_loop().run_in_executor(self._pool, api.answer, request)
+        caller = Caller()
+        job = self._pool.submit(api.answer, replace(request, body=body, caller=caller))
+        working = asyncio.wrap_future(job)
         leaving = asyncio.ensure_future(receive())  # it returns early for one reason: the caller hung up
         try:
             await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
-            if not working.done():
-                working.cancel()
-                raise CallerLeft
-            return working.result()
+            if working.done():
+                return working.result()
+            caller.leave()
+            if not job.cancel():
+                await asyncio.wait((working,))  # it keeps its place until its thread is free
+            raise CallerLeft
         finally:
             leaving.cancel()
+
+    def _expected_wait_s(self) -> float:
+        return 0.0 if self._driver is None else self._driver.stats().expected_wait_s
 
     async def _show_page(self, request: Request, scope: Scope, receive: Receive, send: Send) -> int:
         """Documentation, or what `Api` says of a route that there is not. Returns the status."""

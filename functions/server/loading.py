@@ -4,27 +4,28 @@ import os
 
 from coldframe.model.files import encoder_folder, model_folder
 from coldframe.pipeline.models import Models, load_models
+from coldframe.serving.driver import Driver
+from coldframe.serving.schedule import schedule_models
 from functions.server.settings import ServerSettings
 
 _TEXT = "Everything that is made when it is first needed is made now."
 
 
-def load(settings: ServerSettings) -> Models:
-    """The models of the settings, ready to answer.
+def load(settings: ServerSettings) -> tuple[Models, Driver]:
+    """The models of the settings, ready to answer, and what makes their passes.
 
     Raises a BundleError: what is missing, damaged, or computed wrongly on this machine.
     """
     # Read by the tokenizer library when it is first called: https://docs.rs/rayon-core (read 2026-11-22)
     os.environ.setdefault("RAYON_NUM_THREADS", str(settings.tokenizer_threads))
     models = load_models(settings)
-    for predictor in models.all():
-        predictor.model.get()
+    driver = schedule_models(models, settings.limits())
     if settings.verify_at_init:
         check_golden_texts(models, settings)
     for predictor in models.all():
         predictor.predict([_TEXT], list(predictor.manifest.heads), use_cache=False)  # reads every head
     models.default.cache.set_up()
-    return models
+    return models, driver
 
 
 def check_golden_texts(models: Models, settings: ServerSettings) -> None:

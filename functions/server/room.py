@@ -2,42 +2,35 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http import HTTPStatus
 
-from coldframe.errors import RequestError
+from coldframe.errors import Overloaded
 
-RETRY_AFTER_S = 1
-
-
-class Full(RequestError):
-    """The server has as many requests, or bodies, as it takes at once."""
-
-    status = HTTPStatus.SERVICE_UNAVAILABLE
-    title = "Overloaded"
-
-    def __init__(self, what: str) -> None:
-        super().__init__(
-            f"{what} Send the request again after a moment, or to another server.",
-            {"retry-after": str(RETRY_AFTER_S)},
-        )
+_AGAIN = "Send the request again after the time in Retry-After, or to another server."
 
 
 class Room:
     """Counts of one server, in the event loop's thread.
 
-    changed: called with requests and bytes after each change.
+    changed: called with requests and bytes after each change. expected_wait_s: until there is room again.
     """
 
-    def __init__(self, requests: int, total_bytes: int, changed: Callable[[int, int], None]) -> None:
+    def __init__(
+        self,
+        requests: int,
+        total_bytes: int,
+        changed: Callable[[int, int], None],
+        expected_wait_s: Callable[[], float],
+    ) -> None:
         self._most_requests, self._most_bytes = requests, total_bytes
         self._changed = changed
+        self._expected_wait_s = expected_wait_s
         self.requests = self.bytes = 0
 
     @contextmanager
     def request(self) -> Iterator["Place"]:
-        """A place for one request, until the end of the `with` block. Raises Full."""
+        """A place for one request, until the end of the `with` block. Raises Overloaded."""
         if self.requests >= self._most_requests:
-            raise Full(f"The server works on {self.requests} requests, as many as it takes.")
+            raise self._full(f"The server works on {self.requests} requests, as many as it takes.")
         self.requests += 1
         place = Place(self)
         self._changed(self.requests, self.bytes)
@@ -49,11 +42,14 @@ class Room:
             self._changed(self.requests, self.bytes)
 
     def add(self, count: int) -> None:
-        """Bytes of a body that have arrived. Raises Full."""
+        """Bytes of a body that have arrived. Raises Overloaded."""
         if self.bytes + count > self._most_bytes:
-            raise Full(f"The server holds {self.bytes} bytes of requests, nearly as many as it takes.")
+            raise self._full(f"The server holds {self.bytes} bytes of requests, nearly as many as it takes.")
         self.bytes += count
         self._changed(self.requests, self.bytes)
+
+    def _full(self, found: str) -> Overloaded:
+        return Overloaded(f"{found} {_AGAIN}", self._expected_wait_s())
 
 
 class Place:
@@ -64,6 +60,6 @@ class Place:
         self.bytes = 0
 
     def add(self, count: int) -> None:
-        """Bytes of its body that have arrived. Raises Full."""
+        """Bytes of its body that have arrived. Raises Overloaded."""
         self._room.add(count)
         self.bytes += count

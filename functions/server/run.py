@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from coldframe.api.api import Api
 from coldframe.errors import ColdframeError
 from coldframe.pipeline.models import Models
+from coldframe.serving.driver import Driver
 from coldframe.timing import StartMark
 from functions.server.door import Door
 from functions.server.facts import DRAINED, FAILED
@@ -59,6 +60,7 @@ class _Server:
         self._metrics = Metrics()
         self._pool = ThreadPoolExecutor(settings.request_threads, "request")
         self._door = Door(settings, self._lifecycle, self._metrics, log, self._pool)
+        self._driver: Driver | None = None
         host, self._port = listener.getsockname()[:2]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{self._port}"
         self._http = HttpServer(self._door, listener, settings.keep_alive_s, settings.read_timeout_s)
@@ -75,7 +77,7 @@ class _Server:
         await asyncio.wait((loading, leaving), return_when=asyncio.FIRST_COMPLETED)
         if loading.done():
             try:
-                self._open(loading.result(), time.monotonic() - started_s)
+                self._open(*loading.result(), time.monotonic() - started_s)
             except ColdframeError as exc:
                 self._log.event("not-ready", error=type(exc).__name__, detail=str(exc))
                 leaving.cancel()
@@ -85,14 +87,16 @@ class _Server:
         await leaving
         return await self._drain()
 
-    def _open(self, models: Models, took_s: float) -> None:
+    def _open(self, models: Models, driver: Driver, took_s: float) -> None:
         api = Api(models, self._settings, StartMark(is_warm=True), self._log)
         versions = {}
         for predictor in models.all():
             manifest = predictor.manifest
             versions[manifest.name] = manifest.version
             self._metrics.add_model(manifest.name, manifest.version, predictor.encoder.version)
-        self._door.open(api)
+        self._driver = driver
+        self._metrics.add_passes(driver.stats)
+        self._door.open(api, driver)
         self._lifecycle.loaded()
         self._log.event("ready", models=versions, loaded_ms=round(took_s * 1e3))
 
@@ -103,6 +107,8 @@ class _Server:
             await asyncio.sleep(settings.drain_notice_s)
         self._lifecycle.refuse()
         unanswered = await self._http.close(settings.drain_grace_s)
+        if self._driver is not None:
+            self._driver.close()
         self._pool.shutdown(wait=not unanswered, cancel_futures=True)
         self._log.event("ended", unanswered=unanswered)
         return FAILED if unanswered else DRAINED

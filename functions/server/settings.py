@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from coldframe.config import Settings, load_kind
 from coldframe.errors import BadSetting
+from coldframe.scheduling.limits import Limits
 from coldframe.setting_facts import SERVER_RANGES
 from functions.server.cpus import usable_cpus
 from functions.server.facts import DEFAULT_PORT, PORT
@@ -38,11 +39,22 @@ class ServerSettings(Settings, frozen=True, kw_only=True):
         int, _about("requests accepted and not yet answered; more get 503", "queue_requests")
     ] = 1024
     queue_bytes: Annotated[
-        int, _about("bodies of requests accepted and not yet answered; more get 503", "queue_bytes")
+        int,
+        _about(
+            "bodies of requests accepted and not yet answered, and as many of rows that wait; more get 503",
+            "queue_bytes",
+        ),
     ] = 67_108_864
+    queue_rows: Annotated[
+        int, _about("windows of texts that wait for a pass; more get 503", "queue_rows")
+    ] = 16_384
     objective_ms: Annotated[
-        int, _about("latency to hold, for requests that state no time of their own", "objective_ms")
-    ] = 1000
+        int,
+        _about(
+            "a request that states no time of its own is answered within this, or refused at once",
+            "objective_ms",
+        ),
+    ] = 2000
     read_timeout_s: Annotated[
         int, _about("for a request's head to arrive, and for its body", "read_timeout_s")
     ] = 30
@@ -58,9 +70,14 @@ class ServerSettings(Settings, frozen=True, kw_only=True):
         int, _about("then: accepted requests have so long to be answered", "drain_grace_s")
     ] = 25
 
-    def passes_at_once(self) -> int:
-        """The setting `workers`, or what the processors give."""
-        return self.workers or max(1, usable_cpus() // self.threads)
+    def limits(self) -> Limits:
+        """What the scheduler of passes promises, and holds."""
+        return Limits(
+            workers=self.workers or max(1, usable_cpus() // self.threads),
+            objective_s=self.objective_ms / 1e3,
+            max_queue_rows=self.queue_rows,
+            max_queue_bytes=self.queue_bytes,
+        )
 
 
 SERVER_NAMES = frozenset(ServerSettings.__struct_fields__) - frozenset(Settings.__struct_fields__)

@@ -173,7 +173,9 @@ def test_metrics_count_what_was_answered(bundle: Path) -> None:
     assert found['coldframe_request_duration_seconds_count{route="/v1/predict"}'] >= 2
     assert found["coldframe_texts_total"] == 6
     assert found["coldframe_tokens_total"] == sum(usage["tokens"] for usage in usages)
-    assert found["coldframe_request_passes_total"] == sum(usage["batches"] for usage in usages)
+    assert found["coldframe_passes_total"] > 0
+    assert found["coldframe_queue_rows"] == found["coldframe_passes_running"] == 0
+    assert found["coldframe_pass_budget_tokens"] > 0
     assert found['coldframe_cache_answers_total{level="l1"}'] == usages[1]["cache"]["l1"] > 0
     assert found["coldframe_ready"] == 1
     assert [name for name in found if name.startswith('coldframe_model_info{encoder="sha256:')]
@@ -355,8 +357,8 @@ def test_a_full_server_refuses_at_the_door(bundle: Path) -> None:
 
 def test_bodies_in_flight_are_bounded(bundle: Path) -> None:
     """More bytes than the server holds for all requests: 503, as they arrive."""
-    with serving(bundle, COLDFRAME_QUEUE_BYTES="1000") as server, server.client() as client:
-        refused = client.post("/v1/predict", content=json.dumps({"text": "x" * 2000}))
+    with serving(bundle, COLDFRAME_QUEUE_BYTES="1048576") as server, server.client() as client:
+        refused = client.post("/v1/predict", content=json.dumps({"text": "x" * 2_000_000}))
         assert refused.status_code == 503
         assert client.post("/v1/predict", json=PREDICT).status_code == 200
 

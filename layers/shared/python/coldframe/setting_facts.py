@@ -12,7 +12,8 @@ SERVER_RANGES = {
     "tokenizer_threads": (1, 64),
     "request_threads": (1, 4096),
     "queue_requests": (1, 1_000_000),
-    "queue_bytes": (1, 1 << 36),
+    "queue_bytes": (1_048_576, 1 << 36),
+    "queue_rows": (256, 10_000_000),
     "objective_ms": (1, 600_000),
     "read_timeout_s": (1, 3600),
     "keep_alive_s": (1, 3600),
@@ -43,6 +44,10 @@ RANGES = {
     "cache_ttl_s": (1, 315_360_000),
 }
 """Lowest and highest value of each setting that is a number."""
-CHOICES = {"cache_policy": ("adaptive", "always", "off"), "log_level": ("info", "off")}
+CHOICES = {
+    "cache_policy": ("adaptive", "always", "off"),
+    "device": ("cpu", "cuda", "auto"),
+    "log_level": ("info", "off"),
+}
 TEXTS = frozenset({"model_dir", "models", "cache_table", "cache_bucket"})
 FLAGS = frozenset({"verify_at_init"})

@@ -58,6 +58,7 @@ _HEADER_LENGTH = "inference-header-content-length"
 _EXAMPLE = '{"inputs": [{"name": "text", "shape": [1], "datatype": "BYTES", "data": ["…"]}]}'
 _TOO_LARGE_HINT = "Ask for binary outputs, or for fewer of them (not `scores`), or send fewer texts."
 _ANY = -1
+_LAST_INTERACTIVE = 1  # 0 is the default, which is the same
 
 _Computed: TypeAlias = tuple[Mapping[str, OutputValues], StageTimes, dict[str, object], Unsaved]
 """Values of the outputs, where the time went, what the log says, and what the shared cache is to have."""
@@ -124,6 +125,8 @@ class InferenceProtocol:
         known = ("embedding",) if named.head is None else ("label", "probability", "scores")
         wanted = wanted_outputs(asked, known)
         inputs = find_inputs(asked.inputs, binary)
+        if request.caller is not None:
+            request.caller.bulk = _is_bulk(asked)
         deadline = deadline_of(request, _budget_s(request, asked))
         values, times, log, unsaved = (
             self._encode(named.predictor, inputs, deadline)
@@ -229,6 +232,12 @@ def _budget_s(request: Request, asked: InferRequest) -> float:
         return math.inf
     waited_s = 0.0 if request.arrived_s is None else time.monotonic() - request.arrived_s
     return timeout_us / 1e6 - waited_s
+
+
+def _is_bulk(asked: InferRequest) -> bool:
+    """Whether the caller lets others go first."""
+    priority = asked.parameters.priority if asked.parameters else None
+    return priority is not None and priority > _LAST_INTERACTIVE
 
 
 def _inputs_of(head: str) -> tuple[str, ...]:
