@@ -17,7 +17,7 @@ from local.homes.knative import probed
 from local.homes.notes import plain
 
 _START_S = 120.0
-_ANSWER_S = 60.0
+_ANSWER_S = 300.0
 _POLL_S = 0.01
 
 
