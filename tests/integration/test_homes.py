@@ -35,14 +35,14 @@ PORT = 9191  # not the one that the image would take by itself
 TEXT = {"text": "The shuttle reached orbit", "heads": ["mlp"], "cache": False}
 LONG = {
     "texts": [
-        f"{number} shuttles reached orbit, and the goalie saved forty shots. " * 16 for number in range(16)
+        f"{number} shuttles reached orbit, and the goalie saved forty shots. " * 16 for number in range(8)
     ],
     "heads": ["mlp"],
     "cache": False,
 }
 IN_WORK = 4
 CALLERS = 16
-PATIENT = {"COLDFRAME_OBJECTIVE_MS": "60000"}
+PATIENT = {"COLDFRAME_OBJECTIVE_MS": "300000"}
 """A busy machine is slow, and the server would refuse what it cannot answer in time."""
 
 
