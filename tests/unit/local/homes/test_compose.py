@@ -33,7 +33,7 @@ def test_schema_refuses_what_compose_does_not_know() -> None:
 def test_settings_stay_texts() -> None:
     """A value that YAML would read as something else is written as a text."""
     chosen = Choices(
-        "a", "b", USUAL.size, USUAL.replicas, {"COLDFRAME_LOG_LEVEL": "off", "COLDFRAME_THREADS": "2"}
+        "coldframe", "b", USUAL.size, USUAL.replicas, {"COLDFRAME_LOG_LEVEL": "off", "COLDFRAME_THREADS": "2"}
     )
     [found] = read(compose(chosen))
     assert found["services"]["coldframe"]["environment"] == {
