@@ -18,8 +18,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from coldframe.capacity.idle_expiry import IdleExpiry
 from coldframe.capacity.switches import Switches
+from functions.server.listening import CannotListen
 from local.front.emulator import Emulator
-from local.front.server import CannotListen
 from tests.functional.emulation import HERE, FakeClock, is_alive, reports, running_pids, until
 from tests.functional.running import LogLines, client_of, emulator_process, options, serving
 
