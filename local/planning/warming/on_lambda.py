@@ -14,7 +14,7 @@ from coldframe.warming.costs import PING_S, ping_usd, provisioned_usd
 from coldframe.warming.policy import HoldCosts
 from local.planning import kernel
 from local.planning.bill import usage
-from local.planning.prices import RegionPrices
+from local.planning.prices import RegionPrices, costs
 from local.planning.provisioning import PROVISION
 from local.planning.simulator import Change, Function, Pool, Setup, Workload, simulate
 from local.planning.warming import keeping
@@ -59,17 +59,18 @@ def outcomes(demands: Iterable[Demand], terms: Terms) -> Iterator[Outcome]:
     by_ping = ping_usd(gb, of_lambda.on_demand_gb_s_usd, terms.prices.request_usd)
     for demand in demands:
         contest = Contest(demand, gb)
-        provided = provisioned_usd(gb, of_lambda.provisioned_gb_s_usd, demand.slot_s)
+        gb_s_usd = costs(1.0, of_lambda.provisioned_gb_s_usd, "provisioned concurrency")
+        provided = provisioned_usd(gb, gb_s_usd, demand.slot_s)
         needed, most = demand.needed, int(demand.needed.max(initial=0))
         yield _played(demand, "on demand", np.zeros_like(needed), terms)
         for name, count in (("1", 1), ("5", 5), ("as many as its peak", most)):
             fixed = np.where(keeping.keep_alive(needed, 1) >= count, 0, count)
             yield _played(demand, f"pings: {name}, at a fixed rate", fixed, terms)
         yield _played(demand, "provisioned: target tracking", contest.tracked, terms, pinged=False)
-        costs = HoldCosts(by_ping, terms.cold_usd)
-        yield _played(demand, "pings: predicted (ours)", contest.pinged(costs), terms)
-        costs = HoldCosts(provided, terms.cold_usd)
-        yield _played(demand, "provisioned: predicted (ours)", contest.predicted(costs), terms, pinged=False)
+        worth = HoldCosts(by_ping, terms.cold_usd)
+        yield _played(demand, "pings: predicted (ours)", contest.pinged(worth), terms)
+        worth = HoldCosts(provided, terms.cold_usd)
+        yield _played(demand, "provisioned: predicted (ours)", contest.predicted(worth), terms, pinged=False)
 
 
 def outcome_table(found: Sequence[Outcome], cold_usd: float) -> str:
@@ -103,9 +104,9 @@ def _played(demand: Demand, policy: str, held: Levels, terms: Terms, pinged: boo
     used = usage(run, workload, setup, terms.memory_mb, demand.span_s)
     warmed = bool(held.any())
     rounds = len(held) if warmed else 0
-    used = used.and_on_demand(rounds, rounds * _ROUND_S * _ROUND_GB)
+    used = used.and_on_demand(rounds, rounds * _ROUND_S * _ROUND_GB, rounds * _CALL_USD)
     months = demand.span_s / (730 * 3600)
-    usd = used.month_usd(terms.prices, terms.architecture) * months + rounds * _CALL_USD
+    usd = used.month_usd(terms.prices, terms.architecture) * months
     cold = int(((run.outcomes[is_request] & kernel.COLD) != 0).sum())
     return Outcome(demand.name, policy, int(is_request.sum()), cold, usd, demand.span_s)
 
