@@ -33,7 +33,8 @@ WATCHED = {"AlarmEmail": "someone@example.com"}
 
 MODES: dict[str, dict[str, str]] = {"OnDemand": {}, "Provisioned": PROVISIONED, "SnapStart": SNAPSTART}
 ALL: list[dict[str, str]] = [
-    {}, PROVISIONED, SNAPSTART, WARMED, PREDICTED, GUARANTEED, JWT, OPEN, WATCHED, FORGETFUL, OFFLINE, WITH_JOBS
+    {}, PROVISIONED, SNAPSTART, WARMED, PREDICTED, GUARANTEED,
+    JWT, OPEN, WATCHED, FORGETFUL, OFFLINE, WITH_JOBS,
 ]  # fmt: skip
 # What SAM calls the alias `live`.
 PREDICT_ALIAS = "PredictFunctionAliaslive"

@@ -9,10 +9,11 @@ from itertools import pairwise
 
 from coldframe.capacity.limits import VCPU
 from coldframe.warming.costs import ping_usd, provisioned_usd
-from coldframe.warming.policy import SLOT_S, HoldCosts, held_levels, pinged_levels
+from coldframe.warming.policy import SLOT_S, HoldCosts
 from local.planning.batching import batched
 from local.planning.candidates import Candidate, Goal
 from local.planning.concurrency import means, peaks
+from local.planning.expectation import expectation
 from local.planning.field import Field
 from local.planning.prices import MONTH_S
 from local.planning.provisioning import PROVISION
@@ -204,21 +205,20 @@ def predicted(field: Field) -> Candidate | None:
     """
     work, span_s = field.workload, field.trace.span_s
     of_rounds = peaks(work.arrivals_s, work.durations_s, SLOT_S, span_s)[: max(1, int(span_s // SLOT_S))]
-    needed, gb = of_rounds.tolist(), field.base.memory_mb / _GB
+    expected, gb = expectation(tuple(of_rounds.tolist())), field.base.memory_mb / _GB
     prices = field.prices.lambda_[field.architecture]
     each_usd = ping_usd(gb, prices.on_demand_gb_s_usd, field.prices.request_usd)
 
     def pinged(worth_usd: float) -> Candidate:
         costs = HoldCosts(each_usd, worth_usd)
-        levels = tuple(min(_MOST_PINGED, level) for level in pinged_levels(needed, costs))
+        levels = tuple(min(_MOST_PINGED, level) for level in expected.pinged(costs))
         overrides = _predicted(worth_usd, max(levels), _day_usd(levels, each_usd))
         setting = f"up to {max(levels)} pings, {worth_usd:g} USD a cold start"
         return field.on_lambda("predicted", setting, replace(field.base, pings=levels), overrides)
 
     def guaranteed(worth_usd: float, slot_usd: float) -> Candidate:
-        levels = tuple(
-            min(_MOST_PINGED, level) for level in held_levels(needed, HoldCosts(slot_usd, worth_usd))
-        )
+        costs = HoldCosts(slot_usd, worth_usd)
+        levels = tuple(min(_MOST_PINGED, level) for level in expected.held(costs))
         steps = enumerate(pairwise((0, *levels)))
         changes = tuple(Change(n * SLOT_S, PROVISION, 0, to) for n, (before, to) in steps if to != before)
         most = max(levels)

@@ -14,7 +14,7 @@ from coldframe.warming.costs import PING_S, ping_usd, provisioned_usd
 from coldframe.warming.policy import HoldCosts
 from local.planning import kernel
 from local.planning.bill import usage
-from local.planning.prices import RegionPrices, costs
+from local.planning.prices import RegionPrices
 from local.planning.provisioning import PROVISION
 from local.planning.simulator import Change, Function, Pool, Setup, Workload, simulate
 from local.planning.warming import keeping
@@ -59,18 +59,19 @@ def outcomes(demands: Iterable[Demand], terms: Terms) -> Iterator[Outcome]:
     by_ping = ping_usd(gb, of_lambda.on_demand_gb_s_usd, terms.prices.request_usd)
     for demand in demands:
         contest = Contest(demand, gb)
-        gb_s_usd = costs(1.0, of_lambda.provisioned_gb_s_usd, "provisioned concurrency")
-        provided = provisioned_usd(gb, gb_s_usd, demand.slot_s)
         needed, most = demand.needed, int(demand.needed.max(initial=0))
         yield _played(demand, "on demand", np.zeros_like(needed), terms)
         for name, count in (("1", 1), ("5", 5), ("as many as its peak", most)):
             fixed = np.where(keeping.keep_alive(needed, 1) >= count, 0, count)
             yield _played(demand, f"pings: {name}, at a fixed rate", fixed, terms)
+        costs = HoldCosts(by_ping, terms.cold_usd)
+        yield _played(demand, "pings: predicted (ours)", contest.pinged(costs), terms)
+        if of_lambda.provisioned_gb_s_usd is None:  # nothing is known of its price in this region
+            continue
         yield _played(demand, "provisioned: target tracking", contest.tracked, terms, pinged=False)
-        worth = HoldCosts(by_ping, terms.cold_usd)
-        yield _played(demand, "pings: predicted (ours)", contest.pinged(worth), terms)
-        worth = HoldCosts(provided, terms.cold_usd)
-        yield _played(demand, "provisioned: predicted (ours)", contest.predicted(worth), terms, pinged=False)
+        provided = provisioned_usd(gb, of_lambda.provisioned_gb_s_usd, demand.slot_s)
+        costs = HoldCosts(provided, terms.cold_usd)
+        yield _played(demand, "provisioned: predicted (ours)", contest.predicted(costs), terms, pinged=False)
 
 
 def outcome_table(found: Sequence[Outcome], cold_usd: float) -> str:

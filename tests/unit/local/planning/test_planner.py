@@ -14,11 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coldframe.capacity.idle_expiry import IdleExpiry
+from coldframe.warming.policy import HoldCosts, held_levels, pinged_levels
 from local.cli import main
 from local.planning.always_on import queue_waits
 from local.planning.batching import batched
 from local.planning.candidates import Candidate, Goal
 from local.planning.concurrency import means, peaks
+from local.planning.expectation import Expectation
 from local.planning.field import Field
 from local.planning.levers import batches, predicted
 from local.planning.pings import steady, with_pings
@@ -111,9 +113,18 @@ def test_pings_may_change_from_round_to_round() -> None:
     assert pinged.calls_usd == pytest.approx(3 * 0.01 / 1000)
 
 
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.integers(0, 6), max_size=60), st.sampled_from([1e-6, 1e-4]))
+def test_expected_levels_are_the_warmer_s(needed: list[int], idle_usd: float) -> None:
+    """Those that the warmer function would hold, for any costs, from one forecast."""
+    expected, costs = Expectation(needed), HoldCosts(idle_usd, 0.001)
+    assert expected.held(costs) == held_levels(needed, costs)
+    assert expected.pinged(costs) == pinged_levels(needed, costs)
+
+
 def test_what_is_predicted_is_learnt_from_the_past_alone() -> None:
     """A burst of twenty each noon: the first one meets nobody, and later ones are expected."""
-    days, noon_s = 10, 12 * HOUR_S
+    days, noon_s = 4, 12 * HOUR_S
     arrivals_s = np.concatenate([day * 24 * HOUR_S + noon_s + np.linspace(0, 30, 20) for day in range(days)])
     trace = as_trace(arrivals_s, ["f"], np.full(20 * days, 40.0), span_s=days * 24 * HOUR_S)
     field = Field(trace, MEASURED, US_EAST, "arm64", Scenario(1769), Goal(60_000.0, 1.0))
@@ -240,7 +251,7 @@ def test_cheapest_that_holds_the_goal_wins() -> None:
         else:
             assert re.search(r"are borne|are asked for|throttled", verdict.why)
     assert {verdict.candidate.lever for verdict in plan.verdicts} == {
-        "on demand", "pings", "provisioned", "scheduled", "target tracking", "SnapStart",
+        "on demand", "pings", "provisioned", "scheduled", "target tracking", "predicted", "SnapStart",
         "managed instances", "MicroVMs", "container",
     }  # fmt: skip
 
