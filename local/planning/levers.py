@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
 
 from coldframe.capacity.limits import VCPU
-from coldframe.warming.costs import ping_usd, provisioned_usd
-from coldframe.warming.policy import SLOT_S, HoldCosts
 from local.planning.batching import batched
 from local.planning.candidates import Candidate, Goal
-from local.planning.concurrency import means, peaks
-from local.planning.expectation import expectation
+from local.planning.concurrency import means
 from local.planning.field import Field
+from local.planning.pings import MOST_PINGED
+from local.planning.prediction import predicted
 from local.planning.prices import MONTH_S
-from local.planning.provisioning import PROVISION
 from local.planning.scenario import play
 from local.planning.schedules import levels_by_hour, target_tracking, timetable
-from local.planning.simulator import Change
 from local.planning.summary import summarize
 from local.planning.traces.trace import as_trace
 
-_MOST_PINGED = 50  # functions/warmer keeps no more
-_WORTHS_USD = (0.0001, 0.001, 0.01, 0.1)
-_DAY_S = 86_400.0
 _SHARES = (0.5, 0.9, 0.99, 1.0)
 _LEAST_MANAGED_MB = 2048
 _CONTAINER_GB = 2.0
@@ -53,7 +45,7 @@ def pings(field: Field) -> Candidate:
         overrides = ("ColdStartMode=OnDemand", f"WarmEnvironments={count}")
         return field.on_lambda("pings", f"{count} held", replace(field.base, warm=count), overrides)
 
-    return _fewest(held, min(_MOST_PINGED, int(field.minutes.max()) + 1), field.goal)
+    return _fewest(held, min(MOST_PINGED, int(field.minutes.max()) + 1), field.goal)
 
 
 def provisioned(field: Field) -> Candidate | None:
@@ -198,41 +190,6 @@ def batches(field: Field) -> Candidate | None:
     return min((gathered(*setting) for setting in settings), key=field.goal.better, default=None)
 
 
-def predicted(field: Field) -> Candidate | None:
-    """As many as the warmer expects of the traffic so far: by pings, or provisioned where that has a price.
-
-    What a cold start is worth decides how many. It is the user's to say, so several worths are tried.
-    """
-    work, span_s = field.workload, field.trace.span_s
-    of_rounds = peaks(work.arrivals_s, work.durations_s, SLOT_S, span_s)[: max(1, int(span_s // SLOT_S))]
-    expected, gb = expectation(tuple(of_rounds.tolist())), field.base.memory_mb / _GB
-    prices = field.prices.lambda_[field.architecture]
-    each_usd = ping_usd(gb, prices.on_demand_gb_s_usd, field.prices.request_usd)
-
-    def pinged(worth_usd: float) -> Candidate:
-        costs = HoldCosts(each_usd, worth_usd)
-        levels = tuple(min(_MOST_PINGED, level) for level in expected.pinged(costs))
-        overrides = _predicted(worth_usd, max(levels), _day_usd(levels, each_usd))
-        setting = f"up to {max(levels)} pings, {worth_usd:g} USD a cold start"
-        return field.on_lambda("predicted", setting, replace(field.base, pings=levels), overrides)
-
-    def guaranteed(worth_usd: float, slot_usd: float) -> Candidate:
-        costs = HoldCosts(slot_usd, worth_usd)
-        levels = tuple(min(_MOST_PINGED, level) for level in expected.held(costs))
-        steps = enumerate(pairwise((0, *levels)))
-        changes = tuple(Change(n * SLOT_S, PROVISION, 0, to) for n, (before, to) in steps if to != before)
-        most = max(levels)
-        overrides = (*_predicted(worth_usd, most, _day_usd(levels, slot_usd)), f"WarmGuaranteed={most}")
-        setting = f"up to {most} provisioned, {worth_usd:g} USD a cold start"
-        return field.on_lambda("predicted", setting, replace(field.base, changes=changes), overrides)
-
-    tried = [pinged(worth_usd) for worth_usd in _WORTHS_USD]
-    if prices.provisioned_gb_s_usd is not None and field.prices.has_provisioned(field.architecture):
-        slot_usd = provisioned_usd(gb, prices.provisioned_gb_s_usd, SLOT_S)
-        tried += [guaranteed(worth_usd, slot_usd) for worth_usd in _WORTHS_USD]
-    return min(tried, key=field.goal.better)
-
-
 LEVERS: tuple[Callable[[Field], Candidate | None], ...] = (
     on_demand,
     pings,
@@ -268,24 +225,6 @@ def _fewest(of: Callable[[int], Candidate], most: int, goal: Goal, least: int = 
 
 def _most_servers(field: Field) -> int:
     return max(1, int(field.minutes.max()))
-
-
-def _predicted(worth_usd: float, most: int, day_usd: float) -> tuple[str, ...]:
-    return (
-        "ColdStartMode=OnDemand",
-        "WarmEnvironments=0",
-        "WarmPrediction=on",
-        f"ColdStartUsd={worth_usd:g}",
-        f"WarmMaximum={max(1, most)}",
-        f"WarmUsdPerDay={day_usd:g}",
-    )
-
-
-def _day_usd(levels: Sequence[int], slot_usd: float) -> float:
-    """What holding cost on the most expensive day, and a quarter more, in whole cents."""
-    of_day = int(_DAY_S // SLOT_S)
-    days = [sum(levels[first : first + of_day]) for first in range(0, len(levels), of_day)]
-    return max(1, math.ceil(125 * max(days) * slot_usd)) / 100
 
 
 def _provisioned(least: int, most: int) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from local.planning.concurrency import peaks
 from local.planning.simulator import Workload
 
 EVERY_S = 300.0
+MOST_PINGED = 50  # functions/warmer keeps no more
 _PING_S = 0.3  # docs/deploy.md assumes it of a ping, and the two of a round of the warmer itself
 _ROUND_S, _ROUND_GB = 0.8, 0.5
 # One call of CloudWatch for one metric: https://aws.amazon.com/cloudwatch/pricing/, read 2026-11-22.

@@ -22,9 +22,10 @@ from local.planning.candidates import Candidate, Goal
 from local.planning.concurrency import means, peaks
 from local.planning.expectation import Expectation
 from local.planning.field import Field
-from local.planning.levers import batches, predicted
+from local.planning.levers import batches
 from local.planning.pings import steady, with_pings
 from local.planning.planner import Plan, Planner, scaled, table
+from local.planning.prediction import predicted
 from local.planning.prices import load_prices
 from local.planning.scenario import Scenario, play
 from local.planning.schedules import levels_by_hour, target_tracking, timetable
