@@ -17,6 +17,8 @@ from local.front.metrics_door import MetricsDoor
 from local.front.options import EmulatorOptions
 from local.front.scaling import PATH as SCALING_PATH
 from local.front.scaling import ScheduledActions
+from local.front.what_if import PATH as WHAT_IF_PATH
+from local.front.what_if import WhatIfDoor
 from local.gateway.gateway import Gateways
 from local.gateway.http import Headers, header
 from local.lambda_service.async_invocations import AsyncInvocations
@@ -46,7 +48,8 @@ class Doors:
             SCALING_PATH: browsers.OwnPagesOnly(scaling.door(), names),
         }
         self._console = browsers.OwnPagesOnly(Console(address), names, always=True)
-        self._own_pages: Mapping[str, Door] = {METRICS_PATH: MetricsDoor(service)}
+        what_if = browsers.OwnPagesOnly(WhatIfDoor(service, options), names, always=True)
+        self._own_pages: Mapping[str, Door] = {METRICS_PATH: MetricsDoor(service), WHAT_IF_PATH: what_if}
         self._gateways = Gateways(template.apis, service.invoke, log, clock, as_aws=options.as_aws)
 
     def is_events(self, path: str) -> bool:

@@ -53,7 +53,7 @@ class ScheduledActions:
                 "ValidationException", f"{schedule!r} is not at(yyyy-mm-ddThh:mm:ss), all there is."
             )
         count = int(asked["ScalableTargetAction"]["MinCapacity"])
-        self._service.arn(alias[1], alias[2])  # raises when there is no such alias
+        self._service.functions.hosted(alias[1]).resolve(alias[2])  # raises when there is no such alias
         due_s = datetime.fromisoformat(moment[1]).replace(tzinfo=UTC).timestamp()
         key = resource, asked["ScheduledActionName"]
         if (before := self._waiting.pop(key, None)) is not None:

@@ -59,16 +59,17 @@ def outcomes(demands: Iterable[Demand], terms: Terms) -> Iterator[Outcome]:
     by_ping = ping_usd(gb, of_lambda.on_demand_gb_s_usd, terms.prices.request_usd)
     for demand in demands:
         contest = Contest(demand, gb)
-        provided = provisioned_usd(gb, of_lambda.provisioned_gb_s_usd, demand.slot_s)
         needed, most = demand.needed, int(demand.needed.max(initial=0))
         yield _played(demand, "on demand", np.zeros_like(needed), terms)
         for name, count in (("1", 1), ("5", 5), ("as many as its peak", most)):
             fixed = np.where(keeping.keep_alive(needed, 1) >= count, 0, count)
             yield _played(demand, f"pings: {name}, at a fixed rate", fixed, terms)
-        yield _played(demand, "provisioned: target tracking", contest.tracked, terms, pinged=False)
         costs = HoldCosts(by_ping, terms.cold_usd)
         yield _played(demand, "pings: predicted (ours)", contest.pinged(costs), terms)
-        costs = HoldCosts(provided, terms.cold_usd)
+        if (gb_s_usd := of_lambda.provisioned_gb_s_usd) is None:
+            continue  # its price is not known in this region
+        yield _played(demand, "provisioned: target tracking", contest.tracked, terms, pinged=False)
+        costs = HoldCosts(provisioned_usd(gb, gb_s_usd, demand.slot_s), terms.cold_usd)
         yield _played(demand, "provisioned: predicted (ours)", contest.predicted(costs), terms, pinged=False)
 
 

@@ -17,6 +17,7 @@ from tests.stacks import (
     GUARANTEED,
     JWT,
     MODES,
+    OFFLINE,
     PREDICT_ALIAS,
     PREDICTED,
     PROVISIONED,
@@ -24,6 +25,7 @@ from tests.stacks import (
     TEMPLATE,
     WARMED,
     WATCHED,
+    WITH_JOBS,
     properties,
     stack,
 )
@@ -45,6 +47,8 @@ ONLY_IN = {
     "Warmer": [WARMED, PREDICTED, GUARANTEED],
     "WarmerTarget": [GUARANTEED],
     "WatchingAlarmTopic": [WATCHED],
+    "Offline": [OFFLINE],
+    "JobsWorker": [WITH_JOBS],
 }
 
 
