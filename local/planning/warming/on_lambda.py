@@ -66,10 +66,11 @@ def outcomes(demands: Iterable[Demand], terms: Terms) -> Iterator[Outcome]:
             yield _played(demand, f"pings: {name}, at a fixed rate", fixed, terms)
         costs = HoldCosts(by_ping, terms.cold_usd)
         yield _played(demand, "pings: predicted (ours)", contest.pinged(costs), terms)
-        if (gb_s_usd := of_lambda.provisioned_gb_s_usd) is None:
-            continue  # its price is not known in this region
+        if of_lambda.provisioned_gb_s_usd is None:  # nothing is known of its price in this region
+            continue
         yield _played(demand, "provisioned: target tracking", contest.tracked, terms, pinged=False)
-        costs = HoldCosts(provisioned_usd(gb, gb_s_usd, demand.slot_s), terms.cold_usd)
+        provided = provisioned_usd(gb, of_lambda.provisioned_gb_s_usd, demand.slot_s)
+        costs = HoldCosts(provided, terms.cold_usd)
         yield _played(demand, "provisioned: predicted (ours)", contest.predicted(costs), terms, pinged=False)
 
 
