@@ -14,7 +14,7 @@ NOTICE = f"{PREFIX}DRAIN_NOTICE_S"
 MARGIN_S = 5
 """Between the end of the drain and the kill: the process still has to exit."""
 START_S = 120
-"""A start that takes longer has failed: ten times what a busy machine took. On a GPU, CUDA is loaded too."""
+"""A start that takes longer has failed; a busy machine took seven seconds. On a GPU, CUDA is loaded too."""
 GPU_START_S = 180
 
 
