@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from coldframe.errors import ColdframeError
 from local.lambda_service.destinations import NotSent
 from local.lambda_service.event_sources.pollers import QueueFailed, QueueGone
 from local.lambda_service.event_sources.sqs import Message
@@ -29,6 +30,11 @@ from local.template.template import Template
 # Ten messages of 1 MB, each escaped as JSON.
 _LONGEST_LINE_BYTES = 1 << 26
 _GONE = "the local stores are gone"
+_LOOPBACK = "127.0.0.1"
+
+
+class StoresCannotListen(ColdframeError):
+    """The port of the stores is taken, or not allowed."""
 
 
 class Stores:
@@ -49,9 +55,9 @@ class Stores:
         self._numbers = count()
         self._answers: dict[int, asyncio.Future[tuple[Any, str]]] = {}
         self._gone = False
-        self._listener = _listen() if self._places.moto_is_needed() else None
+        self._listener = _listen(options.port) if self._places.moto_is_needed() else None
         if self._listener is not None:
-            self._places.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+            self._places.url = f"http://{_LOOPBACK}:{self._listener.getsockname()[1]}"
 
     @property
     def environ(self) -> dict[str, str]:
@@ -218,9 +224,17 @@ class Stores:
             )
 
 
-def _listen() -> socket.socket:
+def _listen(port: int) -> socket.socket:
+    """Raises StoresCannotListen."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listener.bind(("127.0.0.1", 0))
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((_LOOPBACK, port))
+    except OSError as exc:
+        listener.close()
+        raise StoresCannotListen(
+            f"{_LOOPBACK}:{port} cannot be listened on: {exc.strerror}. Name another --stores-port."
+        ) from exc
     listener.listen(socket.SOMAXCONN)
     return listener
 

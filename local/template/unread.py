@@ -82,7 +82,6 @@ _OFF: Mapping[str, frozenset[str]] = {
     "EphemeralStorage.Size": frozenset({"512"}),
     "MergeDefinitions": frozenset({"false"}),
     "RecursiveLoop": frozenset({"Terminate"}),
-    "SnapStart.ApplyOn": frozenset({"None"}),
     "Tracing": frozenset({"PassThrough", "Disabled"}),
     "TracingConfig.Mode": frozenset({"PassThrough"}),
     "TracingEnabled": frozenset({"false"}),
@@ -102,7 +101,6 @@ _WHY: Mapping[str, Mapping[str, str]] = {
         "FunctionScalingConfig": "it scales by reserved and provisioned concurrency alone",
         "FunctionUrlConfig": "the function has no URL here, only its events and the Lambda API",
         "RecursiveLoop": "loops are not looked for",
-        "SnapStart": "environments start by their init phase, not from a snapshot",
         "TenancyConfig": "tenants share execution environments",
         "Tracing": "no trace is sent",
         "VpcConfig": "the function is in this machine's network",
@@ -150,6 +148,7 @@ _WHY_NOT_HERE = {
     "AWS::Lambda::Alias": "the alias of a function is that of AutoPublishAlias",
     "AWS::Lambda::Url": "the function has no URL here, only its events and the Lambda API",
     "AWS::Scheduler::": "schedules have no groups here",
+    "AWS::Serverless::StateMachine": "not started here; `coldframe offline start --local` runs the project's",
     "AWS::Serverless::Application": "name its own template with --template, to run it",
 }
 
