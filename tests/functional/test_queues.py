@@ -184,7 +184,7 @@ async def test_switched_off(load: Callable[[str], Template], tmp_path: Path) -> 
 
 async def test_a_template_of_a_stranger(tmp_path: Path) -> None:
     """A template that was not written for us runs as it stands: queue, alias, bucket, dead letters."""
-    template = load_template(ROOT / "tests" / "fixtures" / "stranger_queue.yaml", {"Visibility": "2"})
+    template = load_template(ROOT / "tests" / "fixtures" / "stranger_queue.yaml", {"Visibility": "12"})
     async with running(template, tmp_path) as here:
         await here.send("a.png", "broken.png", "b.png", queue="Pictures")
         await here.until(lambda: here.count("Broken") == 1 and here.count("Pictures") == 0)
