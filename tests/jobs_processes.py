@@ -31,7 +31,7 @@ from tests.conftest import ROOT
 
 _FUNCTION = "JobsWorkerFunction"
 _VISIBILITY_S = 15
-_SENDERS = 8
+_SENDERS = 4
 _TEXTS = [f"{subject} {verb} {thing}" for subject, verb, thing in zip(
     ["The shuttle", "My printer", "A doctor", "The team", "This key"] * 40,
     ["reached", "does not see", "prescribed", "lost", "encrypts"] * 40,
@@ -100,7 +100,7 @@ class Run:
             stores.fault = self.fault
             endpoints = {f"AWS_ENDPOINT_URL_{each}": stores.url for each in ("DYNAMODB", "S3", "SQS")}
             options = EmulatorOptions(
-                impatient_template(), port=0, environ=endpoints, max_environments=3, log=self._log
+                impatient_template(), port=0, environ=endpoints, max_environments=6, log=self._log
             )
             async with Emulator(options) as emulator:
                 stores.upstream = urlsplit(emulator.stores.url or "").netloc
