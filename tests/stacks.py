@@ -22,6 +22,8 @@ needs_translator = [
 PROVISIONED = {"ColdStartMode": "Provisioned"}
 SNAPSTART = {"ColdStartMode": "SnapStart"}
 WARMED = {"WarmEnvironments": "5"}
+PREDICTED = {"WarmPrediction": "on"}
+GUARANTEED = {"WarmPrediction": "on", "WarmGuaranteed": "3"}
 JWT = {"AuthMode": "JWT", "JwtIssuer": "https://example.com/", "JwtAudience": "coldframe"}
 OPEN = {"AuthMode": "None", "CorsAllowOrigin": "https://example.com"}
 OFFLINE = {"OfflineBucket": "texts"}
@@ -31,16 +33,8 @@ WATCHED = {"AlarmEmail": "someone@example.com"}
 
 MODES: dict[str, dict[str, str]] = {"OnDemand": {}, "Provisioned": PROVISIONED, "SnapStart": SNAPSTART}
 ALL: list[dict[str, str]] = [
-    {},
-    PROVISIONED,
-    SNAPSTART,
-    WARMED,
-    JWT,
-    OPEN,
-    WATCHED,
-    FORGETFUL,
-    OFFLINE,
-    WITH_JOBS,
+    {}, PROVISIONED, SNAPSTART, WARMED, PREDICTED, GUARANTEED,
+    JWT, OPEN, WATCHED, FORGETFUL, OFFLINE, WITH_JOBS,
 ]  # fmt: skip
 # What SAM calls the alias `live`.
 PREDICT_ALIAS = "PredictFunctionAliaslive"

@@ -119,6 +119,13 @@ _DEMO_ENVIRONMENTS = 10  # what `coldframe up` alone may take of a small machine
     help="DynamoDB, S3 and SQS for the template's tables, buckets and queues.  [default: stores, in memory]",
 )
 @click.option(
+    "--stores-port",
+    default=0,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="Where they listen; 0: a free port.",
+)
+@click.option(
     "--schedules/--no-schedules",
     default=True,
     help="Run the template's schedules: functions get their events when they are due.  [default: schedules]",
@@ -127,13 +134,6 @@ _DEMO_ENVIRONMENTS = 10  # what `coldframe up` alone may take of a small machine
     "--event-source-mappings/--no-event-source-mappings",
     default=True,
     help="Read the template's queues for the functions that they invoke.  [default: event-source-mappings]",
-)
-@click.option(
-    "--stores-port",
-    default=0,
-    show_default=True,
-    type=click.IntRange(0, 65535),
-    help="Where they listen; 0: a free port.",
 )
 @click.option(
     "--dynamodb-endpoint",
@@ -169,9 +169,9 @@ def up(
     as_aws: bool,
     reload: bool,
     stores: bool,
+    stores_port: int,
     schedules: bool,
     event_source_mappings: bool,
-    stores_port: int,
     dynamodb_endpoint: str | None,
     s3_endpoint: str | None,
     sqs_endpoint: str | None,

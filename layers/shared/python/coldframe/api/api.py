@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UnsetType
 
 from coldframe.api.catalogue import find_model, model_card, model_cards
-from coldframe.api.contract import PREDICT, SCORE_DIGITS, log_record
+from coldframe.api.contract import PREDICT, SCORE_DIGITS, SQL_PATHS, log_record
 from coldframe.api.messages import (
     Reply,
     Request,
@@ -49,6 +49,7 @@ from coldframe.vectors import Vector, ranked, to_floats
 if TYPE_CHECKING:
     from coldframe.api.inference_protocol import InferenceProtocol
     from coldframe.jobs.door import JobsDoor
+    from coldframe.sql.sql_routes import SqlRoutes
 
 __all__ = ["Api", "Reply", "Request"]
 
@@ -93,6 +94,7 @@ class Api:
             ("GET", "/v1/jobs/{job}"): lambda r: self._jobs.status(r),
             ("DELETE", "/v1/jobs/{job}"): lambda r: self._jobs.cancel(r),
             ("GET", "/healthz"): self._health,
+            **{("POST", path): lambda r: self._sql.answer(r) for path in SQL_PATHS},
         }
         self._router = Router(self.routes)
 
@@ -197,6 +199,12 @@ class Api:
         from coldframe.jobs.door import open_door
 
         return open_door(self.models, self._settings)
+
+    @cached_property
+    def _sql(self) -> "SqlRoutes":
+        from coldframe.sql.sql_routes import SqlRoutes
+
+        return SqlRoutes(self.models, self._settings)
 
     def _embeddings(self, request: Request) -> Reply:
         from coldframe.api.openai import answer_embeddings
