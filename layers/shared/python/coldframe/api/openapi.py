@@ -184,8 +184,8 @@ def _describe(operation: Operation, path: str, models: Models) -> dict[str, Any]
 def _parameter(name: str, path: str, models: Models) -> dict[str, Any]:
     """A name in the path, with all that it may be; the one to try comes first."""
     if name == "job":
-        named = {"type": "string", "pattern": "^[a-z2-7]{26}$"}
-        return {"name": name, "in": "path", "required": True, "schema": named}
+        of_job = {"type": "string", "pattern": "^[a-z2-7]{26}$"}
+        return {"name": name, "in": "path", "required": True, "schema": of_job}
     if path.startswith("/v1"):
         known = [card.id for card in model_cards(models, 0)]
     else:
