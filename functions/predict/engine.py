@@ -49,11 +49,16 @@ class Engine:
             self._prepare(models, settings, will_be_snapshot=initialization_type == "snap-start")
 
     def handle_event(self, event: Event, context: Context) -> Result:
-        """The result for an HTTP API (payload 2.0) or REST API (1.0) event, a ping, or a database's batch."""
+        """The result for an HTTP API (payload 2.0) or REST API (1.0) event, a ping, or a batch.
+
+        Batches come from a database (`external_function`) or from a Distributed Map (`Items`).
+        """
         if event.get("source") == pings.SOURCE:
             return self._answer_ping(event, context)
         if "external_function" in event:
             return self._answer_sql(event, context)
+        if "Items" in event:
+            return self._answer_batch(event, context)
         request = read_event(event, context)
         if self.api.answers(request.method, request.path):
             return write_response(self.api.answer(request))
@@ -68,6 +73,11 @@ class Engine:
         from functions.predict.answer_sql import answer_sql
 
         return answer_sql(event, self.api, context.aws_request_id, clock_of(context))
+
+    def _answer_batch(self, event: Event, context: Context) -> Response:
+        from functions.predict.answer_batch import answer_batch
+
+        return answer_batch(event, self.api, context.aws_request_id, clock_of(context))
 
     def _prepare(self, models: Models, settings: Settings, will_be_snapshot: bool) -> None:
         """Ahead of traffic, where nobody waits for the init phase: everything once."""

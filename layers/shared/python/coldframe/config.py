@@ -5,14 +5,14 @@ Importing this module reads nothing.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
 
 from coldframe import setting_facts as facts
 from coldframe.errors import BadSetting
-from coldframe.setting_facts import OF_TRAINING, RANGES
+from coldframe.setting_facts import OF_SERVER, OF_TRAINING, RANGES
 
 PREFIX = facts.PREFIX
 DEFAULT_BATCH_TOKENS = 256
@@ -39,6 +39,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     threads: Annotated[
         int, _about("threads of one forward pass; 1769 MB of Lambda memory are one vCPU", "threads")
     ] = 1
+    device: Annotated[
+        Literal["cpu", "cuda", "auto"],
+        _about("where the encoder runs: `cpu`; `cuda`: an NVIDIA GPU; `auto`: a GPU where there is one"),
+    ] = "cpu"
     max_texts: Annotated[int, _about("texts of one request", "max_texts")] = facts.MAX_TEXTS
     max_body_bytes: Annotated[int, _about("request body; 6 MB is Lambda's own limit", "max_body_bytes")] = (
         facts.MAX_BODY_BYTES
@@ -85,14 +89,32 @@ class Settings(Struct, frozen=True, kw_only=True):
         ),
     ] = 100
     cache_ttl_s: Annotated[int, _about("life of a value in the table", "cache_ttl_s")] = 604_800
+    jobs_table: Annotated[str, _about("DynamoDB table of jobs; empty: there are no jobs")] = ""
+    jobs_queue: Annotated[str, _about("address of the SQS queue of jobs")] = ""
+    jobs_failed_queue: Annotated[str, _about("address of the SQS queue of messages that failed")] = ""
+    jobs_bucket: Annotated[str, _about("S3 bucket of jobs: large texts, results, and `uploads/`")] = ""
+    jobs_sources: Annotated[
+        str, _about("S3 buckets that a job may name as its source, separated by commas; empty: only our own")
+    ] = ""
+    jobs_topic: Annotated[
+        str, _about("ARN of the SNS topic that is told of jobs that ended; empty: none")
+    ] = ""
+    jobs_webhook_hosts: Annotated[
+        str, _about("hosts that webhooks may be at, separated by commas; empty: there are no webhooks")
+    ] = ""
+    jobs_webhook_key: Annotated[str, _about("key that webhooks are signed with; `whsec_` and base64")] = ""
+    jobs_ttl_s: Annotated[int, _about("life of a job and its results, from its creation", "jobs_ttl_s")] = (
+        604_800
+    )
     verify_at_init: Annotated[
         bool, _about("compare a golden vector before the model answers; `true` or `false`")
     ] = True
     log_level: Annotated[Literal["info", "off"], _about("`info`: one line per request; `off`: none")] = "info"
 
 
-_FIELDS = {PREFIX + name.upper(): name for name in Settings.__struct_fields__}
-ENVIRONMENT_NAMES = frozenset(_FIELDS)
+ENVIRONMENT_NAMES = frozenset(PREFIX + name.upper() for name in Settings.__struct_fields__)
+
+S = TypeVar("S", bound=Settings)
 
 
 def load_settings(environ: Mapping[str, str]) -> Settings:
@@ -102,13 +124,19 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
     for a `COLDFRAME_` variable that is no setting: a misspelt one would be
     silently ignored otherwise.
     """
+    return load_kind(environ, Settings)
+
+
+def load_kind(environ: Mapping[str, str], kind: type[S]) -> S:
+    """Settings of a kind that has more of them, read as `load_settings` reads its own."""
+    fields = {PREFIX + name.upper(): name for name in kind.__struct_fields__}
     given = {name: value for name, value in environ.items() if name.startswith(PREFIX)}
-    unknown = sorted(given.keys() - ENVIRONMENT_NAMES - OF_TRAINING)
+    unknown = sorted(given.keys() - fields.keys() - OF_TRAINING - OF_SERVER)
     if unknown:
-        raise BadSetting(f"{unknown[0]} is not a setting. Known: {', '.join(sorted(ENVIRONMENT_NAMES))}.")
-    values = {_FIELDS[name]: value for name, value in given.items() if value and name in ENVIRONMENT_NAMES}
+        raise BadSetting(f"{unknown[0]} is not a setting. Known: {', '.join(sorted(fields))}.")
+    values = {fields[name]: value for name, value in given.items() if value and name in fields}
     try:
-        return msgspec.convert(values, Settings, strict=False, dec_hook=_to_path)
+        return msgspec.convert(values, kind, strict=False, dec_hook=_to_path)
     except msgspec.ValidationError as exc:
         found, _, path = str(exc).rpartition(" - at ")
         variable = PREFIX + path.strip("`$.").upper()

@@ -7,6 +7,23 @@ PREFIX = "COLDFRAME_"
 OF_TRAINING = frozenset({"COLDFRAME_DATA"})
 """Whoever trains may have it exported: `layers/model/data.py` reads it, serving does not."""
 
+SERVER_RANGES = {
+    "workers": (0, 64),
+    "tokenizer_threads": (1, 64),
+    "request_threads": (1, 4096),
+    "queue_requests": (1, 1_000_000),
+    "queue_bytes": (1_048_576, 1 << 36),
+    "queue_rows": (256, 10_000_000),
+    "objective_ms": (1, 600_000),
+    "read_timeout_s": (1, 3600),
+    "keep_alive_s": (1, 3600),
+    "drain_notice_s": (0, 3600),
+    "drain_grace_s": (0, 3600),
+}
+"""Lowest and highest value of each setting of the server alone that is a number."""
+OF_SERVER = frozenset(PREFIX + name.upper() for name in (*SERVER_RANGES, "host"))
+"""Whoever starts a server may have them exported: a function has no use for them, and lets them be."""
+
 MODEL_DIR = "/opt/model"
 CACHE_POLICY = "adaptive"
 LOG_LEVEL = "info"
@@ -25,8 +42,28 @@ RANGES = {
     "l1_cache_bytes": (0, 1 << 34),
     "cache_deadline_ms": (1, 60_000),
     "cache_ttl_s": (1, 315_360_000),
+    "jobs_ttl_s": (3_600, 315_360_000),
 }
 """Lowest and highest value of each setting that is a number."""
-CHOICES = {"cache_policy": ("adaptive", "always", "off"), "log_level": ("info", "off")}
-TEXTS = frozenset({"model_dir", "models", "cache_table", "cache_bucket"})
+CHOICES = {
+    "cache_policy": ("adaptive", "always", "off"),
+    "device": ("cpu", "cuda", "auto"),
+    "log_level": ("info", "off"),
+}
+TEXTS = frozenset(
+    {
+        "model_dir",
+        "models",
+        "cache_table",
+        "cache_bucket",
+        "jobs_table",
+        "jobs_queue",
+        "jobs_failed_queue",
+        "jobs_bucket",
+        "jobs_sources",
+        "jobs_topic",
+        "jobs_webhook_hosts",
+        "jobs_webhook_key",
+    }
+)
 FLAGS = frozenset({"verify_at_init"})
