@@ -151,4 +151,20 @@ def sql(rows: int, labels: int, seed: int) -> None:
         raise click.ClickException("The ways found different rows.")
 
 
-COMMANDS = (emulator, image, from_zero, cpu, batching, memory, road, cache_faults, simulate, sql)
+@click.command()
+@click.option("--rows", default=200_000, show_default=True, type=click.IntRange(100), help="Sentences.")
+@click.option(
+    "--cores", default=2, show_default=True, type=click.IntRange(1), help="Of Spark, on this machine."
+)
+@click.option(
+    "--rounds", default=3, show_default=True, type=click.IntRange(1), help="In which sides take turns."
+)
+@SEED
+def spark(rows: int, cores: int, rounds: int, seed: int) -> None:
+    """`coldframe.spark` beside a naive map of the same model, row by row, on sentences with repeats."""
+    from bench.benchmarks.spark import run
+
+    run(model_dir(), rows, cores, rounds, seed)
+
+
+COMMANDS = (emulator, image, from_zero, cpu, batching, memory, road, cache_faults, simulate, sql, spark)

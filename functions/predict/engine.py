@@ -57,6 +57,8 @@ class Engine:
             return self._answer_ping(event, context)
         if "external_function" in event:
             return self._answer_sql(event, context)
+        if "@type" in event:
+            return self._answer_athena(event, context)
         if "Items" in event:
             return self._answer_batch(event, context)
         request = read_event(event, context)
@@ -68,6 +70,11 @@ class Engine:
         from functions.predict.answer_ping import answer_ping
 
         return answer_ping(event, self.api, context.aws_request_id, context.get_remaining_time_in_millis)
+
+    def _answer_athena(self, event: Event, context: Context) -> Result:
+        from functions.predict.answer_athena import answer_athena
+
+        return answer_athena(event, self.api, context.aws_request_id, clock_of(context))
 
     def _answer_sql(self, event: Event, context: Context) -> str:
         from functions.predict.answer_sql import answer_sql

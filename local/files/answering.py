@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from coldframe.columns import Answer, predict_column
-from coldframe.model.files import AUTO
+from coldframe.arrow import answer_arrays
+from coldframe.columns import predict_column
 from coldframe.pipeline.models import load_predictor
 from local.files.parts import write_part
 
@@ -20,23 +20,8 @@ if TYPE_CHECKING:
     from coldframe.config import Settings
     from coldframe.pipeline.predictor import Predictor
 
-_FIELDS = {
-    "label": pa.string(),
-    "probability": pa.float64(),  # float32 values, exactly: the numbers that the API gives
-    "out_of_distribution": pa.float64(),
-}
-
 _settings: "list[Settings]" = []
 """Of this process, which has one thread that answers."""
-
-
-def answer_fields(heads: Sequence[str], prefix: str) -> list[pa.Field]:
-    """Columns of the answers. Several heads: each has columns of its own."""
-    return [
-        pa.field(f"{prefix}{name}_{head}" if len(heads) > 1 else f"{prefix}{name}", kind)
-        for head in heads
-        for name, kind in ({**_FIELDS, "by": pa.string()} if head == AUTO else _FIELDS).items()
-    ]
 
 
 def start(settings: "Settings") -> None:
@@ -51,7 +36,7 @@ def answer(path: Path, texts: Sequence[str | None], heads: Sequence[str]) -> Non
     found = predict_column(_predictor(), texts, heads)
     columns: list[pa.Array] = []
     for head in heads:
-        columns += _columns(found[head], is_auto=head == AUTO)
+        columns += answer_arrays(found[head], head)
     names = [str(number) for number in range(len(columns))]  # the run names them
     write_part(path, pa.table(columns, names))
 
@@ -70,15 +55,3 @@ def _end_with_parent() -> None:
     if parent is not None:
         connection.wait([parent.sentinel])
         os._exit(1)
-
-
-def _columns(answers: Sequence[Answer | None], is_auto: bool) -> list[pa.Array]:
-    columns = [
-        pa.array([None if row is None else row.label for row in answers], pa.string()),
-        pa.array([None if row is None else row.probability for row in answers], pa.float64()),
-        pa.array([None if row is None else row.out_of_distribution for row in answers], pa.float64()),
-    ]
-    if is_auto:
-        sources = [None if row is None or row.source is None else row.source.by for row in answers]
-        columns.append(pa.array(sources, pa.string()))
-    return columns

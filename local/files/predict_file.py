@@ -15,10 +15,11 @@ from typing import NamedTuple, Never
 import pyarrow as pa
 from tqdm import tqdm
 
+from coldframe.arrow import answer_fields
 from coldframe.columns import check_heads
 from coldframe.config import Settings
 from coldframe.pipeline.models import load_predictor
-from local.files.answering import answer, answer_fields, start
+from local.files.answering import answer, start
 from local.files.errors import BadFile, Stopped
 from local.files.parts import Parts, parts_folder, read_part
 from local.files.sink import check_schema, check_sink, open_sink

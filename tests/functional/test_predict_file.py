@@ -16,7 +16,7 @@ from coldframe.columns import predict_column
 from coldframe.pipeline.predictor import Predictor
 from tests.functional.test_cli import COLDFRAME, coldframe
 
-ROWS = 3500
+ROWS = 2500
 TEXTS = [None if row % 50 == 7 else f"{text} {row % 700}" for row, text in enumerate(sentences() * 100)][
     :ROWS
 ]
@@ -41,13 +41,15 @@ def records(out: Path) -> list[dict[str, Any]]:
 def test_answers_are_those_of_the_predictor(table: Path, tmp_path: Path, predictor: Predictor) -> None:
     """Rows keep their order and columns; answers equal `Predictor.predict`'s to the bit, null for no text."""
     out = tmp_path / "out.parquet"
+    texts = [*TEXTS[:200], *TEXTS[:1000]]  # two parts
+    pq.write_table(pa.table({"id": range(len(texts)), "body": texts}), table)
     done = coldframe(*command(table, out, "--head", "auto", "--head", "logreg"))
     assert done.returncode == 0, done.stderr
-    assert done.stdout == f"{out}: {len(TEXTS):,} rows\n"
-    expected = predict_column(predictor, TEXTS, ["auto", "logreg"])
+    assert done.stdout == f"{out}: {len(texts):,} rows\n"
+    expected = predict_column(predictor, texts, ["auto", "logreg"])
     rows = records(out)
-    assert [row["id"] for row in rows] == list(range(len(TEXTS)))
-    assert [row["body"] for row in rows] == TEXTS
+    assert [row["id"] for row in rows] == list(range(len(texts)))
+    assert [row["body"] for row in rows] == texts
     for head in ("auto", "logreg"):
         for name in ("label", "probability", "out_of_distribution"):
             answers = [None if answer is None else getattr(answer, name) for answer in expected[head]]
