@@ -223,4 +223,52 @@ def _cold_elsewhere(options: "ColdOptions", url: str, idle_s: float, image: str)
     show(partial(cold_table, budgets=load_budgets()), path)
 
 
-COMMANDS = (cold, load, compare, encoder, cost, loadgen, report)
+@click.command()
+@click.option(
+    "--texts", default=20_000, show_default=True, type=click.IntRange(64), help="How many are sent."
+)
+@click.option(
+    "--file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help='What is sent: {"text": "…"} per line; default: as `load`.',
+)
+@click.option(
+    "--seconds", default=3.0, show_default=True, type=click.FloatRange(0.05), help="Of each measurement."
+)
+@click.option(
+    "--pass-tokens",
+    "passes",
+    multiple=True,
+    default=(8192, 32_768, 131_072),
+    show_default=True,
+    type=click.IntRange(256),
+    help="Tokens of a pass; may be repeated.",
+)
+@click.option(
+    "--threads",
+    multiple=True,
+    default=(1, 2),
+    show_default=True,
+    type=click.IntRange(1, 64),
+    help="That drive the device at once; may be repeated.",
+)
+@click.option(
+    "--peer-python",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Of an environment with sentence-transformers and CUDA's torch; default: no peer.",
+)
+@click.option(
+    "--http/--no-http", "with_http", default=True, help="Whether `coldframe serve` is measured, too."
+)
+@out_option("gpu.jsonl")
+@SEED
+def gpu(out: Path, seed: int, **given: Any) -> None:
+    """The encoder on an NVIDIA GPU: both graphs, texts to embeddings, over HTTP, beside a peer."""
+    from bench.benchmarks.gpu.measure import GpuOptions, run
+    from bench.benchmarks.gpu.table import gpu_table
+
+    run(GpuOptions(model_dir(), out, seed, **given))
+    show(gpu_table, out)
+
+
+COMMANDS = (cold, load, compare, encoder, cost, loadgen, gpu, report)

@@ -4,12 +4,14 @@ Connections are kept alive; each carries one request at a time. Parsing is httpt
 """
 
 import asyncio
+from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 import httptools
 
 # select(), which the loader uses for its timer, takes file numbers up to 1024.
 _MAX_CONNECTIONS = 960
+_JSON = {"content-type": "application/json"}
 
 
 class NoAnswer(Exception):
@@ -17,14 +19,14 @@ class NoAnswer(Exception):
 
 
 class HttpClient:
-    """Posts JSON to one URL; more than 960 requests at once wait for a connection."""
+    """Posts to one URL, JSON unless told; more than 960 requests at once wait for a connection."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, headers: Mapping[str, str] = _JSON) -> None:
         parts = urlsplit(url)
         self._host, self._port = parts.hostname or "127.0.0.1", parts.port or 80
+        given = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         self._head = (
-            f"POST {parts.path or '/'} HTTP/1.1\r\nhost: {parts.netloc}\r\n"
-            "content-type: application/json\r\ncontent-length: "
+            f"POST {parts.path or '/'} HTTP/1.1\r\nhost: {parts.netloc}\r\n{given}content-length: "
         ).encode()
         self._idle: list[_Connection] = []
         self._free = asyncio.Semaphore(_MAX_CONNECTIONS)

@@ -8,9 +8,9 @@ import asyncio
 import gc
 import selectors
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bench.loader.http_client import HttpClient, NoAnswer
 from bench.records.raw_files import Answer
@@ -28,6 +28,7 @@ class Load:
     due_s: Sequence[float]
     bodies: Sequence[bytes]
     timeout_s: float = 10.0
+    headers: Mapping[str, str] = field(default_factory=lambda: {"content-type": "application/json"})
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def send_closed(load: Load, concurrency: int) -> Answered:
 
 
 async def _send_closed(load: Load, concurrency: int) -> Answered:
-    client = HttpClient(load.url)
+    client = HttpClient(load.url, load.headers)
     start = time.perf_counter()
     waiting = iter(enumerate(load.bodies))
     answers: dict[int, tuple[Answer, bytes]] = {}
@@ -70,7 +71,7 @@ async def _send_closed(load: Load, concurrency: int) -> Answered:
 
 
 async def _send(load: Load) -> Answered:
-    client = HttpClient(load.url)
+    client = HttpClient(load.url, load.headers)
     start = time.perf_counter()
     tasks = []
     for due_s, body in zip(load.due_s, load.bodies, strict=True):

@@ -17,3 +17,8 @@ DRAINED = 0
 """Every request that was accepted has its answer."""
 FAILED = 1
 """It could not start; or a request that was accepted had no answer when the grace was over."""
+
+UID, GID = 993, 990
+"""Of the image's user, who owns no file."""
+HEALTH_COMMAND = ("python3", "-m", "functions.server.health")
+"""Whether the server in this container is ready, for homes whose health check is a command."""

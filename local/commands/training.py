@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from coldframe.model.files import HEAD_NAMES
-from local.paths import BUILD_PYTHON, ROOT, build_environ
+from coldframe.model.files import HEAD_NAMES, built_models
+from local.paths import BUILD_PYTHON, EXAMPLE, MODELS, ROOT, build_environ
 
 _FILE = click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Path)
 _NEWSGROUPS = "20newsgroups"
@@ -21,12 +21,20 @@ _FOLDER = click.Path(file_okay=False, resolve_path=True, path_type=Path)
     help="Then train the example again, on 20 Newsgroups (a quarter of an hour).",
 )
 @click.option(
+    "--gpu",
+    is_flag=True,
+    help="Build the encoder for NVIDIA GPUs, too; the one for CPUs only if it is missing.",
+)
+@click.option(
     "--weights", type=click.Path(exists=True, path_type=Path), help="Folder with model.safetensors."
 )
-def build(train: bool, weights: Path | None) -> None:
+def build(train: bool, gpu: bool, weights: Path | None) -> None:
     """Build the encoder and the example model: fetch, export, quantize, check."""
     arguments = ["--weights", str(weights)] if weights else []
-    _run_in_build_environment("layers.model.build", *arguments)
+    if not gpu or EXAMPLE not in built_models(MODELS):
+        _run_in_build_environment("layers.model.build", *arguments)
+    if gpu:
+        _run_in_build_environment("layers.model.gpu.build", *arguments)
     if train:  # on the encoder that was just built
         _run_in_build_environment("layers.model.train_newsgroups")
 

@@ -107,6 +107,13 @@ _DEMO_ENVIRONMENTS = 10  # what `coldframe up` alone may take of a small machine
     help="DynamoDB, S3 and SQS for the template's tables, buckets and queues.  [default: stores, in memory]",
 )
 @click.option(
+    "--stores-port",
+    default=0,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="Where they listen; 0: a free port.",
+)
+@click.option(
     "--dynamodb-endpoint",
     envvar="AWS_ENDPOINT_URL_DYNAMODB",
     metavar="URL",
@@ -135,6 +142,7 @@ def up(
     as_aws: bool,
     reload: bool,
     stores: bool,
+    stores_port: int,
     dynamodb_endpoint: str | None,
     s3_endpoint: str | None,
     sqs_endpoint: str | None,
@@ -180,7 +188,7 @@ def up(
             request_rate=request_rate,
             keep_alive_s=keep_alive_s,
             environ=environ,
-            stores=StoreOptions(dynamodb_endpoint, s3_endpoint, sqs_endpoint),
+            stores=StoreOptions(dynamodb_endpoint, s3_endpoint, sqs_endpoint, stores_port),
             reload=reload,
             as_aws=as_aws,
         )

@@ -93,6 +93,8 @@ class Emulator:
     def notes(self) -> Iterator[str]:
         """What a reader of the log should know from the start."""
         yield f"Console: {self.url}{console.PATH}"
+        if self.stores.url is not None:
+            yield f"DynamoDB, S3 and SQS, in memory: {self.stores.url}"
         first, *others = self._template.apis or (None,)
         if first is not None and first.stage != DEFAULT_STAGE:
             yield f"{first.name}: {self.url}/{first.stage}"

@@ -71,6 +71,19 @@ class MicrovmPrices(Struct, frozen=True, forbid_unknown_fields=True):
     gb_s_usd: float
 
 
+class GpuPrices(Struct, frozen=True, forbid_unknown_fields=True):
+    """Of the smallest instance with such a GPU."""
+
+    instance: str
+    instance_h_usd: float
+    gpus: int = 1
+
+    @property
+    def gpu_h_usd(self) -> float:
+        """One GPU's part."""
+        return self.instance_h_usd / self.gpus
+
+
 class RegionPrices(Struct, frozen=True, forbid_unknown_fields=True):
     """Of one region; by architecture, where what is missing is not offered or not known."""
 
@@ -81,6 +94,8 @@ class RegionPrices(Struct, frozen=True, forbid_unknown_fields=True):
     container: dict[str, ContainerPrices] = {}
     managed: dict[str, ManagedPrices] = {}
     microvm: dict[str, MicrovmPrices] = {}
+    gpu: dict[str, GpuPrices] = {}
+    """By the GPU's name."""
 
 
 class Prices(Struct, frozen=True, forbid_unknown_fields=True):

@@ -141,6 +141,7 @@ _WHY_NOT_HERE = {
     "AWS::Lambda::EventSourceMapping": "nobody reads the source; the Lambda API takes its events",
     "AWS::Lambda::Url": "the function has no URL here, only its events and the Lambda API",
     "AWS::Scheduler::": "nothing is scheduled; the Lambda API takes its events",
+    "AWS::Serverless::StateMachine": "not started here; `coldframe offline start --local` runs the project's",
     "AWS::Serverless::Application": "name its own template with --template, to run it",
 }
 

@@ -26,6 +26,7 @@ PLANTS = {
     "scheduling": (f"{COLDFRAME}/scheduling/limits.py", "from coldframe.timing import Deadline"),
     "planning": ("local/planning/bill.py", "import boto3"),
     "pipeline": (f"{COLDFRAME}/pipeline/answers.py", "import boto3"),
+    "gpu": (f"{COLDFRAME}/model/heads.py", "import coldframe.gpu.files"),
     "served": (f"{COLDFRAME}/model/heads.py", "import sklearn"),
     "rooms-of-local": ("local/gateway/routes.py", "from local.front import console"),
     "rooms-of-bench": ("bench/data/texts.py", "from bench.benchmarks import load"),

@@ -39,6 +39,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     threads: Annotated[
         int, _about("threads of one forward pass; 1769 MB of Lambda memory are one vCPU", "threads")
     ] = 1
+    device: Annotated[
+        Literal["cpu", "cuda", "auto"],
+        _about("where the encoder runs: `cpu`; `cuda`: an NVIDIA GPU; `auto`: a GPU where there is one"),
+    ] = "cpu"
     max_texts: Annotated[int, _about("texts of one request", "max_texts")] = facts.MAX_TEXTS
     max_body_bytes: Annotated[int, _about("request body; 6 MB is Lambda's own limit", "max_body_bytes")] = (
         facts.MAX_BODY_BYTES

@@ -18,7 +18,7 @@ class BadSetting(ColdframeError):
 
 
 class BundleError(ColdframeError):
-    """The model bundle is missing, incomplete, altered or drifting."""
+    """The model bundle is missing, incomplete, altered, drifting, or cannot be served here."""
 
 
 class BundleMissing(BundleError):
@@ -31,6 +31,10 @@ class BundleCorrupt(BundleError):
 
 class EncoderDrift(BundleError):
     """The encoder does not reproduce its golden vectors on this machine."""
+
+
+class DeviceMissing(BundleError):
+    """The device that the settings name is not there, or onnxruntime cannot use it."""
 
 
 class RequestError(ColdframeError):

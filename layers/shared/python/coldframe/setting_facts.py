@@ -44,6 +44,10 @@ RANGES = {
     "cache_ttl_s": (1, 315_360_000),
 }
 """Lowest and highest value of each setting that is a number."""
-CHOICES = {"cache_policy": ("adaptive", "always", "off"), "log_level": ("info", "off")}
+CHOICES = {
+    "cache_policy": ("adaptive", "always", "off"),
+    "device": ("cpu", "cuda", "auto"),
+    "log_level": ("info", "off"),
+}
 TEXTS = frozenset({"model_dir", "models", "cache_table", "cache_bucket"})
 FLAGS = frozenset({"verify_at_init"})

@@ -290,6 +290,7 @@ VALID = {
     "CACHE_TTL_S": "60",
     "VERIFY_AT_INIT": "false",
     "LOG_LEVEL": "off",
+    "DEVICE": "cpu",
     "MODELS": EXAMPLE,
 }
 

@@ -59,7 +59,8 @@ def _closes(variable: str, value: str) -> bool:
         # A number of windows of one's own makes another version, whose digest takes msgspec.
         return not _is_in_range(name, value) or (name == "max_windows" and int(value) > 0)
     if name in CHOICES:
-        return value not in CHOICES[name] or value == "always"  # the table is asked first, by boto3
+        # The table is asked first, by boto3; a GPU's encoder has another version.
+        return value not in CHOICES[name] or value in ("always", "cuda", "auto")
     return value not in ("true", "false") if name in FLAGS else name not in TEXTS
 
 

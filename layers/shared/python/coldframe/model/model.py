@@ -17,7 +17,15 @@ from coldframe.config import DEFAULT_BATCH_TOKENS, Settings
 from coldframe.model.budget import measure_budget
 from coldframe.model.bundle import EncoderFacts, load_golden
 from coldframe.model.centroids import load_centroids
-from coldframe.model.encoder import Embeddings, Encoder, RowEncoder, check_golden, plan_batches, pool_windows
+from coldframe.model.encoder import (
+    Batch,
+    Embeddings,
+    Encoder,
+    RowEncoder,
+    check_golden,
+    plan_batches,
+    pool_windows,
+)
 from coldframe.model.heads import Head, Probabilities, load_head
 from coldframe.model.tokenizer import TextWindows, Window
 from coldframe.timing import Clock, Deadline, MovingAverage
@@ -49,12 +57,17 @@ class TextEncoder:
         max_batch_tokens: int,
         ms_per_token: MovingAverage,
         clock: Clock = time.perf_counter,
+        plan: Callable[[Sequence[int], int], list[Batch]] = plan_batches,
     ) -> None:
-        """ms_per_token: what a pass takes; measured here with each pass, and read by the cache's policy."""
+        """ms_per_token: what a pass takes; measured here with each pass, and read by the cache's policy.
+
+        plan: batches of rows by their lengths and the tokens of a batch, shortest rows first.
+        """
         self.row_encoder = encoder
         self.max_batch_tokens = max_batch_tokens
         self._clock = clock
         self.ms_per_token = ms_per_token
+        self._plan = plan
 
     def expected_s(self, tokens: int) -> float:
         """How long it will probably take to encode this many tokens, by what it took lately."""
@@ -67,7 +80,7 @@ class TextEncoder:
         embeddings = np.empty((len(rows), self.row_encoder.dimension), dtype=np.float32)
         encoded = np.zeros(len(rows), dtype=bool)
         batches = 0
-        for batch in plan_batches(lengths, self.max_batch_tokens):
+        for batch in self._plan(lengths, self.max_batch_tokens):
             tokens = sum(lengths[row] for row in batch)
             if self.expected_s(tokens) > deadline.remaining_s():
                 break  # the next ones are longer
@@ -90,7 +103,12 @@ class TextEncoder:
         return [row.tobytes() for row in pool_windows(rows, lengths, [len(text) for text in windows])]
 
     def measure_budget(self) -> None:
-        """Sets the token budget of a pass to what is quickest here; answers stay the same, to the bit."""
+        """Sets the token budget of a pass to what is quickest here; answers stay the same, to the bit.
+
+        Nothing is measured where rows of several lengths share a pass: budgets there are of another size.
+        """
+        if self._plan is not plan_batches:
+            return
         self.max_batch_tokens = measure_budget(self.row_encoder.encode, self.max_batch_tokens, self._clock)
 
 

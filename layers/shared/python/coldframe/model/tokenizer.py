@@ -36,9 +36,13 @@ _GROUP = 65_536  # characters: their tokens take some 10 MB in the library
 class TextWindows:
     """Plain texts are cut at once; the library that cuts the others is loaded for the first of them."""
 
-    def __init__(self, folder: Path, facts: EncoderFacts) -> None:
-        """Raises BundleMissing or BundleCorrupt when `folder` has no usable vocabulary."""
+    def __init__(self, folder: Path, facts: EncoderFacts, use_plain: bool = True) -> None:
+        """use_plain: False where many texts are cut at once, on many processors: the library cuts all then.
+
+        Raises BundleMissing or BundleCorrupt when `folder` has no usable vocabulary.
+        """
         self._folder = folder
+        self._use_plain = use_plain
         self._facts = facts
         self._content_tokens, self._max_windows = facts.content_tokens, facts.max_windows
         self._needed = self._content_tokens * self._max_windows
@@ -69,6 +73,8 @@ class TextWindows:
 
     def _plain_ids(self, text: str) -> list[int] | None:
         """As many ids as are used of a text, found without the library; None if that cannot be done."""
+        if not self._use_plain:
+            return None
         beginning = _beginning(text, self._needed * _CHARACTERS_PER_TOKEN)
         if not self._plain.is_plain(beginning):
             return None

@@ -75,7 +75,8 @@ class _Loader:
                 if len(self._encoders) == 1:
                     self._cache = load_cache(settings, built.facts, self._encoders[built.name].ms_per_token)
         shared = self._encoders[built.name]
-        manifest = manifest.with_encoder(shared.manifest.version) if settings.max_windows else manifest
+        if shared.manifest.version != built.version:  # other windows, or another device
+            manifest = manifest.with_encoder(shared.manifest.version)
         model = LazyValue(partial(_load_model, shared.encoder, folder, manifest.estimator.partner))
         estimator = Estimator(folder, manifest.estimator)
         return Predictor(manifest, shared.manifest, shared.tokenizer, estimator, model, self._cache)
@@ -97,11 +98,31 @@ def load_predictor(settings: Settings) -> Predictor:
 
 
 def _share(settings: Settings, built: EncoderManifest) -> _SharedEncoder:
+    if settings.device != "cpu" and (found := _on_gpu(settings, built)):
+        return found
     folder = encoder_folder(settings.model_dir, built.name)
     manifest = built.with_windows(settings.max_windows) if settings.max_windows else built
     tokenizer, ms_per_token = TextWindows(folder, manifest.facts), MovingAverage(_MS_PER_TOKEN)
     load = partial(_load_encoder, settings, folder, manifest.facts, tokenizer, ms_per_token)
     return _SharedEncoder(manifest, tokenizer, LazyValue(load), ms_per_token)
+
+
+def _on_gpu(settings: Settings, built: EncoderManifest) -> _SharedEncoder | None:
+    """The encoder on a GPU, loaded at once: only then is known whether it is served. None: the CPU serves."""
+    _limit_blas()
+    from coldframe.gpu.load import load_on_gpu
+
+    found = load_on_gpu(settings, built)
+    if found is None:
+        return None
+    loaded = LazyValue(lambda: found.encoder)
+    loaded.get()
+    return _SharedEncoder(found.manifest, found.tokenizer, loaded, found.ms_per_token)
+
+
+def _limit_blas() -> None:
+    """BLAS would start threads for the whole machine; heads multiply one row at a time."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def _load_encoder(
@@ -111,8 +132,7 @@ def _load_encoder(
     windows: TextWindows,
     ms_per_token: MovingAverage,
 ) -> "TextEncoder":
-    # BLAS would start threads for the whole machine; heads multiply one row at a time.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    _limit_blas()
     with paused_collector():
         from coldframe.model.model import load_encoder  # numpy and onnxruntime, not a moment earlier
 

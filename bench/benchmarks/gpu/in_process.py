@@ -1,0 +1,155 @@
+"""Tokens per second inside one process: passes alone, tokenizing alone, texts to embeddings, and heads."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import cycle
+from typing import TypeVar
+
+from bench.benchmarks.gpu.watch import Watched, watch
+from bench.benchmarks.gpu.work import Pass
+from coldframe.model.encoder import Embeddings, RowEncoder
+from coldframe.model.tokenizer import TextWindows, Window
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+CHUNK = 128  # texts that a thread cuts at once
+_WARM_UP = 3  # passes that are not counted: kernels are loaded, memory is taken
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was done, and how long it took. pass_ms: of each pass from its start to its embeddings."""
+
+    tokens: int
+    seconds: float
+    pass_ms: list[float]
+    watched: Watched
+
+    @property
+    def tokens_per_s(self) -> float:
+        return self.tokens / self.seconds
+
+
+def measure_passes(encoder: RowEncoder, passes: Sequence[Pass], threads: int, seconds: float) -> Measured:
+    """Encodes passes over and over, in `threads` at once, for about `seconds`."""
+    for rows in passes[:_WARM_UP]:
+        encoder.encode(rows)
+    pass_ms: list[float] = []
+    shared = iter(cycle(passes))  # `next` of it is one step of the interpreter
+    tokens = [0] * threads
+
+    def drive(thread: int) -> None:
+        while (started := time.perf_counter()) < ends:
+            rows = next(shared)
+            encoder.encode(rows)
+            pass_ms.append((time.perf_counter() - started) * 1e3)
+            tokens[thread] += sum(map(len, rows))
+
+    with watch() as watched, ThreadPoolExecutor(threads) as pool:
+        begun = time.perf_counter()
+        ends = begun + seconds
+        list(pool.map(drive, range(threads)))
+        spent_s = time.perf_counter() - begun
+    return Measured(sum(tokens), spent_s, pass_ms, watched)
+
+
+def measure_tokenizer(windows: TextWindows, texts: Sequence[str], threads: int, seconds: float) -> Measured:
+    """Cuts texts in `threads` at once, `CHUNK` of them in each call."""
+    windows.cut(texts[:CHUNK])
+    chunks = cycle(_chunks(texts))
+    tokens = [0] * threads
+
+    def drive(thread: int) -> None:
+        while time.perf_counter() < ends:
+            tokens[thread] += sum(len(row) for text in windows.cut(next(chunks)) for row in text)
+
+    with ThreadPoolExecutor(threads) as pool:
+        begun = time.perf_counter()
+        ends = begun + seconds
+        list(pool.map(drive, range(threads)))
+        spent_s = time.perf_counter() - begun
+    return Measured(sum(tokens), spent_s, [], Watched())
+
+
+def measure_texts(
+    windows: TextWindows,
+    encoder: RowEncoder,
+    texts: Sequence[str],
+    pass_tokens: int,
+    tokenizer_threads: int,
+    encoder_threads: int,
+    seconds: float,
+) -> Measured:
+    """Texts to embeddings: some threads cut them, others encode passes of what is cut, in order."""
+    pass_ms: list[float] = []
+
+    def encode(rows: Pass) -> int:
+        started = time.perf_counter()
+        encoder.encode(rows)
+        pass_ms.append((time.perf_counter() - started) * 1e3)
+        return sum(map(len, rows))
+
+    with (
+        watch() as watched,
+        ThreadPoolExecutor(tokenizer_threads) as cutters,
+        ThreadPoolExecutor(encoder_threads) as drivers,
+    ):
+        begun = time.perf_counter()
+        chunks = _until(begun + seconds, cycle(_chunks(texts)))
+        cut = _ahead(cutters, windows.cut, chunks, 2 * tokenizer_threads)
+        passes = _fill((row for chunk in cut for text in chunk for row in text), pass_tokens)
+        tokens = sum(_ahead(drivers, encode, passes, 2 * encoder_threads))
+        spent_s = time.perf_counter() - begun
+    return Measured(tokens, spent_s, pass_ms, watched)
+
+
+def rows_per_s(classify: Callable[[Embeddings], object], embeddings: Embeddings, seconds: float) -> float:
+    """Rows that a head classifies per second, all of `embeddings` in each call."""
+    classify(embeddings)
+    begun, calls = time.perf_counter(), 0
+    while time.perf_counter() - begun < seconds:
+        classify(embeddings)
+        calls += 1
+    return calls * len(embeddings) / (time.perf_counter() - begun)
+
+
+def _chunks(texts: Sequence[str]) -> list[Sequence[str]]:
+    return [texts[start : start + CHUNK] for start in range(0, len(texts), CHUNK)]
+
+
+def _until(ends: float, items: Iterable[T]) -> Iterator[T]:
+    for item in items:
+        if time.perf_counter() >= ends:
+            return
+        yield item
+
+
+def _ahead(
+    pool: ThreadPoolExecutor, function: Callable[[T], R], items: Iterable[T], most: int
+) -> Iterator[R]:
+    """The function's results in the order of the items, of which at most `most` are in work or waiting."""
+    waiting: deque[Future[R]] = deque()
+    for item in items:
+        waiting.append(pool.submit(function, item))
+        if len(waiting) >= most:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
+
+
+def _fill(rows: Iterable[Window], tokens: int) -> Iterator[Pass]:
+    """Passes of `tokens` tokens, or a row more."""
+    filling: Pass = []
+    filled = 0
+    for row in rows:
+        filling.append(row)
+        filled += len(row)
+        if filled >= tokens:
+            yield filling
+            filling, filled = [], 0
+    if filling:
+        yield filling

@@ -1,0 +1,137 @@
+"""The server's processors: passes at once against threads of one pass, over HTTP, in one run.
+
+Servers of every shape are there from the start and take turns, so that a busy moment is one for all of them.
+Closed loop: 64 connections, each with one request at a time; this shows what a server can do at most, and no
+latency that a user would see.
+"""
+
+import asyncio
+import json
+import os
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import cycle
+from pathlib import Path
+
+from tqdm import tqdm
+
+from bench.data.mixes import Corpus, load_corpus
+from bench.loader.http_client import HttpClient
+from bench.targets.server_processes import server_process
+
+CONNECTIONS = 64
+_MANY_AT_ONCE = 64  # texts of a request
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How a server shares out its processors."""
+
+    workers: int
+    threads: int
+    request_threads: int = 128
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """As its settings."""
+        return {
+            "COLDFRAME_WORKERS": str(self.workers),
+            "COLDFRAME_THREADS": str(self.threads),
+            "COLDFRAME_REQUEST_THREADS": str(self.request_threads),
+            "COLDFRAME_OBJECTIVE_MS": "600000",  # nothing is refused
+        }
+
+    def __str__(self) -> str:
+        threads = "" if self.request_threads == 128 else f", {self.request_threads} request threads"
+        return f"{self.workers} × {self.threads}{threads}"
+
+
+@dataclass
+class Turns:
+    """Requests a second of one shape with one mix, turn by turn, and the latencies of all turns."""
+
+    rates: list[float] = field(default_factory=list)
+    latencies_s: list[float] = field(default_factory=list)
+
+
+SHAPES = (Shape(1, 1), Shape(2, 1), Shape(1, 2), Shape(4, 1), Shape(2, 2), Shape(2, 1, 16), Shape(2, 1, 512))
+
+
+def run(model_dir: Path, seconds: float, turns: int, seed: int, shapes: Sequence[Shape] = SHAPES) -> None:
+    """Prints one table. seconds: of each turn of each shape with each mix."""
+    corpus = load_corpus(seed)
+    mixes = make_mixes(corpus)
+    found = {(mix, shape): Turns() for mix in mixes for shape in shapes}
+    with ExitStack() as stack:
+        addresses = {shape: stack.enter_context(server_process(model_dir, shape.environ)) for shape in shapes}
+        order = [(mix, shape) for _ in range(turns) for mix in mixes for shape in shapes]
+        for mix, shape in tqdm(order, unit="turn"):
+            asyncio.run(take_turn(addresses[shape], mixes[mix], seconds, found[mix, shape]))
+    print_table(mixes, shapes, found)
+    print(
+        f"\nWorkers × threads of a pass; requests a second, medians of {turns} turns of {seconds:g} s, and"
+        f" medians of ratios to the first shape. {corpus.source}, {CONNECTIONS} connections, the loader on the"
+        f" same machine, {os.cpu_count()} processors, load average {os.getloadavg()[0]:.1f}."
+    )
+
+
+def make_mixes(corpus: Corpus) -> dict[str, list[bytes]]:
+    """Bodies of requests by the name of the mix; every text is encoded but in the last two."""
+
+    def bodies(texts: Sequence[str], **asked: object) -> list[bytes]:
+        return [json.dumps({"text": text, "cache": False, **asked}).encode() for text in texts]
+
+    some = corpus.headlines
+    many = [some[start : start + _MANY_AT_ONCE] for start in range(0, len(some), _MANY_AT_ONCE)]
+    return {
+        "headlines": bodies(some, heads=["logreg"]),
+        "posts": bodies(corpus.posts, heads=["logreg"]),
+        "64 headlines": [
+            json.dumps({"texts": texts, "cache": False, "heads": ["logreg"]}).encode() for texts in many
+        ],
+        "headlines, `auto`": bodies(some),
+        "headlines, cached": [json.dumps({"text": text}).encode() for text in some[:100]],
+    }
+
+
+async def take_turn(address: str, bodies: Sequence[bytes], seconds: float, turns: Turns) -> None:
+    """Asks for so long, and writes down how it went. Raises RuntimeError for an answer that is none."""
+    client, texts = HttpClient(f"{address}/v1/predict"), cycle(bodies)
+    until_s = time.perf_counter() + seconds
+    done: list[float] = []
+
+    async def ask() -> None:
+        while (began_s := time.perf_counter()) < until_s:
+            status, body = await client.post(next(texts))
+            if status != 200:
+                raise RuntimeError(f"The server answered {status}: {body.decode()}")
+            done.append(time.perf_counter() - began_s)
+
+    began_s = time.perf_counter()
+    await asyncio.gather(*(ask() for _ in range(CONNECTIONS)))
+    turns.rates.append(len(done) / (time.perf_counter() - began_s))
+    turns.latencies_s += done
+    client.close()
+
+
+def print_table(
+    mixes: Sequence[str] | Mapping[str, object],
+    shapes: Sequence[Shape],
+    found: Mapping[tuple[str, Shape], Turns],
+) -> None:
+    """A row for each mix and shape."""
+    print("| mix | workers × threads | requests/s | to the first | p50 ms | p99 ms |")
+    print("|---|---|---|---|---|---|")
+    for mix in mixes:
+        first = found[mix, shapes[0]]
+        for shape in shapes:
+            turns = found[mix, shape]
+            ratios = [mine / other for mine, other in zip(turns.rates, first.rates, strict=True)]
+            cuts_s = statistics.quantiles(turns.latencies_s, n=100)
+            print(
+                f"| {mix} | {shape} | {statistics.median(turns.rates):.0f} | {statistics.median(ratios):.2f}"
+                f" | {cuts_s[49] * 1e3:.1f} | {cuts_s[98] * 1e3:.1f} |"
+            )

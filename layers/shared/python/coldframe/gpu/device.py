@@ -1,0 +1,49 @@
+"""Is there a GPU that onnxruntime can use? Asked before anything is loaded for one."""
+
+import ctypes
+from typing import Protocol
+
+from coldframe.errors import DeviceMissing
+
+_WAY_OUT = (
+    " Start the container with `--gpus all` on a machine with an NVIDIA GPU, or set COLDFRAME_DEVICE=cpu, or"
+    " COLDFRAME_DEVICE=auto for a GPU where there is one."
+)
+
+
+class Driver(Protocol):
+    """The two functions of NVIDIA's driver that say whether there is a GPU."""
+
+    def cuInit(self, flags: int, /) -> int: ...  # noqa: N802
+
+    def cuDeviceGetCount(self, count: object, /) -> int: ...  # noqa: N802
+
+
+def load_driver() -> Driver:
+    """NVIDIA's driver library. Raises DeviceMissing where there is none."""
+    try:
+        return ctypes.CDLL("libcuda.so.1")
+    except OSError as exc:
+        raise DeviceMissing(f"No NVIDIA driver is visible here (libcuda.so.1).{_WAY_OUT}") from exc
+
+
+def count_gpus(driver: Driver) -> int:
+    """GPUs that the driver gives this process, one at least. Raises DeviceMissing without any."""
+    count = ctypes.c_int(0)
+    status = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
+    if status or count.value < 1:
+        raise DeviceMissing(f"NVIDIA's driver shows no GPU (status {status}).{_WAY_OUT}")
+    return count.value
+
+
+def check_device() -> None:
+    """Loads CUDA's libraries. Raises DeviceMissing, which says why, where no encoder can run on a GPU."""
+    count_gpus(load_driver())
+    import onnxruntime as ort
+
+    if "CUDAExecutionProvider" not in ort.get_available_providers():
+        raise DeviceMissing(
+            "This onnxruntime is the one for CPUs. Expected the package onnxruntime-gpu instead of it:"
+            " functions/gpu-requirements.txt, as the image's target `gpu` installs it."
+        )
+    ort.preload_dlls(cuda=True, cudnn=False)  # from nvidia's wheels: no path is set for them

@@ -1,0 +1,97 @@
+"""Rows of different lengths to embeddings, in one pass: an fp16 graph with pooling inside, on a GPU."""
+
+import os
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from coldframe.errors import BundleCorrupt, DeviceMissing
+from coldframe.gpu.passes import plan_mixed
+from coldframe.model.encoder import Embeddings
+from coldframe.model.files import read_file
+from coldframe.model.tokenizer import Window
+
+if TYPE_CHECKING:
+    import onnxruntime as ort
+
+CUDA = "CUDAExecutionProvider"
+MAX_POSITIONS = 131_072
+"""Rows × the longest row of one pass, at most: hidden states of as many take 100 MB each in fp16."""
+
+
+class MixedEncoder:
+    """An encoder whose rows need not have one length. Safe for threads: a session may run in several at once.
+
+    mixes_lengths: tells the scheduler so.
+    """
+
+    mixes_lengths = True
+
+    def __init__(
+        self, graph: Path, dimension: int, provider: str, max_positions: int = MAX_POSITIONS
+    ) -> None:
+        """provider: of onnxruntime, the one that has to run the graph.
+
+        Raises DeviceMissing when onnxruntime does not run it there, BundleMissing or BundleCorrupt when the
+        graph cannot be loaded.
+        """
+        self.dimension = dimension
+        self.graph = graph.name
+        self._max_positions = max_positions
+        self._session = _open(graph, provider)
+
+    def encode(self, rows: Sequence[Window]) -> Embeddings:
+        """Embeddings of rows: float32 (len(rows), d), every row of length 1.
+
+        One pass, unless the rows' padding would make it larger than `max_positions`.
+        """
+        lengths = [len(row) for row in rows]
+        if len(rows) * max(lengths, default=0) <= self._max_positions:
+            return self._encode(rows, lengths)
+        embeddings = np.empty((len(rows), self.dimension), dtype=np.float32)
+        for batch in plan_mixed(lengths, self._max_positions):
+            embeddings[batch] = self._encode([rows[row] for row in batch], [lengths[row] for row in batch])
+        return embeddings
+
+    def _encode(self, rows: Sequence[Window], lengths: Sequence[int]) -> Embeddings:
+        if not rows:
+            return np.empty((0, self.dimension), dtype=np.float32)
+        mask = np.arange(max(lengths)) < np.array(lengths)[:, None]  # (B, T)
+        ids = np.zeros(mask.shape, dtype=np.int32)
+        ids[mask] = np.fromiter(chain.from_iterable(rows), np.int32, sum(lengths))
+        binding = self._session.io_binding()
+        binding.bind_cpu_input("input_ids", ids)
+        binding.bind_cpu_input("attention_mask", mask.astype(np.int32))
+        binding.bind_output("embedding", "cpu")
+        self._session.run_with_iobinding(binding)
+        embeddings: Embeddings = binding.get_outputs()[0].numpy()
+        return embeddings  # (B, d)
+
+
+def _open(graph: Path, provider: str) -> "ort.InferenceSession":
+    # As in coldframe.model.encoder: official packages report usage unless this is set before the import.
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    import onnxruntime as ort
+
+    read_file(graph.parent, graph.name)  # onnxruntime's own error would not name the way out
+    options = ort.SessionOptions()
+    options.log_severity_level = 3  # nodes of shapes run on the CPU: a warning at each start says so
+    if provider not in ort.get_available_providers():
+        raise DeviceMissing(_not_run_by(graph, provider, "this package of onnxruntime does not have it"))
+    try:
+        session = ort.InferenceSession(str(graph), options, providers=[provider])
+    except Exception as exc:  # onnxruntime's errors share no public base class
+        raise BundleCorrupt(f"{graph.name} cannot be loaded: {exc}. Run `coldframe build --gpu`.") from exc
+    if (found := session.get_providers()[0]) != provider:  # it has fallen back, with no more than a warning
+        raise DeviceMissing(_not_run_by(graph, provider, f"it took {found}"))
+    return session
+
+
+def _not_run_by(graph: Path, provider: str, reason: str) -> str:
+    return (
+        f"onnxruntime cannot run {graph.name} by {provider}: {reason}. Expected onnxruntime-gpu, libraries"
+        " as in functions/gpu-requirements.txt, and NVIDIA's driver, which `--gpus all` gives a container."
+    )
