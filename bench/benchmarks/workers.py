@@ -73,8 +73,8 @@ def run(model_dir: Path, seconds: float, turns: int, seed: int, shapes: Sequence
     print_table(mixes, shapes, found)
     print(
         f"\nWorkers × threads of a pass; requests a second, medians of {turns} turns of {seconds:g} s, and"
-        f" medians of ratios to the first shape. {corpus.source}, {CONNECTIONS} connections, the loader on the"
-        f" same machine, {os.cpu_count()} processors, load average {os.getloadavg()[0]:.1f}."
+        f" medians of ratios to the first shape. {corpus.source}, {CONNECTIONS} connections, the loader on"
+        f" this machine too, {os.cpu_count()} processors, load average {os.getloadavg()[0]:.1f}."
     )
 
 

@@ -131,4 +131,20 @@ def simulate(invocations: int, rounds: int, seed: int) -> None:
     run(invocations, rounds, seed)
 
 
-COMMANDS = (emulator, image, cpu, batching, workers, memory, road, cache_faults, simulate)
+@click.command()
+@click.option("--rows", default=2000, show_default=True, type=click.IntRange(10), help="Rows of the table.")
+@click.option(
+    "--labels", default=5, show_default=True, type=click.IntRange(1), help="Labels that are asked for."
+)
+@SEED
+def sql(rows: int, labels: int, seed: int) -> None:
+    """Functions in DuckDB: a plain one row by row, `topic` and `is_topic`; all have to find the same."""
+    if find_spec("duckdb") is None:
+        raise click.ClickException("duckdb is not installed. Run: pip install 'coldframe[duckdb]'")
+    from bench.benchmarks.sql import run
+
+    if not run(model_dir(), rows, labels, seed):
+        raise click.ClickException("The ways found different rows.")
+
+
+COMMANDS = (emulator, image, cpu, batching, workers, memory, road, cache_faults, simulate, sql)

@@ -26,6 +26,8 @@ from local.front.server import Server
 from local.front.summary import summary
 from local.gateway.definitions import DEFAULT_STAGE
 from local.lambda_service.async_invocations import AsyncInvocations, Sleep
+from local.lambda_service.event_sources.pollers import Pollers
+from local.lambda_service.event_sources.schedules import Schedules
 from local.lambda_service.lambda_types import LambdaException
 from local.lambda_service.scratch import remove_leftovers
 from local.lambda_service.service import LambdaService
@@ -54,11 +56,16 @@ class Emulator:
     """The running emulator, for as long as the `async with` block.
 
     clock: seconds, for keep-alive; a test may turn it forward. sleep: between the attempts of an
-    asynchronous event.
+    asynchronous event. now, nap: seconds since 1970, and how a schedule waits.
     """
 
     def __init__(
-        self, options: EmulatorOptions, clock: Clock = time.monotonic, sleep: Sleep = asyncio.sleep
+        self,
+        options: EmulatorOptions,
+        clock: Clock = time.monotonic,
+        sleep: Sleep = asyncio.sleep,
+        now: Clock = time.time,
+        nap: Sleep = asyncio.sleep,
     ) -> None:
         self._options = options
         self._template = options.template
@@ -67,12 +74,19 @@ class Emulator:
             self.log,
             account_concurrency=options.account_concurrency,
             machine_environments=options.max_environments,
-            request_rate=options.request_rate,
+            switches=options.switches,
             keep_alive_s=options.keep_alive_s,
+            idle_expiry=options.idle_expiry,
+            max_age_s=options.max_age_s,
+            seed=options.seed,
             clock=clock,
         )
         self.stores = Stores(self._template, options.stores, self.log)
         self.asynchronous = AsyncInvocations(self.service, self.stores, self.log, clock=clock, sleep=sleep)
+        schedules = self._template.event_sources.schedules if options.schedules else ()
+        self.schedules = Schedules(schedules, self.asynchronous, self.log, now, nap)
+        mappings = self._template.event_sources.mappings if options.event_source_mappings else ()
+        self.pollers = Pollers(mappings, self.service, self.stores, self.log, clock)
         self._doors = Doors(options, self.service, self.asynchronous, self._address, self.log, clock)
         self._reloading: asyncio.Task[None] | None = None
         # The stores start after the first answer, which they would slow down.
@@ -105,6 +119,14 @@ class Emulator:
             if function.other_events:
                 events = ", ".join(function.other_events)
                 yield f"{function.settings.name} is called by {events} on AWS; here by the Lambda API only."
+        if self._options.schedules:
+            yield from self.schedules.notes()
+        elif self._template.event_sources.schedules:
+            yield "Schedules of the template do not run: --no-schedules."
+        if self._options.event_source_mappings:
+            yield from self.pollers.notes()
+        elif self._template.event_sources.mappings:
+            yield "Queues of the template are not read: --no-event-source-mappings."
         yield from lines(self._template.notes)
         if (most := self._options.max_environments) is not None:
             yield (
@@ -124,6 +146,8 @@ class Emulator:
         except LambdaException:
             await self.__aexit__(None, None, None)
             raise
+        self.schedules.start()
+        self.pollers.start()
         if self._options.reload:
             self._reloading = asyncio.create_task(self._recycle_on_change())
         return self
@@ -178,6 +202,8 @@ class Emulator:
         if self._reloading is not None:
             self._reloading.cancel()
             await asyncio.wait({self._reloading})
+        await self.schedules.close()
+        await self.pollers.close()
         await self.asynchronous.close()
         # First the environments, so that callers in flight get their answer and the
         # server has nothing left to wait for.

@@ -41,7 +41,6 @@ def said(template: Template) -> list[str]:
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
-        ("SnapStart: {ApplyOn: PublishedVersions}", "F.SnapStart: environments start by their init phase"),
         ("FunctionUrlConfig: {AuthType: NONE}", "F.FunctionUrlConfig: the function has no URL here"),
         ("DeadLetterQueue: {Type: SQS, TargetArn: x}", "F.DeadLetterQueue: a failed event goes to"),
         ("TenancyConfig: {TenantIsolationMode: PER_TENANT}", "F.TenancyConfig: tenants share"),
@@ -106,14 +105,16 @@ def test_ignored_properties_of_apis_and_stores(load: Load) -> None:
       KeySchema: [{AttributeName: k, KeyType: HASH}]
       AttributeDefinitions: [{AttributeName: k, AttributeType: S}]
   B: {Type: AWS::S3::Bucket, Properties: {NotificationConfiguration: {LambdaConfigurations: [1]}}}
-  Q: {Type: AWS::SQS::Queue, Properties: {RedrivePolicy: {maxReceiveCount: 3}}}
+  Q:
+    Type: AWS::SQS::Queue
+    Properties: {RedrivePolicy: {maxReceiveCount: 3, deadLetterTargetArn: !ImportValue theirs}}
 """
     assert said(load(one_function(f"{ZIP}, {event}}}", more))) == [
         "Ignored: H.Auth: anybody is served: authorization is not enforced on this machine.",
+        "Ignored: Q.RedrivePolicy: the queue for failed messages is not in this template.",
         "Ignored: H.Domain: the API answers at this machine's address.",
         "Ignored: T.ProvisionedThroughput: the table is never throttled.",
         "Ignored: B.NotificationConfiguration: nobody is told of objects.",
-        "Ignored: Q.RedrivePolicy: no message is moved to another queue.",
     ]
 
 
@@ -121,15 +122,15 @@ def test_what_does_not_exist_here(load: Load) -> None:
     """Resources that nothing on this machine stands for are named by what that means."""
     more = """
   M: {Type: AWS::StepFunctions::StateMachine}
-  S: {Type: AWS::Lambda::EventSourceMapping}
+  S: {Type: AWS::Lambda::EventSourceMapping, Properties: {FunctionName: x}}
   W: {Type: AWS::ApiGatewayV2::Api}
   V: {Type: AWS::ApiGatewayV2::Route}
   "Fn::ForEach::Each": [Name, [a, b], {}]
 """
     assert said(load(one_function(f"{ZIP}}}", more))) == [
         "Left out: Fn::ForEach::Each: Fn::ForEach is not expanded here. Write its resources out.",
+        "Ignored: S.FunctionName: it is no function that runs here.",
         "Not on this machine: M: AWS::StepFunctions::StateMachine.",
-        "Not on this machine: S: nobody reads the source; the Lambda API takes its events.",
         "Not on this machine: W, V: only routes of AWS::Serverless::HttpApi and AWS::Serverless::Api"
         " are served.",
     ]
@@ -231,3 +232,13 @@ def test_own_template_is_quiet() -> None:
     """The project's template has a handful of lines, whatever the mode."""
     for parameters in ({}, {"ColdStartMode": "SnapStart"}, {"ColdStartMode": "Provisioned"}):
         assert len(list(lines(load_template(ROOT / "template.yaml", parameters).notes))) <= 5
+
+
+def test_snapstart_is_read(load: Load) -> None:
+    """For published versions or not at all; another word is refused."""
+    for written, expected in (("PublishedVersions", True), ("None", False)):
+        loaded = load(one_function(f"{ZIP}, SnapStart: {{ApplyOn: {written}}}}}"))
+        assert loaded.functions[0].settings.snapstart is expected
+        assert not said(loaded)
+    with pytest.raises(TemplateError, match="PublishedVersions or None"):
+        load(one_function(f"{ZIP}, SnapStart: {{ApplyOn: Always}}}}"))
