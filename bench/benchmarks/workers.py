@@ -1,7 +1,7 @@
 """The server's processors: passes at once against threads of one pass, over HTTP, in one run.
 
 Servers of every shape are there from the start and take turns, so that a busy moment is one for all of them.
-Closed loop: 64 connections, each with one request at a time; this shows what a server can do at most, and no
+Closed loop: each connection has one request at a time, 64 of one text or 8 of many; this shows what a server can do at most, and no
 latency that a user would see.
 """
 
@@ -22,7 +22,7 @@ from bench.data.mixes import Corpus, load_corpus
 from bench.loader.http_client import HttpClient
 from bench.targets.server_processes import server_process
 
-CONNECTIONS = 64
+CONNECTIONS, CONNECTIONS_OF_MANY = 64, 8
 _MANY_AT_ONCE = 64  # texts of a request
 
 
@@ -33,6 +33,7 @@ class Shape:
     workers: int
     threads: int
     request_threads: int = 128
+    tokenizer_threads: int = 1
 
     @property
     def environ(self) -> Mapping[str, str]:
@@ -41,12 +42,15 @@ class Shape:
             "COLDFRAME_WORKERS": str(self.workers),
             "COLDFRAME_THREADS": str(self.threads),
             "COLDFRAME_REQUEST_THREADS": str(self.request_threads),
+            "COLDFRAME_TOKENIZER_THREADS": str(self.tokenizer_threads),
             "COLDFRAME_OBJECTIVE_MS": "600000",  # nothing is refused
         }
 
     def __str__(self) -> str:
-        threads = "" if self.request_threads == 128 else f", {self.request_threads} request threads"
-        return f"{self.workers} × {self.threads}{threads}"
+        said = f"{self.workers} × {self.threads}"
+        if self.request_threads != 128:
+            said += f", {self.request_threads} request threads"
+        return said + (f", {self.tokenizer_threads} of the tokenizer" if self.tokenizer_threads > 1 else "")
 
 
 @dataclass
@@ -57,7 +61,16 @@ class Turns:
     latencies_s: list[float] = field(default_factory=list)
 
 
-SHAPES = (Shape(1, 1), Shape(2, 1), Shape(1, 2), Shape(4, 1), Shape(2, 2), Shape(2, 1, 16), Shape(2, 1, 512))
+SHAPES = (
+    Shape(1, 1),
+    Shape(2, 1),
+    Shape(1, 2),
+    Shape(4, 1),
+    Shape(2, 2),
+    Shape(2, 1, request_threads=16),
+    Shape(2, 1, request_threads=512),
+    Shape(2, 1, tokenizer_threads=2),
+)
 
 
 def run(model_dir: Path, seconds: float, turns: int, seed: int, shapes: Sequence[Shape] = SHAPES) -> None:
@@ -69,11 +82,13 @@ def run(model_dir: Path, seconds: float, turns: int, seed: int, shapes: Sequence
         addresses = {shape: stack.enter_context(server_process(model_dir, shape.environ)) for shape in shapes}
         order = [(mix, shape) for _ in range(turns) for mix in mixes for shape in shapes]
         for mix, shape in tqdm(order, unit="turn"):
-            asyncio.run(take_turn(addresses[shape], mixes[mix], seconds, found[mix, shape]))
+            connections = CONNECTIONS_OF_MANY if mix.startswith("64") else CONNECTIONS
+            turn = take_turn(addresses[shape], mixes[mix], connections, seconds, found[mix, shape])
+            asyncio.run(turn)
     print_table(mixes, shapes, found)
     print(
         f"\nWorkers × threads of a pass; requests a second, medians of {turns} turns of {seconds:g} s, and"
-        f" medians of ratios to the first shape. {corpus.source}, {CONNECTIONS} connections, the loader on"
+        f" medians of ratios to the first shape. {corpus.source}, the loader on"
         f" this machine too, {os.cpu_count()} processors, load average {os.getloadavg()[0]:.1f}."
     )
 
@@ -81,23 +96,25 @@ def run(model_dir: Path, seconds: float, turns: int, seed: int, shapes: Sequence
 def make_mixes(corpus: Corpus) -> dict[str, list[bytes]]:
     """Bodies of requests by the name of the mix; every text is encoded but in the last two."""
 
-    def bodies(texts: Sequence[str], **asked: object) -> list[bytes]:
-        return [json.dumps({"text": text, "cache": False, **asked}).encode() for text in texts]
+    def body(**asked: object) -> bytes:
+        return json.dumps({"cache": False, **asked}).encode()
 
-    some = corpus.headlines
+    some, encoder = corpus.headlines, ["logreg"]
     many = [some[start : start + _MANY_AT_ONCE] for start in range(0, len(some), _MANY_AT_ONCE)]
     return {
-        "headlines": bodies(some, heads=["logreg"]),
-        "posts": bodies(corpus.posts, heads=["logreg"]),
-        "64 headlines": [
-            json.dumps({"texts": texts, "cache": False, "heads": ["logreg"]}).encode() for texts in many
-        ],
-        "headlines, `auto`": bodies(some),
+        "headlines": [body(text=text, heads=encoder) for text in some],
+        "posts": [body(text=text, heads=encoder) for text in corpus.posts],
+        "64 headlines": [body(texts=texts, heads=encoder) for texts in many],
+        # Texts beyond ASCII are the tokenizer library's.
+        "64 headlines, accents": [body(texts=[f"{t} Grüße" for t in texts], heads=encoder) for texts in many],
+        "headlines, `auto`": [body(text=text) for text in some],
         "headlines, cached": [json.dumps({"text": text}).encode() for text in some[:100]],
     }
 
 
-async def take_turn(address: str, bodies: Sequence[bytes], seconds: float, turns: Turns) -> None:
+async def take_turn(
+    address: str, bodies: Sequence[bytes], connections: int, seconds: float, turns: Turns
+) -> None:
     """Asks for so long, and writes down how it went. Raises RuntimeError for an answer that is none."""
     client, texts = HttpClient(f"{address}/v1/predict"), cycle(bodies)
     until_s = time.perf_counter() + seconds
@@ -111,7 +128,7 @@ async def take_turn(address: str, bodies: Sequence[bytes], seconds: float, turns
             done.append(time.perf_counter() - began_s)
 
     began_s = time.perf_counter()
-    await asyncio.gather(*(ask() for _ in range(CONNECTIONS)))
+    await asyncio.gather(*(ask() for _ in range(connections)))
     turns.rates.append(len(done) / (time.perf_counter() - began_s))
     turns.latencies_s += done
     client.close()
