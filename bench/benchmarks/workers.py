@@ -1,8 +1,8 @@
 """The server's processors: passes at once against threads of one pass, over HTTP, in one run.
 
 Servers of every shape are there from the start and take turns, so that a busy moment is one for all of them.
-Closed loop: each connection has one request at a time, 64 of one text or 8 of many; this shows what a server can do at most, and no
-latency that a user would see.
+Closed loop: each connection has one request at a time, 64 of one text or 8 of many. It shows what a server
+can do at most, and no latency that a user would see.
 """
 
 import asyncio
