@@ -74,6 +74,17 @@ def batching(requests: int, budget: int | None, seed: int) -> None:
 
 
 @click.command()
+@click.option("--seconds", default=3.0, show_default=True, type=click.FloatRange(0.1), help="Of each turn.")
+@click.option("--turns", default=5, show_default=True, type=click.IntRange(1, 100), help="Of each shape.")
+@SEED
+def workers(seconds: float, turns: int, seed: int) -> None:
+    """The server's processors: passes at once against threads of one pass, over HTTP, in one run."""
+    from bench.benchmarks.workers import run
+
+    run(model_dir(), seconds, turns, seed)
+
+
+@click.command()
 @click.option(
     "--samples", default=15, show_default=True, type=click.IntRange(3, 1000), help="Fresh processes."
 )
@@ -167,4 +178,4 @@ def spark(rows: int, cores: int, rounds: int, seed: int) -> None:
     run(model_dir(), rows, cores, rounds, seed)
 
 
-COMMANDS = (emulator, image, from_zero, cpu, batching, memory, road, cache_faults, simulate, sql, spark)
+COMMANDS = (emulator, image, from_zero, cpu, batching, workers, memory, road, cache_faults, simulate, sql, spark)

@@ -46,7 +46,10 @@ class Engine:
         if is_on_demand:
             models.default.model.start()
         else:
-            self._prepare(models, settings, will_be_snapshot=initialization_type == "snap-start")
+            # On a Managed Instance this is one of several processes that share processors.
+            is_alone = environ.get("AWS_LAMBDA_MAX_CONCURRENCY", "1") == "1"
+            will_be_snapshot = initialization_type == "snap-start"
+            self._prepare(models, settings, will_be_snapshot, can_measure=is_alone)
 
     def handle_event(self, event: Event, context: Context) -> Result:
         """The result for an HTTP API (payload 2.0) or REST API (1.0) event, a ping, or a batch.
@@ -86,12 +89,12 @@ class Engine:
 
         return answer_batch(event, self.api, context.aws_request_id, clock_of(context))
 
-    def _prepare(self, models: Models, settings: Settings, will_be_snapshot: bool) -> None:
+    def _prepare(self, models: Models, settings: Settings, will_be_snapshot: bool, can_measure: bool) -> None:
         """Ahead of traffic, where nobody waits for the init phase: everything once."""
         from functions.predict.priming import prime
 
         encoders = {predictor.encoder.name: predictor.model.get().encoder for predictor in models.all()}
-        if not settings.max_batch_tokens:
+        if can_measure and not settings.max_batch_tokens:
             for encoder in encoders.values():
                 encoder.measure_budget()
         models.default.cache.set_up()

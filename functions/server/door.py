@@ -70,6 +70,7 @@ class Door:
         """From now on `api` answers. driver: of the passes that it makes."""
         self._api, self._driver = api, driver
         self._pages = documented(api, self._endpoint)
+        self._pages.openapi()  # made once, while nobody waits for this thread
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request, as ASGI gives it."""

@@ -16,12 +16,16 @@ from tests.example import SPACE
 EVENT = json.loads((ROOT / "tests" / "events" / "http_api_predict.json").read_text())
 CONTEXT = SimpleNamespace(aws_request_id="1", get_remaining_time_in_millis=lambda: 290_000)
 AHEAD = {"AWS_LAMBDA_INITIALIZATION_TYPE": "provisioned-concurrency"}
+BESIDE_OTHERS = {
+    "AWS_LAMBDA_INITIALIZATION_TYPE": "lambda-managed-instances",
+    "AWS_LAMBDA_MAX_CONCURRENCY": "16",
+}
 
 
 @pytest.mark.parametrize(
     ("environ", "passes"),
-    [(AHEAD, 4), ({}, 1), ({**AHEAD, "COLDFRAME_MAX_BATCH_TOKENS": "300"}, 1)],
-    ids=["ahead of traffic", "on demand", "set"],
+    [(AHEAD, 4), ({}, 1), ({**AHEAD, "COLDFRAME_MAX_BATCH_TOKENS": "300"}, 1), (BESIDE_OTHERS, 1)],
+    ids=["ahead of traffic", "on demand", "set", "beside other processes"],
 )
 def test_budget_is_measured_ahead_of_traffic(
     bundle: Path, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], passes: int
