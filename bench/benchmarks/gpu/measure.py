@@ -1,6 +1,7 @@
 """`coldframe bench gpu`: both graphs, texts to embeddings, over HTTP, and a peer on the same device."""
 
 import json
+import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -220,6 +221,8 @@ class _Bench:
             input="\n".join(json.dumps(text) for text in self._work.texts),
             capture_output=True,
             text=True,
+            # With its own packages, not with those that this process was told of.
+            env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
         )
         for line in done.stdout.splitlines():
             said = json.loads(line)
