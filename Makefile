@@ -7,12 +7,13 @@ VENV := .venv
 BUILD := .venv-build
 SAM := .venv-sam
 MINISTACK := .venv-ministack
+KSERVE := .venv-kserve
 MODELS := models
 BUILT := $(MODELS)/topics/manifest.json
 PIP := -m pip install --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint build image image-report sam sam-validate check train bench bench-setup bench-check bench-encoder lock clean
+.PHONY: help run test lint build image image-server image-report sam sam-validate check train bench bench-setup bench-check bench-encoder lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -20,7 +21,7 @@ help: ## Show this list
 run: $(BUILT) ## Start the local API on http://127.0.0.1:3000
 	@exec $(VENV)/bin/coldframe up --port $(PORT)
 
-test: $(VENV)/tests.stamp $(BUILT) $(SAM)/stamp $(MINISTACK)/stamp ## Run all tests
+test: $(VENV)/tests.stamp $(BUILT) $(SAM)/stamp $(MINISTACK)/stamp $(KSERVE)/stamp ## Run all tests
 	$(VENV)/bin/python -m pytest
 
 lint: $(VENV)/tests.stamp ## Check style, types, and which package imports which
@@ -33,6 +34,9 @@ build: $(BUILT) ## Build the encoder and the example model
 
 image: $(BUILT) $(SAM)/stamp ## Build the container image `coldframe` (ARCHITECTURE=arm64 for another; needs Docker)
 	@local/tools/image.sh $(ARCHITECTURE)
+
+image-server: $(BUILT) $(SAM)/stamp ## Build the container image `coldframe:server`, which stays and serves HTTP (needs Docker)
+	@local/tools/server-image.sh
 
 image-report: image ## Weigh the image and measure its cold start
 	@$(VENV)/bin/coldframe bench image
@@ -66,7 +70,7 @@ lock: ## Write the lock files anew (needs uv)
 	local/tools/lock.sh
 
 clean: ## Remove what the other targets made; models trained on tables of your own stay
-	rm -rf $(VENV) $(BUILD) $(SAM) $(MINISTACK) $(MODELS)/encoders/minilm-l6-v2 $(MODELS)/encoders/minilm-l6-v2-gpu $(MODELS)/topics .pytest_cache .mypy_cache .ruff_cache .hypothesis .aws-sam build
+	rm -rf $(VENV) $(BUILD) $(SAM) $(MINISTACK) $(KSERVE) $(MODELS)/encoders/minilm-l6-v2 $(MODELS)/encoders/minilm-l6-v2-gpu $(MODELS)/topics .pytest_cache .mypy_cache .ruff_cache .hypothesis .aws-sam build
 
 # --- environments -----------------------------------------------------------------
 # The runtime never shares one with torch, nor with the SAM CLI.
@@ -104,6 +108,11 @@ $(BUILD)/stamp: layers/model/requirements.txt pyproject.toml
 $(SAM)/stamp: local/sam-requirements.txt
 	$(call create_venv,$(SAM),the SAM CLI)
 	@$(SAM)/bin/python $(PIP) --no-deps --require-hashes -r $<
+	@touch $@
+
+$(KSERVE)/stamp: tests/kserve-requirements.txt
+	$(call create_venv,$(KSERVE),the models of KServe that tests read manifests with)
+	@$(KSERVE)/bin/python $(PIP) --no-deps --require-hashes -r $<
 	@touch $@
 
 # It pins botocore.

@@ -5,9 +5,13 @@ import click
 from coldframe import __version__
 from local.command_group import CommandGroup
 from local.commands.check import check
+from local.commands.homes import homes
 from local.commands.model import fill_cache, predict, verify
 from local.commands.models import models
+from local.commands.offline import offline
 from local.commands.plan import plan
+from local.commands.render import render
+from local.commands.serve import serve
 from local.commands.simulate import simulate
 from local.commands.training import build, train
 from local.commands.up import up
@@ -19,7 +23,23 @@ def main() -> None:
     """Text classification on AWS Lambda with its cold starts under control."""
 
 
-for _command in (up, verify, predict, fill_cache, build, train, models, check, simulate, plan):
+_COMMANDS = (
+    up,
+    serve,
+    verify,
+    predict,
+    fill_cache,
+    build,
+    train,
+    models,
+    check,
+    simulate,
+    plan,
+    offline,
+    render,
+    homes,
+)
+for _command in _COMMANDS:
     main.add_command(_command)
 
 

@@ -12,7 +12,7 @@ from tests.conftest import ROOT
 
 TEMPLATE = ROOT / "template.yaml"
 # The applications that it consists of besides, in which a resource has the application's name before its own.
-APPLICATIONS = ("warmer", "deployment", "watching")
+APPLICATIONS = ("warmer", "offline", "deployment", "watching")
 
 needs_translator = [
     pytest.mark.sam,
@@ -24,11 +24,12 @@ SNAPSTART = {"ColdStartMode": "SnapStart"}
 WARMED = {"WarmEnvironments": "5"}
 JWT = {"AuthMode": "JWT", "JwtIssuer": "https://example.com/", "JwtAudience": "coldframe"}
 OPEN = {"AuthMode": "None", "CorsAllowOrigin": "https://example.com"}
+OFFLINE = {"OfflineBucket": "texts"}
 FORGETFUL = {"KeepFailedEvents": "off"}
 WATCHED = {"AlarmEmail": "someone@example.com"}
 
 MODES: dict[str, dict[str, str]] = {"OnDemand": {}, "Provisioned": PROVISIONED, "SnapStart": SNAPSTART}
-ALL: list[dict[str, str]] = [{}, PROVISIONED, SNAPSTART, WARMED, JWT, OPEN, WATCHED, FORGETFUL]
+ALL: list[dict[str, str]] = [{}, PROVISIONED, SNAPSTART, WARMED, JWT, OPEN, WATCHED, FORGETFUL, OFFLINE]
 # What SAM calls the alias `live`.
 PREDICT_ALIAS = "PredictFunctionAliaslive"
 

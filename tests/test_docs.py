@@ -15,9 +15,10 @@ import msgspec
 import pytest
 from msgspec import Meta
 
-from coldframe.config import ENVIRONMENT_NAMES, Settings
+from coldframe.config import ENVIRONMENT_NAMES
 from coldframe.errors import REQUEST_ERRORS
 from coldframe.model.bundle import load_manifest
+from functions.server.settings import ServerSettings
 from local.check.check import RULES, Rule
 from local.cli import main
 from local.paths import BUILD_PYTHON, MODELS
@@ -39,11 +40,13 @@ IN_CONTAINERS = {block for docker, block in FENCES if docker}
 SERVER, SAM = "make run", "make sam PORT=3001"
 (TRAINING,) = (block for block in BLOCKS if "--name tickets" in block and "--compare" not in block)
 OWN_SERVER = ".venv/bin/coldframe up --model tickets --port 3002"
-BY_FIXTURES = [block.split("#")[0].strip() for block in (SERVER, SAM, TRAINING, OWN_SERVER)]
+STORES_SERVER = ".venv/bin/coldframe up --port 3003 --stores-port 4566"
+BY_FIXTURES = [block.split("#")[0].strip() for block in (SERVER, SAM, TRAINING, OWN_SERVER, STORES_SERVER)]
 NEEDS = {
     "localhost:3000": "server",
     "localhost:3001": "sam",
     "localhost:3002": "own_server",
+    "localhost:3003": "stores_server",
     "models/tickets": "own_model",
 }
 STARTS_TESTS = "make test"  # what is running now
@@ -107,6 +110,14 @@ def own_model(bundle: Path) -> Iterator[None]:
 def own_server(own_model: None) -> Iterator[None]:
     """`coldframe up` with that model."""
     with running(OWN_SERVER, "listening on http://127.0.0.1:3002"):
+        yield
+
+
+@pytest.fixture(scope="module")
+def stores_server(bundle: Path) -> Iterator[None]:
+    """`coldframe up` with stores on a port of their own; answers of an earlier run are removed."""
+    shutil.rmtree(ROOT / "build" / "answers", ignore_errors=True)
+    with running(STORES_SERVER, "in memory: http://127.0.0.1:4566"):
         yield
 
 
@@ -232,9 +243,9 @@ def test_readme_is_short() -> None:
 
 
 def test_settings_table_is_the_code() -> None:
-    """Defaults and reasons in the table are those of `Settings`."""
-    hints = get_type_hints(Settings, include_extras=True)
-    for field in msgspec.structs.fields(Settings):
+    """Defaults and reasons in the tables are those of `Settings` and `ServerSettings`."""
+    hints = get_type_hints(ServerSettings, include_extras=True)
+    for field in msgspec.structs.fields(ServerSettings):
         default = str(field.default).lower() if isinstance(field.default, bool) else field.default
         (about,) = (note for note in hints[field.name].__metadata__ if isinstance(note, Meta))
         variable, why = f"COLDFRAME_{field.name.upper()}", re.escape(str(about.description))

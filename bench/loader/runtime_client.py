@@ -31,6 +31,12 @@ class _OneInvocation:
         arn = f"arn:aws:lambda:us-east-1:{ACCOUNT_ID}:function:bench"
         self.api.offer(Invocation("bench", self._event, deadline_ms, arn, "Root=1-0-0"))
 
+    def loaded(self) -> None:
+        self.api.restore()
+
+    def restore_failed(self, error_type: str, payload: bytes) -> None:
+        self.done.set_exception(SampleFailed(f"The restore failed: {error_type}"))
+
     def responded(self, request_id: str, payload: bytes) -> bool:
         self.done.set_result((time.monotonic_ns(), payload))
         return True

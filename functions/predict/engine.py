@@ -47,9 +47,11 @@ class Engine:
             self._prepare(models, settings, will_be_snapshot=initialization_type == "snap-start")
 
     def handle_event(self, event: Event, context: Context) -> Response:
-        """The function's result for an HTTP API (payload 2.0) or REST API (1.0) event, or a ping."""
+        """The function's result for an HTTP API (payload 2.0) or REST API (1.0) event, a ping, or a batch."""
         if event.get("source") == pings.SOURCE:
             return self._answer_ping(event, context)
+        if "Items" in event:
+            return self._answer_batch(event, context)
         request = read_event(event, context)
         if self.api.answers(request.method, request.path):
             return write_response(self.api.answer(request))
@@ -59,6 +61,11 @@ class Engine:
         from functions.predict.answer_ping import answer_ping
 
         return answer_ping(event, self.api, context.aws_request_id, context.get_remaining_time_in_millis)
+
+    def _answer_batch(self, event: Event, context: Context) -> Response:
+        from functions.predict.answer_batch import answer_batch
+
+        return answer_batch(event, self.api, context.aws_request_id, clock_of(context))
 
     def _prepare(self, models: Models, settings: Settings, will_be_snapshot: bool) -> None:
         """Ahead of traffic, where nobody waits for the init phase: everything once."""

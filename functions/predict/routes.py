@@ -1,27 +1,22 @@
-"""The FastAPI face of `api.answer`: the same routes, and their documentation."""
+"""The FastAPI face of `api.answer` for Lambda's events: the same routes, and their documentation."""
 
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
-from fastapi_offline import FastAPIOffline
 from starlette.concurrency import run_in_threadpool
-from starlette.routing import request_response
 
-import coldframe
 from coldframe.api import api
+from coldframe.api.documented import documented
 from functions.predict.engine import clock_of
-from functions.predict.openapi import openapi
 
-_METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
 _WHERE = frozenset({"host", "x-forwarded-port"})
 _NO_LIMIT = partial(float, "inf")
 
 
 def create_app(engine: api.Api) -> FastAPI:
     """An application whose every route but its documentation is `engine.answer`."""
-    app: FastAPI = FastAPIOffline(title="Coldframe", version=coldframe.__version__, redoc_url=None)
 
     async def answer(request: Request) -> Response:
         context = request.scope.get("aws.context")
@@ -36,10 +31,7 @@ def create_app(engine: api.Api) -> FastAPI:
         reply = await run_in_threadpool(engine.answer, asked)
         return Response(reply.body, reply.status, reply.headers)
 
-    app.add_route("/{path:path}", answer, methods=_METHODS, include_in_schema=False)
-    app.router.default = request_response(answer)  # a path with a line break matches no route
-    app.openapi = partial(openapi, engine.models, engine.settings)  # type: ignore[method-assign]
-    return app
+    return documented(engine, answer)
 
 
 def without_host(event: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,9 @@ from typing import Any
 import click
 
 from coldframe.capacity import limits
+from coldframe.capacity.idle_expiry import IdleExpiry
+from coldframe.capacity.switches import Switches
+from local.commands.rules import lifetimes, rate_switches
 from local.commands.traffic import Traffic, traffic_options
 
 
@@ -25,21 +28,30 @@ from local.commands.traffic import Traffic, traffic_options
     "--account-concurrency", default=limits.CONCURRENCY.value, show_default=True, type=click.IntRange(1)
 )
 @click.option(
-    "--idle-expiry-min",
-    nargs=2,
-    default=(5.0, 45.0),
-    show_default=True,
-    type=click.FloatRange(0),
-    metavar="LEAST MOST",
-    help="An idle environment is kept so long; drawn evenly for each. AWS does not publish it.",
+    "--version",
+    "shares",
+    multiple=True,
+    metavar="NAME=SHARE",
+    help="A version to which an alias with weights sends this share of requests; repeatable.",
 )
 @click.option(
-    "--max-age-h",
-    default=limits.MAX_AGE.value / 3600,
-    show_default=True,
-    type=click.FloatRange(0),
-    help="An environment lives so long at most; 0: no limit. AWS says a few hours.",
+    "--at",
+    "written",
+    multiple=True,
+    type=(click.FloatRange(0), str),
+    metavar="SECONDS CHANGE",
+    help="So long after the start: provisioned=N, reserved=N, reserved=none or deploy; repeatable.",
 )
+@click.option(
+    "--crash-share",
+    default=0.0,
+    show_default=True,
+    type=click.FloatRange(0, 1),
+    help="Share of invocations that end with the loss of their environment.",
+)
+@click.option("--warm", default=0, show_default=True, type=click.IntRange(0), help="Held by pings.")
+@lifetimes
+@rate_switches
 @click.option("--engine", default="auto", show_default=True, type=click.Choice(("auto", "python", "numba")))
 @click.option("--json", "as_json", is_flag=True, help="All numbers, as JSON.")
 def simulate(
@@ -48,24 +60,30 @@ def simulate(
     snapstart: bool,
     reserved: int | None,
     account_concurrency: int,
-    idle_expiry_min: tuple[float, float],
-    max_age_h: float,
+    shares: tuple[str, ...],
+    written: tuple[tuple[float, str], ...],
+    crash_share: float,
+    warm: int,
+    idle_expiry: IdleExpiry,
+    max_age_s: float | None,
+    switches: Switches,
     engine: str,
     as_json: bool,
     **options: Any,
 ) -> None:
     """Cold starts, throttles, latency and USD of a trace, in virtual time.
 
-    Every function of the trace has one version and the same settings; together they share the account.
+    Every function of the trace has the same settings and versions; together they share the account.
     """
-    from coldframe.capacity.idle_expiry import IdleExpiry
+    from local.commands.events import changes, versions
     from local.planning.scenario import Scenario, play, table
 
     if provisioned and snapstart:
         raise click.UsageError("SnapStart and provisioned concurrency exclude each other on Lambda.")
-    least, most = idle_expiry_min
-    if most < least:
-        raise click.UsageError("--idle-expiry-min is LEAST and MOST, in this order.")
+    if len(shares) > 1 and (provisioned or any(what.startswith("provisioned") for _, what in written)):
+        raise click.UsageError("An alias with weights cannot have provisioned concurrency. Leave one out.")
+    if warm and (shares or crash_share):
+        raise click.UsageError("--warm is for one version, without --version and --crash-share.")
     traffic = Traffic(**options)
     scenario = Scenario(
         memory_mb=memory_mb,
@@ -73,14 +91,22 @@ def simulate(
         snapstart=snapstart,
         reserved=reserved,
         account_concurrency=account_concurrency,
-        idle_expiry=IdleExpiry(least * 60.0, most * 60.0),
-        max_age_s=max_age_h * 3600.0 or None,
+        idle_expiry=idle_expiry,
+        max_age_s=max_age_s,
+        switches=switches,
+        changes=changes(written),
+        versions=versions(shares),
+        crash_share=crash_share,
+        warm=warm,
         seed=traffic.seed,
     )
     prices, warning = traffic.prices()
     if warning:
         click.echo(warning, err=True)
-    played = play(traffic.trace(), traffic.measured(), scenario, engine)
+    trace = traffic.trace()
+    if warm and len(trace.functions) > 1:
+        raise click.UsageError("--warm is for one function: name it with --function.")
+    played = play(trace, traffic.measured(), scenario, engine)
     if as_json:
         click.echo(played.json(prices, traffic.architecture))
     else:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from coldframe.capacity import limits
+from local.lambda_service.settings import RESTORE_MS
 
 if TYPE_CHECKING:
     from local.planning.prices import RegionPrices
@@ -23,7 +24,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _SHAPES = ("constant", "diurnal", "bursts", "on-off")
 # LambdaNER-Bench, 2026-10: DistilBERT in int8 as an arm64 image of 1769 MB; all that a caller waited with
 # SnapStart of the same as a zip.
-_DURATION_MS, _INIT_MS, _RESTORE_MS, _MEMORY_MB = 7.7, 625.0, 997.0, limits.VCPU.value
+_DURATION_MS, _INIT_MS, _RESTORE_MS, _MEMORY_MB = 7.7, 625.0, RESTORE_MS, limits.VCPU.value
 
 _TRACE = (
     click.option("--trace", "file", type=_FILE, help="A CSV file of arrivals, or a log with REPORT lines."),
@@ -129,4 +130,4 @@ class Traffic:
         from local.planning.prices import PRICES, load_prices
 
         prices = load_prices(self.price_file or PRICES)
-        return prices.region(self.region), prices.stale(datetime.now(UTC).date())
+        return prices.region(self.region), prices.stale(datetime.now(UTC).date(), self.region)

@@ -6,6 +6,10 @@ from pathlib import Path
 import click
 
 from coldframe.capacity import limits
+from coldframe.capacity.idle_expiry import IdleExpiry
+from coldframe.capacity.switches import Switches
+from local.commands.rules import lifetimes, rate_switches
+from local.lambda_service.settings import RESTORE_MS
 from local.name_value import template_parameters
 from local.paths import ROOT, check_built
 
@@ -46,11 +50,7 @@ _DEMO_ENVIRONMENTS = 10  # what `coldframe up` alone may take of a small machine
     type=click.IntRange(0, 100_000),
     help="Of each function; more requests at once get 429.  [default: the template's]",
 )
-@click.option(
-    "--request-rate/--no-request-rate",
-    default=True,
-    help="At most ten requests a second for each unit of concurrency, as on Lambda.  [default: request-rate]",
-)
+@rate_switches
 @click.option(
     "--provisioned-concurrency",
     type=click.IntRange(0, limits.CONCURRENCY.value),
@@ -77,12 +77,24 @@ _DEMO_ENVIRONMENTS = 10  # what `coldframe up` alone may take of a small machine
     "--freeze", is_flag=True, help="Nothing of a function runs between its invocations, as on Lambda."
 )
 @click.option(
-    "--keep-alive-s",
-    default=600.0,
-    show_default=True,
-    type=click.FloatRange(0.1),
-    help="An idle environment is stopped after this.",
+    "--snapstart/--no-snapstart",
+    default=None,
+    help="Environments of published versions start from a snapshot.  [default: the template's]",
 )
+@click.option(
+    "--restore-ms",
+    default=RESTORE_MS,
+    show_default=True,
+    type=click.FloatRange(0),
+    help="AWS's own part of a restore, which cannot be measured here.",
+)
+@lifetimes
+@click.option(
+    "--keep-alive-s",
+    type=click.FloatRange(0.1),
+    help="Every idle environment is stopped after this.  [default: --idle-expiry-min]",
+)
+@click.option("--seed", default=0, show_default=True, type=int, help="Of the times of idle environments.")
 @click.option(
     "--timeout-s",
     type=click.FloatRange(0.1, limits.TIMEOUT.value),
@@ -107,6 +119,13 @@ _DEMO_ENVIRONMENTS = 10  # what `coldframe up` alone may take of a small machine
     help="DynamoDB, S3 and SQS for the template's tables, buckets and queues.  [default: stores, in memory]",
 )
 @click.option(
+    "--stores-port",
+    default=0,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="Where they listen; 0: a free port.",
+)
+@click.option(
     "--dynamodb-endpoint",
     envvar="AWS_ENDPOINT_URL_DYNAMODB",
     metavar="URL",
@@ -123,18 +142,24 @@ def up(
     parameters: tuple[tuple[str, str], ...],
     concurrency: int | None,
     reserved_concurrency: int | None,
-    request_rate: bool,
+    switches: Switches,
     provisioned_concurrency: int | None,
     account_concurrency: int,
     memory_mb: int | None,
     cpu_from_memory: bool,
     freeze: bool,
-    keep_alive_s: float,
+    snapstart: bool | None,
+    restore_ms: float,
+    idle_expiry: IdleExpiry,
+    max_age_s: float | None,
+    keep_alive_s: float | None,
+    seed: int,
     timeout_s: float | None,
     models: tuple[str, ...],
     as_aws: bool,
     reload: bool,
     stores: bool,
+    stores_port: int,
     dynamodb_endpoint: str | None,
     s3_endpoint: str | None,
     sqs_endpoint: str | None,
@@ -161,6 +186,8 @@ def up(
         timeout_s=timeout_s,
         cpu_from_memory=cpu_from_memory,
         freeze=freeze,
+        snapstart=snapstart,
+        restore_ms=restore_ms,
     )
     for named in loaded.values_of(_MODELS):
         # A missing model is better said here than by each environment.
@@ -177,10 +204,13 @@ def up(
             template=loaded if stores else without_stores(loaded),
             max_environments=concurrency or (_DEMO_ENVIRONMENTS if template == _TEMPLATE else None),
             account_concurrency=account_concurrency,
-            request_rate=request_rate,
-            keep_alive_s=keep_alive_s,
+            switches=switches,
+            keep_alive_s=keep_alive_s or 0.0,
+            idle_expiry=None if keep_alive_s else idle_expiry,
+            max_age_s=max_age_s,
+            seed=seed,
             environ=environ,
-            stores=StoreOptions(dynamodb_endpoint, s3_endpoint, sqs_endpoint),
+            stores=StoreOptions(dynamodb_endpoint, s3_endpoint, sqs_endpoint, stores_port),
             reload=reload,
             as_aws=as_aws,
         )

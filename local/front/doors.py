@@ -13,6 +13,8 @@ from local.front.lambda_api.door import LambdaApi, is_lambda_api
 from local.front.metrics_door import PATH as METRICS_PATH
 from local.front.metrics_door import MetricsDoor
 from local.front.options import EmulatorOptions
+from local.front.what_if import PATH as WHAT_IF_PATH
+from local.front.what_if import WhatIfDoor
 from local.gateway.gateway import Gateways
 from local.gateway.http import Headers, header
 from local.lambda_service.async_invocations import AsyncInvocations
@@ -37,7 +39,8 @@ class Doors:
         self.events = EventStream(service, names)
         self._lambda_api = browsers.OwnPagesOnly(LambdaApi(service, asynchronous), names)
         self._console = browsers.OwnPagesOnly(Console(address), names, always=True)
-        self._own_pages: Mapping[str, Door] = {METRICS_PATH: MetricsDoor(service)}
+        what_if = browsers.OwnPagesOnly(WhatIfDoor(service, options), names, always=True)
+        self._own_pages: Mapping[str, Door] = {METRICS_PATH: MetricsDoor(service), WHAT_IF_PATH: what_if}
         self._gateways = Gateways(template.apis, service.invoke, log, clock, as_aws=options.as_aws)
 
     def is_events(self, path: str) -> bool:

@@ -16,12 +16,13 @@ from types import TracebackType
 import uvloop
 
 from coldframe.timing import Clock
+from functions.server.listening import listen
 from local.front import console
 from local.front.asgi import Application
 from local.front.doors import Doors
 from local.front.options import EmulatorOptions
 from local.front.safe_log import SafeLog
-from local.front.server import Server, listen
+from local.front.server import Server
 from local.front.summary import summary
 from local.gateway.definitions import DEFAULT_STAGE
 from local.lambda_service.async_invocations import AsyncInvocations, Sleep
@@ -66,8 +67,11 @@ class Emulator:
             self.log,
             account_concurrency=options.account_concurrency,
             machine_environments=options.max_environments,
-            request_rate=options.request_rate,
+            switches=options.switches,
             keep_alive_s=options.keep_alive_s,
+            idle_expiry=options.idle_expiry,
+            max_age_s=options.max_age_s,
+            seed=options.seed,
             clock=clock,
         )
         self.stores = Stores(self._template, options.stores, self.log)
@@ -92,6 +96,8 @@ class Emulator:
     def notes(self) -> Iterator[str]:
         """What a reader of the log should know from the start."""
         yield f"Console: {self.url}{console.PATH}"
+        if self.stores.url is not None:
+            yield f"DynamoDB, S3 and SQS, in memory: {self.stores.url}"
         first, *others = self._template.apis or (None,)
         if first is not None and first.stage != DEFAULT_STAGE:
             yield f"{first.name}: {self.url}/{first.stage}"

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from coldframe.capacity.limits import CONCURRENCY, HTTP_INTEGRATION, INIT, VCPU
+from coldframe.capacity.idle_expiry import IdleExpiry
+from coldframe.capacity.limits import CONCURRENCY, HTTP_INTEGRATION, INIT, MAX_AGE, VCPU
+from coldframe.capacity.switches import ALL_RATES, Switches
 from local.gateway.definitions import ANY, DEFAULT_ROUTE, Api, ApiKind, PayloadFormat, Route
 from local.lambda_service.log_pipe import Log
 from local.lambda_service.settings import INTERPRETER, FunctionSettings
@@ -29,7 +31,8 @@ class EmulatorOptions:
     port: 0 takes a free one; `Emulator.url` says which.
     max_environments: the most environments at once that this machine is to bear of a function without
     reserved concurrency, unless more is provisioned; it is no reservation. None: what the account has.
-    request_rate: synchronous requests are at most ten a second for each unit of concurrency, as on Lambda.
+    switches: which of AWS's rates hold. max_age_s: of an environment; None: no limit.
+    idle_expiry, seed: idle environments are kept for a time that is drawn for each; None: for keep_alive_s.
     stores: where tables, buckets and queues of the template are.
     reload: environments are replaced when the code of their function changes.
     as_aws: failures of functions have AWS's statuses and bodies instead of those that explain.
@@ -41,8 +44,11 @@ class EmulatorOptions:
     port: int = 3000
     max_environments: int | None = None
     account_concurrency: int = CONCURRENCY.value
-    request_rate: bool = True
+    switches: Switches = ALL_RATES
     keep_alive_s: float = 600.0
+    idle_expiry: IdleExpiry | None = None
+    max_age_s: float | None = MAX_AGE.value
+    seed: int = 0
     environ: Mapping[str, str] = field(default_factory=dict)
     stores: StoreOptions = field(default_factory=StoreOptions)
     reload: bool = False

@@ -1,28 +1,19 @@
-"""The HTTP server of the emulator: uvicorn, and where it listens."""
+"""The HTTP server of the emulator: uvicorn, patient with its clients."""
 
 from __future__ import annotations
 
 import contextlib
-import errno
-import socket
 from collections.abc import Iterator
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from coldframe.errors import ColdframeError
 from local.front.asgi import Application
-
-_LAST_PORT = 65535
 
 # When the server ends, a client has so long to read its answer.
 _GRACE_S = 2
 # Requests that still have no answer then are cancelled: none should be, since their environments are stopped.
 _GRACE_OF_REQUESTS_S = 30
-
-
-class CannotListen(ColdframeError):
-    """The emulator's address cannot be listened on; the text says what to do."""
 
 
 class Connection(HttpToolsProtocol):
@@ -76,35 +67,3 @@ class Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Captures none."""
         yield
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens already, so that the address is known to be ours.
-
-    Raises CannotListen when the address is taken or not allowed.
-    """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # TCP by name: asyncio turns Nagle's delay off only where the protocol is given.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        # Connections of a run that just ended do not count as "in use".
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        listener.listen(socket.SOMAXCONN)
-    except OSError as exc:
-        listener.close()
-        raise CannotListen(_cannot_listen(host, port, exc)) from exc
-    return listener
-
-
-def _cannot_listen(host: str, port: int, error: OSError) -> str:
-    if error.errno == errno.EADDRINUSE:
-        other = port + 1 if port < _LAST_PORT else port - 1
-        return (
-            f"Port {port} on {host} is in use by another program. "
-            f"Stop that program, or choose a free port: --port {other}."
-        )
-    return (
-        f"Cannot listen on {host}, port {port}: {error.strerror}. "
-        "Choose an address of this machine with --host and a port from 1024 to 65535 with --port."
-    )

@@ -74,6 +74,10 @@ class Concurrency:
                 "Provisioned Concurrency Configs cannot be applied to unpublished function versions. "
                 "Name an alias or a version."
             )
+        if function.settings.snapstart:
+            raise InvalidParameterValueException(
+                f"{name} has SnapStart, which excludes provisioned concurrency. Choose one of them."
+            )
         if wanted < 1:
             raise InvalidParameterValueException(
                 f"ProvisionedConcurrentExecutions is {wanted}, expected at least 1. "

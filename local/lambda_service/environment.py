@@ -3,6 +3,7 @@
 States, as `coldframe.capacity.admission` names them:
 
 INIT      The process is starting and loads the function's module, once there is a core for it.
+          `restore/next`            -> still INIT: a snapshot, which goes on when it is restored
           first `next`              -> READY; `init` returns True
           init/error, exit, limit   -> still INIT, without a process; `init` returns False
           invoke after that         -> INVOKING, and the init phase is run again inside the invocation
@@ -24,6 +25,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 
@@ -34,6 +36,7 @@ from local.lambda_service.log_pipe import Log
 from local.lambda_service.memory import MemoryLimit
 from local.lambda_service.platform_log import platform_log
 from local.lambda_service.report import InvocationStatus, Outcome
+from local.lambda_service.restore import Restore
 from local.lambda_service.running import Call, Running
 from local.lambda_service.runtime_api import RESULT_TOO_LARGE
 from local.lambda_service.runtime_process import RuntimeProcess
@@ -49,6 +52,8 @@ class ExecutionEnvironment:
     cores: one for each init phase that may run at the same time. An init phase waits for its turn before
     its time is measured: on Lambda every environment has cores of its own, and nothing waits. So the wait
     is not billed, though it is part of what the client waits.
+    restored: it starts from a snapshot. This machine cannot keep a process as a snapshot, so each loads anew
+    while AWS's own part of the restore goes on; only what comes after `restore/next` is measured.
     """
 
     def __init__(
@@ -59,6 +64,7 @@ class ExecutionEnvironment:
         on_finished: Callable[[], None],
         on_stopped: Callable[[], None],
         cores: asyncio.Semaphore,
+        restored: bool = False,
     ) -> None:
         self.function = function
         self.provisioned = provisioned
@@ -78,9 +84,11 @@ class ExecutionEnvironment:
         self._cpu_limit: CpuLimit | None = None
         self._running: Running | None = None
         self._report_init = False
+        self._restore = Restore(function.restore_ms) if restored else None
         self._reaping: list[RuntimeProcess] = []
         self._scratch = ScratchFolder()
         kind = "provisioned-concurrency" if provisioned else "on-demand"
+        kind = "snap-start" if function.starts_from_snapshot else kind
         stream = _log_stream(function.version)
         self._lines = platform_log(function, stream, kind)
         self._environ = runtime_environ(function, stream, kind)
@@ -106,7 +114,9 @@ class ExecutionEnvironment:
         return self._running.started_s if self._running is not None else None
 
     async def init(self) -> bool:
-        """The init phase. Whether the function is loaded; if not, the log says why."""
+        """The init phase, or the restore. Whether the function is loaded; if not, the log says why."""
+        if self._restore is not None:
+            return await self._restored(self._restore)
         async with self._cores:
             if self._state is EnvironmentState.STOPPED:  # while it waited
                 return False
@@ -117,24 +127,64 @@ class ExecutionEnvironment:
             self._init_timer = loop.call_later(self._init_limit_s(), self._init_timed_out)
             return await self._initializing
 
+    async def _restored(self, restore: Restore) -> bool:
+        """Loads the function, which on AWS was done when the version was published, then restores it."""
+        loop = asyncio.get_running_loop()
+        async with self._cores:
+            if self._state is EnvironmentState.STOPPED:  # while it waited
+                return False
+            self._initializing = loop.create_future()
+            self._start_process()
+            self._init_timer = loop.call_later(self._init_limit_s(), self._init_timed_out)
+            either: set[asyncio.Future[Any]] = {restore.loaded, self._initializing}
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            self._init_timer.cancel()
+        if self._initializing.done():  # it could not be loaded
+            return self._initializing.result()
+        self._say(self._lines.restore_start())
+        await restore.until_due()
+        async with self._cores:
+            if self._process is not None and not self._initializing.done():
+                restore.begin()
+                self._init_timer = loop.call_later(self._init_limit_s(), self._init_timed_out)
+                self._process.restore()
+            return await self._initializing
+
     async def invoke(self, call: Call) -> Invoked:
         """One invocation. The environment must be READY, or its init phase have failed."""
+        if self._init_has_failed():
+            return await self._init_and_invoke(call)
+        running = self._begin(call)
+        if self._state is EnvironmentState.INVOKING and self._process is not None:
+            self._memory.watch(self._process)
+            self._hand_out(running, self._process)
+        return await running.done
+
+    async def _init_and_invoke(self, call: Call) -> Invoked:
+        """The init phase again, inside the invocation. It waits for a core, too, before its time is taken."""
+        async with self._cores:
+            running = self._begin(call)
+            if self._state is EnvironmentState.INVOKING:
+                self._initializing = asyncio.get_running_loop().create_future()
+                self._start_process()
+                await self._initializing
+        return await running.done
+
+    def _begin(self, call: Call) -> Running:
+        """To INVOKING; an environment that was stopped since its init phase ends the invocation at once."""
         loop = asyncio.get_running_loop()
         running = Running(call, loop.create_future())
-        if self._state is EnvironmentState.STOPPED:  # since its init phase
-            return self._ended(running, Outcome.error("Runtime.ExitError", "Error: Runtime exited"))
+        if self._state is EnvironmentState.STOPPED:
+            ended = Outcome.error("Runtime.ExitError", "Error: Runtime exited")
+            running.end(self._ended(running, (self._restore and self._restore.failure) or ended))
+            return running
         if self._state is not EnvironmentState.READY and not self._init_has_failed():
             raise RuntimeError(f"The environment is {self._state}, expected READY. Lease it before invoking.")
         self._state = EnvironmentState.INVOKING
         self._running = running
         self.invocations += 1
         running.timer = loop.call_later(self.function.timeout_s, self._time_out)
-        if self._process is None:
-            self._start_process()
-        else:
-            self._memory.watch(self._process)
-            self._hand_out(running, self._process)
-        return await running.done
+        return running
 
     async def stop(self) -> None:
         """Kills the process and waits until it is gone, with what it wrote to its temporary folder."""
@@ -160,6 +210,15 @@ class ExecutionEnvironment:
             lost = Outcome.error("Runtime.NoResponse", f"RequestId: {running.request_id} Error: no response")
             outcome = running.outcome or lost
             self._finish(running, outcome, EnvironmentState.READY, outcome.error_type)
+
+    def loaded(self) -> None:
+        if self._restore is not None and self._running is None:
+            self._restore.load()
+        elif self._process is not None:
+            self._process.restore()  # a full init phase has no snapshot to wait for
+
+    def restore_failed(self, error_type: str, payload: bytes) -> None:
+        self._fail_init("error", Outcome(InvocationStatus.ERROR, payload, error_type))
 
     def responded(self, request_id: str, payload: bytes) -> bool:
         return self._keep(request_id, Outcome(InvocationStatus.SUCCESS, payload))
@@ -205,7 +264,8 @@ class ExecutionEnvironment:
         process = self._process
         if process is None:
             return
-        self.init_ms = process.age_ms()
+        if self._restore is None or not self._restore.began:
+            self.init_ms = process.age_ms()
         # Measured in any case: a process that crashes later cannot be measured any more.
         if self._memory.is_exceeded(process):
             self._kill_for_memory()
@@ -213,6 +273,9 @@ class ExecutionEnvironment:
         if self.provisioned:
             self._drain()
             self._say(self._lines.init_report(self.init_ms, "init"))
+        if self._restore is not None and self._restore.began:
+            self._drain()
+            self._say(self._lines.restore_report(self._restore.end()))
         self._report_init = not self.provisioned
         self._state = EnvironmentState.READY
         self._cancel_timers()
@@ -231,6 +294,11 @@ class ExecutionEnvironment:
         self._memory.is_exceeded(process)  # notes the peak
         phase = "init" if running is None else "invoke"
         error_type = outcome.error_type if status == "error" else ""
+        if self._restore is not None and self._restore.began and running is None:
+            self._say(self._lines.restore_report(self._restore.end(), status, error_type))
+            self._restore.failure = outcome
+            self._stop(outcome)
+            return
         self._say(self._lines.init_report(process.age_ms(), phase, status, error_type))
         if running is not None:
             self._say_start(running)
@@ -249,6 +317,7 @@ class ExecutionEnvironment:
 
     def _hand_out(self, running: Running, process: RuntimeProcess) -> None:
         running.handed_out = True
+        self._initialized(True)
         self._say_start(running)
         self._freeze(False)
         if self.function.cpu_from_memory and process.pid is not None:
@@ -330,11 +399,14 @@ class ExecutionEnvironment:
             self._on_finished()
 
     def _ended(self, running: Running, outcome: Outcome) -> Invoked:
+        restored = self._report_init and self._restore is not None and self._restore.began
         return Invoked(
             outcome=outcome,
             request_id=running.request_id,
             duration_ms=running.duration_ms(),
-            init_ms=self.init_ms if self._report_init else None,
+            init_ms=self.init_ms if self._report_init and not restored else None,
+            restore_ms=self._restore.restore_ms if restored and self._restore else None,
+            billed_restore_ms=self._restore.billed_ms if restored and self._restore else 0,
             memory_size_mb=self.function.memory_mb,
             max_memory_mb=self._memory.peak_mb,
             executed_version=self.function.version,

@@ -116,6 +116,11 @@ def check(function: FunctionSettings) -> None:
 
 def differences(function: FunctionSettings) -> Iterator[str]:
     """What this machine cannot give a function as Lambda would."""
+    if function.snapstart:
+        yield (
+            f"{function.name} starts from a snapshot on AWS. This machine cannot keep one: each environment "
+            f"loads while AWS's part of the restore, taken to last {function.restore_ms:g} ms, goes on."
+        )
     given, here = vcpus(function.memory_mb), os.cpu_count() or 1
     if function.cpu_from_memory and given > here:
         yield (

@@ -10,6 +10,7 @@ from local.lambda_service.destinations import EventInvokeConfig
 from local.lambda_service.lambda_types import ResourceConflictException, ResourceNotFoundException
 from local.lambda_service.metrics import FunctionMetrics
 from local.lambda_service.pool import EnvironmentPool
+from local.lambda_service.recording import Recording
 from local.lambda_service.settings import FunctionSettings
 
 
@@ -38,6 +39,7 @@ class HostedFunction:
         self.aliases: dict[str, str] = {}
         self.reserved: int | None = None
         self.provisioned: dict[str, Provisioning] = {}
+        self.recording = Recording()
         self.event_invoke_configs: dict[str, EventInvokeConfig] = {}
         self._clock = clock
         self._arns: dict[str | None, tuple[str, str]] = {}
@@ -65,6 +67,10 @@ class HostedFunction:
             version = str(len(self.versions))
             self.versions[version] = replace(self.settings, version=version)
             self._unpublished = False
+            if self.settings.snapstart:
+                self.pool.set_snapstart(version)
+                snapshots = len(self.versions) - 1  # all but $LATEST
+                self.metrics.bill.keep_snapshots(snapshots, self.settings.memory_mb, self._clock())
         return version
 
     def recycle(self) -> None:

@@ -87,6 +87,8 @@ class Invoked:
     duration_ms, memory_size_mb, max_memory_mb, init_ms: as REPORT has them.
     init_ms: of the init phase that it waited for; None on a warm start, in a provisioned environment,
     and when the init phase was run again inside the invocation: then it is part of the duration.
+    restore_ms, billed_restore_ms: where it waited for a restore from a snapshot instead: all of it, and
+    the part that the runtime and the function's hooks took.
     log_tail: the last 4 KB of its log lines, START to REPORT, UTF-8.
     cold: it waited for an environment of its own.
     spillover: served on demand, because all provisioned environments were busy.
@@ -96,6 +98,8 @@ class Invoked:
     request_id: str = ""
     duration_ms: float = 0.0
     init_ms: float | None = None
+    restore_ms: float | None = None
+    billed_restore_ms: int = 0
     memory_size_mb: int = 0
     max_memory_mb: int = 0
     log_tail: bytes = b""
@@ -107,8 +111,8 @@ class Invoked:
 
     @property
     def billed_ms(self) -> int:
-        """The duration, with the init phase, rounded up to a whole millisecond."""
-        return math.ceil(self.duration_ms + (self.init_ms or 0.0))
+        """The duration, with the init phase or what is billed of the restore, in whole milliseconds."""
+        return math.ceil(self.duration_ms + (self.init_ms or 0.0) + self.billed_restore_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +121,8 @@ class InvocationView:
 
     number: counts the account's invocations in the order in which they ended, from 1.
     status: an `InvocationStatus`, or "throttled"; then reason says why, in AWS's word.
-    latency_ms: from arrival to answer: init_ms, duration_ms, the wait for a core to load on, and what
-    the emulator itself took.
+    latency_ms: from arrival to answer: init_ms or restore_ms, duration_ms, the wait for a core to load on,
+    and what the emulator itself took.
     """
 
     number: int
@@ -131,6 +135,7 @@ class InvocationView:
     spillover: bool = False
     latency_ms: float = 0.0
     init_ms: float | None = None
+    restore_ms: float | None = None
     duration_ms: float = 0.0
     billed_ms: int = 0
 
@@ -146,7 +151,9 @@ class InvocationView:
 
 
 # What is seen of an invocation as it is.
-_SEEN = ("environment_id", "cold", "provisioned", "spillover", "init_ms", "duration_ms", "billed_ms")
+_SEEN = (
+    "environment_id", "cold", "provisioned", "spillover", "init_ms", "restore_ms", "duration_ms", "billed_ms",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

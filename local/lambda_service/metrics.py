@@ -124,6 +124,8 @@ class FunctionMetrics:
         self.duration_histogram.add(invoked.duration_ms / 1000)
         if invoked.init_ms is not None:
             self._initialized(invoked.init_ms)
+        if invoked.restore_ms is not None:
+            self.bill.restored(invoked.memory_size_mb)
         self.bill.invocation(invoked.billed_ms, invoked.memory_size_mb, provisioned=invoked.provisioned)
 
     def provisioned_initialized(self, init_ms: float, memory_mb: int) -> None:

@@ -4,6 +4,7 @@ Text: https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.ht
 https://docs.aws.amazon.com/lambda/latest/dg/python-logging.html. JSON:
 https://docs.aws.amazon.com/lambda/latest/dg/telemetry-schema-reference.html and
 https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs-log-level.html. Read 2026-11-21.
+SnapStart: https://docs.aws.amazon.com/lambda/latest/dg/snapstart-monitoring.html, read 2026-11-22.
 """
 
 from __future__ import annotations
@@ -40,6 +41,12 @@ class PlatformLog(Protocol):
         Lambda writes it when an init phase fails, and always for provisioned concurrency.
         """
 
+    def restore_start(self) -> Iterator[str]:
+        """A snapshot begins to be restored."""
+
+    def restore_report(self, restore_ms: float, status: str = "", error_type: str = "") -> Iterator[str]:
+        """The restore is over, the function's hooks included. status: empty when it went well."""
+
     def start(self, request_id: str, arn: str) -> Iterator[str]:
         """An invocation begins. arn: as the caller named the function."""
 
@@ -72,9 +79,21 @@ class _TextLog:
         self._function = function
 
     def init_start(self) -> Iterator[str]:
+        yield from self._start_of("INIT_START")
+
+    def _start_of(self, what: str) -> Iterator[str]:
         if self._function.runtime is not None:
             arn = runtime_version_arn(self._function)
-            yield f"INIT_START Runtime Version: {_VERSION}\tRuntime Version ARN: {arn}"
+            yield f"{what} Runtime Version: {_VERSION}\tRuntime Version ARN: {arn}"
+
+    def restore_start(self) -> Iterator[str]:
+        yield from self._start_of("RESTORE_START")
+
+    def restore_report(self, restore_ms: float, status: str = "", error_type: str = "") -> Iterator[str]:
+        fields = [f"RESTORE_REPORT Restore Duration: {restore_ms:.2f} ms"]
+        fields += [f"Status: {status}"] if status else []
+        fields += [f"Error Type: {error_type}"] if error_type else []
+        yield "\t".join(fields)
 
     def init_report(
         self, init_ms: float, phase: str, status: str = "", error_type: str = ""
@@ -107,6 +126,9 @@ class _TextLog:
         ]
         if invoked.init_ms is not None:
             fields.append(f"Init Duration: {invoked.init_ms:.2f} ms")
+        if invoked.restore_ms is not None:
+            fields.append(f"Restore Duration: {invoked.restore_ms:.2f} ms")
+            fields.append(f"Billed Restore Duration: {invoked.billed_restore_ms} ms")
         if invoked.outcome.status is InvocationStatus.ERROR:
             fields.append(f"Status: error\tError Type: {error_type}")
         elif invoked.outcome.status is InvocationStatus.TIMEOUT:
@@ -127,18 +149,32 @@ class _JsonLog:
         self._infos = function.logging.system_level != "WARN"
 
     def init_start(self) -> Iterator[str]:
+        yield from self._start_of("platform.initStart", initializationType=self._type, phase="init")
+
+    def _start_of(self, kind: str, **more: object) -> Iterator[str]:
         function = self._function
         if function.runtime is not None and self._infos:
             yield _event(
-                "platform.initStart",
-                initializationType=self._type,
-                phase="init",
+                kind,
+                **more,
                 runtimeVersion=_VERSION,
                 runtimeVersionArn=runtime_version_arn(function),
                 functionName=function.name,
                 functionVersion=function.version,
                 instanceId=self._stream,
                 instanceMaxMemory=function.memory_mb * _MB,
+            )
+
+    def restore_start(self) -> Iterator[str]:
+        yield from self._start_of("platform.restoreStart")
+
+    def restore_report(self, restore_ms: float, status: str = "", error_type: str = "") -> Iterator[str]:
+        if status or self._infos:
+            yield _event(
+                "platform.restoreReport",
+                status=status or "success",
+                **({"errorType": error_type} if error_type else {}),
+                metrics={"durationMs": round(restore_ms, 3)},
             )
 
     def init_report(
@@ -177,6 +213,9 @@ class _JsonLog:
         }
         if invoked.init_ms is not None:
             metrics["initDurationMs"] = round(invoked.init_ms, 3)
+        if invoked.restore_ms is not None:
+            metrics["restoreDurationMs"] = round(invoked.restore_ms, 3)
+            metrics["billedRestoreDurationMs"] = invoked.billed_restore_ms
         named = {"errorType": error_type} if error_type and status is not InvocationStatus.TIMEOUT else {}
         yield _event("platform.report", requestId=invoked.request_id, metrics=metrics, status=status, **named)
 

@@ -22,9 +22,11 @@ from coldframe.capacity.admission import (
     Recycle,
     SetLimits,
     SetProvisioned,
+    SetSnapStart,
     Start,
     Throttle,
 )
+from coldframe.capacity.idle_expiry import Keeps
 from coldframe.timing import Clock
 from local.lambda_service.environment import ExecutionEnvironment
 from local.lambda_service.lambda_types import Invoked
@@ -47,6 +49,7 @@ class EnvironmentPool:
     on_change: told after every event. on_provisioned: told the milliseconds of each init phase of a
     provisioned environment.
     cores: one for each init phase that may run at the same time, shared with other functions.
+    keeps: how long each environment is kept idle; None: as the limits say.
     clock: seconds, for keep-alive and rates; a test may turn it forward.
     """
 
@@ -59,6 +62,7 @@ class EnvironmentPool:
         *,
         on_change: Callable[[], None] = lambda: None,
         on_provisioned: Callable[[float], None] = lambda init_ms: None,
+        keeps: Keeps | None = None,
         clock: Clock = time.monotonic,
     ) -> None:
         self._function = function
@@ -66,6 +70,7 @@ class EnvironmentPool:
         self._cores = cores
         self._on_change = on_change
         self._on_provisioned = on_provisioned
+        self._keeps = keeps or Keeps()
         self._clock = clock
         self._state = concurrency.State(limits)
         self._environments: dict[int, ExecutionEnvironment] = {}
@@ -101,7 +106,9 @@ class EnvironmentPool:
         environment_id = decision.environment_id
         if isinstance(decision, Start):
             invoked = await asyncio.shield(
-                self._in_background(self._start_and_invoke(environment_id, arrival.version, call))
+                self._in_background(
+                    self._start_and_invoke(environment_id, arrival.version, call, decision.restored)
+                )
             )
         else:
             invoked = await self._environments[environment_id].invoke(call)
@@ -119,6 +126,10 @@ class EnvironmentPool:
     def set_provisioned(self, version: str, target: int) -> None:
         """Provisioned environments of a version: started in the background, or stopped."""
         self._decide(SetProvisioned(version, target))
+
+    def set_snapstart(self, version: str) -> None:
+        """Environments of this version start from its snapshot from now on."""
+        self._decide(SetSnapStart(version, True))
 
     def recycle(self) -> None:
         """No environment of before serves another invocation."""
@@ -142,8 +153,10 @@ class EnvironmentPool:
             tasks, self._tasks = self._tasks, set()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _start_and_invoke(self, environment_id: int, version: str, call: Call) -> Invoked:
-        environment = self._new(environment_id, version, provisioned=False)
+    async def _start_and_invoke(
+        self, environment_id: int, version: str, call: Call, restored: bool
+    ) -> Invoked:
+        environment = self._new(environment_id, version, provisioned=False, restored=restored)
         try:
             await environment.init()  # if it fails, the invocation runs it again
             if environment.state is not EnvironmentState.STOPPED:
@@ -156,7 +169,7 @@ class EnvironmentPool:
 
     def _finished(self, environment_id: int) -> None:
         """Told by the environment and not by who waits for the answer, because a caller may have left."""
-        self._decide(Finished(environment_id))
+        self._decide(Finished(environment_id, self._keeps.of(environment_id)))
         self._schedule_expiry()
 
     def _begin(self, environment_id: int, version: str) -> None:
@@ -173,7 +186,9 @@ class EnvironmentPool:
         else:
             await environment.stop()
 
-    def _new(self, environment_id: int, version: str, *, provisioned: bool) -> ExecutionEnvironment:
+    def _new(
+        self, environment_id: int, version: str, *, provisioned: bool, restored: bool = False
+    ) -> ExecutionEnvironment:
         function = replace(self._function, version=version)
         environment = ExecutionEnvironment(
             function,
@@ -182,6 +197,7 @@ class EnvironmentPool:
             on_finished=lambda: self._finished(environment_id),
             on_stopped=lambda: self._stopped(environment_id),
             cores=self._cores,
+            restored=restored,
         )
         self._environments[environment_id] = environment
         return environment

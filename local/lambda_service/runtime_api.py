@@ -6,7 +6,7 @@ Each environment gets a listening socket of its own. `AWS_LAMBDA_RUNTIME_API` ma
 only host:port: awslambdaric's C client would take a path after it, but `init/error` goes
 through http.client, which refuses one. So the port tells the environments apart.
 
-A protocol on httptools instead of an ASGI server: four routes, no middleware, and `next`
+A protocol on httptools instead of an ASGI server: six routes, no middleware, and `next`
 is answered by one write into the waiting connection.
 """
 
@@ -27,6 +27,8 @@ _PREFIX = "/2018-06-01/runtime/"
 _NEXT = _PREFIX + "invocation/next"
 _INVOCATION = _PREFIX + "invocation/"
 _INIT_ERROR = _PREFIX + "init/error"
+_RESTORE_NEXT = _PREFIX + "restore/next"
+_RESTORE_ERROR = _PREFIX + "restore/error"
 _ERROR_TYPE_HEADER = b"lambda-runtime-function-error-type"
 
 # The 100 bytes on top are what Lambda's own message names; they may be used.
@@ -57,6 +59,12 @@ class RuntimeListener(Protocol):
     def polled(self) -> None:
         """The client asks for the next invocation: init is over, or the last one is."""
 
+    def loaded(self) -> None:
+        """With SnapStart: the function is loaded, and its snapshot may be taken."""
+
+    def restore_failed(self, error_type: str, payload: bytes) -> None:
+        """A hook that runs after a restore raised; the process exits next."""
+
     def responded(self, request_id: str, payload: bytes) -> bool:
         """The function returned. False when that is not the invocation it works on."""
 
@@ -75,6 +83,7 @@ class RuntimeApi:
         self._server: asyncio.Server | None = None
         self._connections: set[_Connection] = set()
         self._poll: _Connection | None = None
+        self._snapshot: _Connection | None = None
 
     async def open(self) -> str:
         """Listens on a free loopback port; returns what belongs in AWS_LAMBDA_RUNTIME_API."""
@@ -97,6 +106,12 @@ class RuntimeApi:
         connection, self._poll = self._poll, None
         connection.reply(HTTPStatus.OK, invocation.event, _next_headers(invocation))
 
+    def restore(self) -> None:
+        """Answers the waiting `restore/next`: the client goes on, as in a restored snapshot."""
+        if self._snapshot is not None:
+            connection, self._snapshot = self._snapshot, None
+            connection.reply(HTTPStatus.OK, b"")
+
     def connected(self, connection: _Connection) -> None:
         """The client opened a connection."""
         self._connections.add(connection)
@@ -106,9 +121,11 @@ class RuntimeApi:
         self._connections.discard(connection)
         if self._poll is connection:
             self._poll = None
+        if self._snapshot is connection:
+            self._snapshot = None
 
     def handle(self, connection: _Connection, request: _Request) -> None:
-        """Routes one request to the listener and answers it, `next` excepted."""
+        """Routes one request to the listener and answers it, both `next` excepted."""
         method, path = request.method, request.path
         if method == "GET" and path == _NEXT:
             self._poll = connection
@@ -116,6 +133,12 @@ class RuntimeApi:
         elif method == "POST" and path == _INIT_ERROR:
             connection.reply(*_ACCEPTED)  # first, because the listener ends the environment
             self._listener.init_failed(request.error_type, bytes(request.body))
+        elif method == "GET" and path == _RESTORE_NEXT:
+            self._snapshot = connection
+            self._listener.loaded()
+        elif method == "POST" and path == _RESTORE_ERROR:
+            connection.reply(*_ACCEPTED)
+            self._listener.restore_failed(request.error_type, bytes(request.body))
         elif method == "POST" and path.startswith(_INVOCATION):
             connection.reply(*self._result(request))
         else:

@@ -64,6 +64,10 @@ class RuntimeProcess:
         """Hands an invocation to the waiting client."""
         self._api.offer(invocation)
 
+    def restore(self) -> None:
+        """Lets a client go on that waits behind its snapshot."""
+        self._api.restore()
+
     def drain(self) -> None:
         """Logs what the process has written so far."""
         if self._logs is not None:

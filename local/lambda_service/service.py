@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import replace
 from types import TracebackType
 
 from coldframe.capacity.admission import LATEST, Arrival, Limits, Throttle
-from coldframe.capacity.limits import CONCURRENCY
+from coldframe.capacity.idle_expiry import IdleExpiry, Keeps
+from coldframe.capacity.limits import CONCURRENCY, MAX_AGE
 from coldframe.capacity.prices import Bill
+from coldframe.capacity.switches import ALL_RATES, Switches
 from coldframe.timing import Clock
 from local.lambda_service.changes import Changes
 from local.lambda_service.concurrency import Concurrency
@@ -37,7 +38,8 @@ class LambdaService:
     All methods run in the event loop's thread; those that are not `async` return at once.
     Errors are `LambdaException`s. qualifier: a version, an alias, or None for `$LATEST`.
     machine_environments: the most environments of a function without a reservation; None: the account's.
-    request_rate: whether synchronous requests are at most ten a second and environment, as on Lambda.
+    switches: which of AWS's rates hold. max_age_s: of an environment; None: no limit.
+    idle_expiry, seed: idle environments are kept for a time that is drawn for each; None: for keep_alive_s.
     init_cores: init phases that may run at the same time; others wait, unbilled. None: one for each core.
     clock: seconds, for keep-alive, rates and cost; a test may turn it forward.
     """
@@ -48,18 +50,23 @@ class LambdaService:
         *,
         account_concurrency: int = CONCURRENCY.value,
         machine_environments: int | None = None,
-        request_rate: bool = True,
+        switches: Switches = ALL_RATES,
         keep_alive_s: float = 600.0,
+        idle_expiry: IdleExpiry | None = None,
+        max_age_s: float | None = MAX_AGE.value,
+        seed: int = 0,
         init_cores: int | None = None,
         clock: Clock = time.monotonic,
     ) -> None:
         self._log = never_failing(log)
         limits = Limits(
             keep_alive_s=keep_alive_s,
+            max_age_s=max_age_s,
             account_concurrency=account_concurrency,
             machine_environments=machine_environments,
         )
-        self._limits = limits if request_rate else replace(limits, requests_per_environment_s=None)
+        self._limits = switches.of(limits)
+        self._idle_expiry, self._seed = idle_expiry, seed
         self._clock = clock
         self._started_at = clock()
         self._changes = Changes()
@@ -93,6 +100,7 @@ class LambdaService:
             self._cores,
             on_change=lambda: self._pool_changed(metrics),
             on_provisioned=lambda init_ms: metrics.provisioned_initialized(init_ms, settings.memory_mb),
+            keeps=Keeps(self._idle_expiry, self._seed),
             clock=self._clock,
         )
         bill = Bill(settings.architecture, self._clock())
@@ -137,6 +145,7 @@ class LambdaService:
         except PoolClosed:  # the emulator is leaving
             crash = Outcome(InvocationStatus.ERROR, error_type="Runtime.ExitError")
             return Invoked(crash, executed_version=version)
+        function.recording.add(now - self._started_at, ended)
         self._count(function, ended, (time.perf_counter() - started_s) * 1000)
         return ended
 
@@ -169,11 +178,19 @@ class LambdaService:
 
     # What is to be seen.
 
+    def now(self) -> float:
+        """Seconds by the clock of keep-alive, rates and cost."""
+        return self._clock()
+
+    def uptime_s(self) -> float:
+        """Since the start."""
+        return self._clock() - self._started_at
+
     def snapshot(self) -> Snapshot:
         """Everything at this moment."""
         return Snapshot(
             revision=self._changes.revision,
-            uptime_s=self._clock() - self._started_at,
+            uptime_s=self.uptime_s(),
             account=self.concurrency.account_settings(),
             functions=tuple(
                 function_view(

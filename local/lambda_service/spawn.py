@@ -38,8 +38,9 @@ def runtime_environ(function: FunctionSettings, log_stream: str, initialization_
     """Variables of an environment's process; Lambda's reserved ones win over the function's.
 
     AWS_LAMBDA_RUNTIME_API is not among them: each process has its own.
-    initialization_type: "on-demand" or "provisioned-concurrency".
-    Source: https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html, read 2026-11.
+    initialization_type: "on-demand", "provisioned-concurrency" or "snap-start".
+    Source: https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html, read 2026-11. With
+    SnapStart there are no names of the log: .../dg/snapstart-monitoring.html, read 2026-11-22.
     """
     layers = sorted(str(folder) for folder in function.task_root.glob("layers/*/python"))
     defaults = {"LANG": "C.UTF-8", "PYTHONPATH": os.pathsep.join(layers)}
@@ -57,6 +58,8 @@ def runtime_environ(function: FunctionSettings, log_stream: str, initialization_
         "LAMBDA_TASK_ROOT": str(function.task_root),
         "TZ": ":UTC",
     }
+    if initialization_type == "snap-start":
+        del reserved["AWS_LAMBDA_LOG_GROUP_NAME"], reserved["AWS_LAMBDA_LOG_STREAM_NAME"]
     return defaults | dict(function.environ) | reserved | _logging_environ(function)
 
 

@@ -37,6 +37,9 @@ class Account(NamedTuple):
     spare: list[int]
     seconds: list[int]
     requests: list[int]
+    grown_to: list[int]
+    grown: list[float]
+    grown_at: list[float]
     scaled: list[float]
     scaled_at: list[float]
     allocated: list[float]
@@ -73,6 +76,9 @@ def new_account(functions: int, pools: int, most_due: int) -> Account:
         [0] * functions,
         [-1] * functions,
         [0] * functions,
+        [0] * functions,
+        [0.0] * functions,
+        [0.0] * functions,
         [0.0] * functions,
         [0.0] * functions,
         [0.0] * functions,

@@ -6,7 +6,7 @@ invoked when it is full, or when the window is over that its first request began
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +23,13 @@ class Batched:
     of: npt.NDArray[np.int64]
     gathered_s: npt.NDArray[np.float64]
 
-    def latencies_ms(self, run: Run) -> npt.NDArray[np.float64]:
-        """Of each request: gathered, waiting for an environment, and the whole batch's work."""
-        served_s = run.waits_s + self.workload.durations_s
-        return np.asarray((self.gathered_s + served_s[self.of]) * 1e3)
+    def by_request(self, run: Run) -> tuple[Run, Workload]:
+        """The run of the batches as their requests saw it: each waited until it was invoked, too, and worked
+        for as long as its whole batch."""
+        waits_s = self.gathered_s + run.waits_s[self.of]
+        mine = replace(run, outcomes=run.outcomes[self.of], waits_s=waits_s.astype(np.float32))
+        batches = self.workload
+        return mine, Workload(batches.arrivals_s[self.of] - self.gathered_s, batches.durations_s[self.of])
 
 
 def batched(workload: Workload, size: int, window_s: float, further_s: float) -> Batched:

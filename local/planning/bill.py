@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from local.planning import kernel, provisioning
-from local.planning.prices import MONTH_S, RegionPrices
+from local.planning.prices import MONTH_S, RegionPrices, costs
 from local.planning.simulator import Run, Setup, Workload
 
 _MB_PER_GB = 1024
@@ -30,14 +30,12 @@ class Usage:
         months = self.span_s / MONTH_S
         of_lambda = prices.lambda_[architecture]
         usd = self.requests * prices.request_usd
-        usd += self.provisioned_gb_s * of_lambda.provisioned_gb_s_usd
-        usd += self.provisioned_duration_gb_s * of_lambda.provisioned_duration_gb_s_usd
-        usd += self.restores_gb * prices.snapstart_restore_gb_usd
-        return (
-            usd / months
-            + of_lambda.on_demand_usd(self.on_demand_gb_s / months)
-            + self.snapshot_gb * MONTH_S * prices.snapstart_cache_gb_s_usd
-        )
+        provisioned = "provisioned concurrency"
+        usd += costs(self.provisioned_gb_s, of_lambda.provisioned_gb_s_usd, provisioned)
+        usd += costs(self.provisioned_duration_gb_s, of_lambda.provisioned_duration_gb_s_usd, provisioned)
+        usd += costs(self.restores_gb, prices.snapstart_restore_gb_usd, "SnapStart")
+        cache_usd = costs(self.snapshot_gb * MONTH_S, prices.snapstart_cache_gb_s_usd, "SnapStart")
+        return usd / months + of_lambda.on_demand_usd(self.on_demand_gb_s / months) + cache_usd
 
     def and_on_demand(self, requests: int, gb_s: float) -> Usage:
         """With these invocations of another function."""

@@ -8,14 +8,13 @@ from functools import cached_property
 
 import numpy as np
 
-from coldframe.capacity.limits import VCPU
 from local.planning.always_on import queue_waits
 from local.planning.candidates import Candidate, Goal
 from local.planning.concurrency import peaks
 from local.planning.prices import RegionPrices
 from local.planning.scenario import Scenario, play
 from local.planning.simulator import Floats, Workload
-from local.planning.timings import Measured, durations_for
+from local.planning.timings import Measured, durations_for, slowdown
 from local.planning.traces.trace import Trace
 
 
@@ -92,7 +91,7 @@ def fields(
 ) -> Iterator[Field]:
     """A field for each memory size. The trace's durations, and `further_ms`, hold at `traced_memory_mb`."""
     for memory_mb in memories_mb:
-        slower = max(1.0, VCPU.value / memory_mb) / max(1.0, VCPU.value / traced_memory_mb)
+        slower = slowdown(memory_mb, traced_memory_mb)
         durations_s: Floats | None = trace.durations_s
         known = trace if durations_s is None else replace(trace, durations_s=np.float32(slower) * durations_s)
         further_ms = None if template.further_ms is None else template.further_ms * slower

@@ -11,6 +11,7 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import Any
 
+from coldframe.capacity.limits import SCALING_PERIOD
 from local.planning.account import CRASHES, ON_DEMAND, PROVISIONED, PROVISIONED_ENDS, Account, new_account
 from local.planning.jit import jitable
 from local.planning.provisioning import change, come_due
@@ -22,6 +23,7 @@ RESERVED_CONCURRENCY, ACCOUNT_CONCURRENCY, INVOCATION_RATE, RESERVED_REQUEST_RAT
 THROTTLED = 112  # any of these four
 
 _NEVER = float("inf")
+_SCALING_PERIOD_S = SCALING_PERIOD.value
 
 
 def simulate(
@@ -95,6 +97,9 @@ def simulate(
         if rated and _rate_exceeded(account, rules, function, now):  # 2
             outcomes[i] = RESERVED_REQUEST_RATE if limit >= 0 else INVOCATION_RATE
             continue
+        if rated and _growth_exceeded(account, rules, function, now):
+            outcomes[i] = INVOCATION_RATE
+            continue
         crash, outcome, environment = crashing and crashes[i] != 0, 0, -1
         if provisioned and ready[pool]:  # 3
             environment = ready[pool].pop()
@@ -166,11 +171,12 @@ def _becomes_idle(account: Account, rules: Rules, environment: int, now: float) 
 @jitable
 def _start(account: Account, rules: Rules, function: int, pool: int, now: float) -> tuple[int, float, int]:
     """A new environment, the seconds until it serves, and bits of the outcome; -1 over the scaling rate."""
-    passed_s = now - account.scaled_at[function]
-    scaled = max(0.0, account.scaled[function] - passed_s * rules.scaling_per_s) + 1
-    if scaled > rules.scaling_burst:
-        return -1, 0.0, 0
-    account.scaled[function], account.scaled_at[function] = scaled, now
+    if rules.scaling_burst >= 0:
+        passed_s = now - account.scaled_at[function]
+        scaled = max(0.0, account.scaled[function] - passed_s * rules.scaling_per_s) + 1
+        if scaled > rules.scaling_burst:
+            return -1, 0.0, 0
+        account.scaled[function], account.scaled_at[function] = scaled, now
     number = account.started[function]
     account.started[function] = number + 1
     outcome, draws_s = COLD, rules.inits_s
@@ -190,14 +196,31 @@ def _start(account: Account, rules: Rules, function: int, pool: int, now: float)
 
 @jitable
 def _rate_exceeded(account: Account, rules: Rules, function: int, now: float) -> bool:
-    if not rules.synchronous[function]:
-        return False
     second, per_environment_s = int(now), rules.requests_per_environment_s
+    if per_environment_s < 0.0 or not rules.synchronous[function]:
+        return False
     if account.reserved[function] >= 0:
         requests = account.requests[function] if account.seconds[function] == second else 0
         return requests >= account.reserved[function] * per_environment_s
     requests = account.account_requests[0] if account.account_second[0] == second else 0
     return requests >= rules.account_concurrency * per_environment_s
+
+
+@jitable
+def _growth_exceeded(account: Account, rules: Rules, function: int, now: float) -> bool:
+    if rules.request_growth < 0 or not rules.synchronous[function]:
+        return False
+    requests = account.requests[function] if account.seconds[function] == int(now) else 0
+    if requests < account.grown_to[function]:
+        return False
+    return _growth(account, rules, function, now) + 1 > rules.request_growth
+
+
+@jitable
+def _growth(account: Account, rules: Rules, function: int, now: float) -> float:
+    """What of the growth still counts."""
+    passed_s = now - account.grown_at[function]
+    return max(0.0, account.grown[function] - passed_s * (rules.request_growth / _SCALING_PERIOD_S))
 
 
 @jitable
@@ -208,6 +231,11 @@ def _count_request(account: Account, rules: Rules, function: int, now: float) ->
     if account.seconds[function] != second:
         account.seconds[function], account.requests[function] = second, 0
     account.requests[function] += 1
+    if account.requests[function] > account.grown_to[function]:
+        account.grown_to[function] = account.requests[function]
+        if rules.request_growth >= 0:
+            account.grown[function] = _growth(account, rules, function, now) + 1
+            account.grown_at[function] = now
     if account.reserved[function] < 0:
         if account.account_second[0] != second:
             account.account_second[0], account.account_requests[0] = second, 0

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-import numpy as np
-
 from coldframe.capacity.limits import VCPU
 from local.planning.batching import batched
 from local.planning.candidates import Candidate, Goal
 from local.planning.concurrency import means
 from local.planning.field import Field
-from local.planning.kernel import COLD
 from local.planning.prices import MONTH_S
 from local.planning.scenario import play
 from local.planning.schedules import levels_by_hour, target_tracking, timetable
+from local.planning.summary import summarize
 from local.planning.traces.trace import as_trace
 
 _MOST_PINGED = 50  # functions/warmer keeps no more
@@ -31,8 +29,10 @@ def on_demand(field: Field) -> Candidate:
     return field.on_lambda("on demand", "", field.base, ("ColdStartMode=OnDemand", "WarmEnvironments=0"))
 
 
-def snapstart(field: Field) -> Candidate:
+def snapstart(field: Field) -> Candidate | None:
     """Environments start from a snapshot."""
+    if not field.prices.has_snapstart:
+        return None
     scenario = replace(field.base, snapstart=True)
     return field.on_lambda("SnapStart", "", scenario, ("ColdStartMode=SnapStart", "WarmEnvironments=0"))
 
@@ -47,8 +47,10 @@ def pings(field: Field) -> Candidate:
     return _fewest(held, min(_MOST_PINGED, int(field.minutes.max()) + 1), field.goal)
 
 
-def provisioned(field: Field) -> Candidate:
+def provisioned(field: Field) -> Candidate | None:
     """The least provisioned concurrency that holds the goal, day and night."""
+    if not field.prices.has_provisioned(field.architecture):
+        return None
 
     def kept(count: int) -> Candidate:
         overrides = (*_provisioned(count, count), "WarmEnvironments=0")
@@ -57,8 +59,10 @@ def provisioned(field: Field) -> Candidate:
     return _fewest(kept, int(field.minutes.max()), field.goal)
 
 
-def scheduled(field: Field) -> Candidate:
+def scheduled(field: Field) -> Candidate | None:
     """A level of provisioned concurrency for each hour of the day, from the trace's own hours."""
+    if not field.prices.has_provisioned(field.architecture):
+        return None
 
     def kept(share: float) -> Candidate:
         levels = levels_by_hour(field.minutes, share)
@@ -75,8 +79,10 @@ def scheduled(field: Field) -> Candidate:
     return min((kept(share) for share in _SHARES), key=field.goal.better)
 
 
-def tracked(field: Field) -> Candidate:
+def tracked(field: Field) -> Candidate | None:
     """Provisioned concurrency by use, as Application Auto Scaling sets it."""
+    if not field.prices.has_provisioned(field.architecture):
+        return None
     mean = means(field.workload.arrivals_s, field.workload.durations_s, field.trace.span_s)
 
     def kept(least: int) -> Candidate:
@@ -158,16 +164,16 @@ def batches(field: Field) -> Candidate | None:
             inits_s=field.trace.inits_s,
         )
         played = play(trace, field.measured, replace(field.base, synchronous=False))
-        p50_ms, p99_ms = np.percentile(mine.latencies_ms(played.run), (50, 99), method="inverted_cdf")
+        summary = summarize(*mine.by_request(played.run))
         candidate = Candidate(
             "batches",
             f"{size} within {window_s:g} s",
             field.base.memory_mb,
             played.month_usd(field.prices, field.architecture),
-            float(((played.run.outcomes & COLD) != 0)[mine.of].mean()),
-            float(p50_ms),
-            float(p99_ms),
-            played.summary.throttled_share,
+            summary.cold_share,
+            summary.p50_ms or 0.0,
+            summary.p99_ms or 0.0,
+            summary.throttled_share,
             (),
             ("not a parameter of the template: an SQS queue as event source, whose price is not counted",),
         )

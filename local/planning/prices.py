@@ -28,11 +28,11 @@ class Tier(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LambdaPrices(Struct, frozen=True, forbid_unknown_fields=True):
-    """Of one architecture, per GB-second."""
+    """Of one architecture, per GB-second. None where the price of provisioned concurrency is not known."""
 
     on_demand_gb_s_usd: float
-    provisioned_gb_s_usd: float
-    provisioned_duration_gb_s_usd: float
+    provisioned_gb_s_usd: float | None = None
+    provisioned_duration_gb_s_usd: float | None = None
     tiers: tuple[Tier, ...] = ()
 
     def on_demand_usd(self, gb_s_of_month: float) -> float:
@@ -71,16 +71,44 @@ class MicrovmPrices(Struct, frozen=True, forbid_unknown_fields=True):
     gb_s_usd: float
 
 
+class GpuPrices(Struct, frozen=True, forbid_unknown_fields=True):
+    """Of the smallest instance with such a GPU."""
+
+    instance: str
+    instance_h_usd: float
+    gpus: int = 1
+
+    @property
+    def gpu_h_usd(self) -> float:
+        """One GPU's part."""
+        return self.instance_h_usd / self.gpus
+
+
 class RegionPrices(Struct, frozen=True, forbid_unknown_fields=True):
-    """Of one region; by architecture, where what is missing is not offered or not known."""
+    """Of one region; by architecture, where what is missing is not offered or not known. source, read: where
+    they differ from those of the file."""
 
     request_usd: float
-    snapstart_cache_gb_s_usd: float
-    snapstart_restore_gb_usd: float
     lambda_: dict[str, LambdaPrices] = msgspec.field(name="lambda")
+    snapstart_cache_gb_s_usd: float | None = None
+    snapstart_restore_gb_usd: float | None = None
+    source: str = ""
+    read: date | None = None
     container: dict[str, ContainerPrices] = {}
     managed: dict[str, ManagedPrices] = {}
     microvm: dict[str, MicrovmPrices] = {}
+    gpu: dict[str, GpuPrices] = {}
+    """By the GPU's name."""
+
+    def has_provisioned(self, architecture: str) -> bool:
+        """Whether it is known what provisioned concurrency costs."""
+        of = self.lambda_[architecture]
+        return of.provisioned_gb_s_usd is not None and of.provisioned_duration_gb_s_usd is not None
+
+    @property
+    def has_snapstart(self) -> bool:
+        """Whether it is known what SnapStart costs."""
+        return self.snapstart_cache_gb_s_usd is not None and self.snapstart_restore_gb_usd is not None
 
 
 class Prices(Struct, frozen=True, forbid_unknown_fields=True):
@@ -99,13 +127,28 @@ class Prices(Struct, frozen=True, forbid_unknown_fields=True):
             )
         return self.regions[name]
 
-    def stale(self, today: date) -> str:
-        """A warning when the prices were read long ago, else an empty text."""
-        age_days = (today - self.read).days
+    def stale(self, today: date, region: str = "") -> str:
+        """A warning when the prices of the region were read long ago, else an empty text."""
+        read = self.read
+        if region in self.regions:
+            read = self.regions[region].read or read
+        age_days = (today - read).days
         if age_days <= STALE_DAYS:
             return ""
         page = self.sources.get("lambda", "AWS's pages")
-        return f"Prices were read {age_days} days ago, on {self.read}. Compare them with {page}."
+        return f"Prices were read {age_days} days ago, on {read}. Compare them with {page}."
+
+
+def costs(amount: float, price_usd: float | None, what: str) -> float:
+    """amount × price; nothing costs nothing. Raises PricesUnusable for a price that is not known."""
+    if not amount:
+        return 0.0
+    if price_usd is None:
+        raise PricesUnusable(
+            f"The price of {what} in this region and architecture is not known. Write it into a file like "
+            f"{PRICES}, and name it with --prices."
+        )
+    return amount * price_usd
 
 
 def load_prices(path: Path = PRICES) -> Prices:

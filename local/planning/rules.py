@@ -12,7 +12,8 @@ class Rules(NamedTuple):
     inits_s, restores_s: (pools, draws): seconds of the init phases, and of the restores, of a function's
     environments in the order of their start, over and over. keeps_s: (functions, draws): how long each of
     them is kept idle.
-    A rate of 0 switches its rule off. rated: whether the rate of requests can be exceeded at all.
+    An allocation rate of 0 switches its rule off, and so does -1 as scaling burst, as rate of requests or as
+    their growth. rated: whether the rate of requests, or its growth, can be exceeded at all.
     provisioned: whether any pool has provisioned concurrency at some time. most_due: invocations and init
     phases that can be under way at a time, those of stopped environments among them.
     """
@@ -30,6 +31,7 @@ class Rules(NamedTuple):
     allocation_burst: int
     allocation_per_s: float
     requests_per_environment_s: float
+    request_growth: int
     rated: bool
     provisioned: bool
     most_due: int

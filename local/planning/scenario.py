@@ -7,26 +7,35 @@ from itertools import islice
 from typing import cast
 
 import msgspec
+import numpy as np
 
 from coldframe.capacity.idle_expiry import IdleExpiry
 from coldframe.capacity.limits import CONCURRENCY, MAX_AGE
 from coldframe.capacity.states import Limits
+from coldframe.capacity.switches import ALL_RATES, Switches
 from local.planning.bill import Usage, usage
 from local.planning.pings import with_pings
 from local.planning.prices import RegionPrices
-from local.planning.simulator import Change, Engine, Function, Pool, Run, Setup, Workload, simulate
+from local.planning.provisioning import PROVISION, RECYCLE, RESERVE
+from local.planning.simulator import Change, Engine, Floats, Function, Pool, Run, Setup, Workload, simulate
 from local.planning.summary import Summary, summarize
-from local.planning.timings import Measured, durations_for
-from local.planning.traces.trace import Trace
+from local.planning.timings import Measured, Timings, durations_for
+from local.planning.traces.trace import Trace, TraceUnusable
 
 _DRAWS = 4096  # of idle times; environments beyond take them again
+
+
+ALL = -1  # instead of a function's or a pool's number in a change: every one
 
 
 @dataclass(frozen=True)
 class Scenario:
     """The settings of every function of a trace.
 
-    warm: environments that pings hold, and changes in the course of time, are those of an only function.
+    versions: of each function, with their shares of its requests, as an alias with weights sends them; empty
+    for a single one. crash_share: of the invocations that end with the loss of their environment.
+    warm: environments that pings hold, of an only function. changes: in the course of time; `ALL` is every
+    function, or every version.
     """
 
     memory_mb: int
@@ -36,7 +45,10 @@ class Scenario:
     account_concurrency: int = CONCURRENCY.value
     idle_expiry: IdleExpiry = field(default_factory=IdleExpiry)
     max_age_s: float | None = MAX_AGE.value
+    switches: Switches = ALL_RATES
     changes: tuple[Change, ...] = ()
+    versions: tuple[tuple[str, float], ...] = ()
+    crash_share: float = 0.0
     warm: int = 0
     synchronous: bool = True
     seed: int = 0
@@ -44,7 +56,8 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Played:
-    """A scenario's outcome. run: of its requests, pings left out."""
+    """A scenario's outcome. run: of its requests, pings left out. by_version: of each version's requests,
+    where there is more than one."""
 
     scenario: Scenario
     summary: Summary
@@ -52,6 +65,7 @@ class Played:
     environments: int
     timings_source: str
     run: Run
+    by_version: dict[str, Summary] = field(default_factory=dict)
 
     def month_usd(self, prices: RegionPrices, architecture: str) -> float:
         """Of a month like the trace."""
@@ -67,6 +81,7 @@ class Played:
             "usage": asdict(self.usage),
             "month_usd": self.month_usd(prices, architecture),
             "timings": self.timings_source,
+            "versions": {name: asdict(of) for name, of in self.by_version.items()},
         }
         return msgspec.json.encode(numbers).decode()
 
@@ -77,7 +92,39 @@ def play(trace: Trace, measured: Measured, scenario: Scenario, engine: str = "au
     durations_s = trace.durations_s
     if durations_s is None:
         durations_s = durations_for(len(trace), timings, scenario.seed)
-    workload = Workload(trace.arrivals_s, durations_s, trace.of if len(trace.functions) > 1 else None)
+    workload, setup = _workload(trace, durations_s, scenario), _setup(trace, timings, scenario)
+    span_s = max(trace.span_s, 1.0)
+    pinged = with_pings(workload, scenario.warm, span_s) if scenario.warm else None
+    everything = pinged.workload if pinged else workload
+    run = simulate(everything, setup, cast(Engine, engine))
+    used = usage(run, everything, setup, scenario.memory_mb, span_s)
+    started = int(run.started.sum())
+    if pinged:
+        run = run.of(pinged.requests)
+        used = used.and_on_demand(pinged.rounds, pinged.warmer_gb_s)
+    source = "the trace" if trace.durations_s is not None else measured.source
+    by_version = _by_version(run, workload, scenario)
+    return Played(scenario, summarize(run, workload), used, started, source, run, by_version)
+
+
+def _workload(trace: Trace, durations_s: Floats, scenario: Scenario) -> Workload:
+    """The invocations, each with its pool: the versions of the first function, then those of the next one."""
+    source = np.random.default_rng((scenario.seed, 2))
+    pools = trace.of if len(trace.functions) > 1 else None
+    if scenario.versions:
+        if len(trace.functions) * len(scenario.versions) > np.iinfo(np.uint16).max:
+            raise TraceUnusable(
+                "The trace has too many functions for so many versions. Name one with --function."
+            )
+        shares = np.array([share for _, share in scenario.versions])
+        chosen = source.choice(len(shares), len(trace), p=shares / shares.sum())
+        pools = (trace.of.astype(np.int64) * len(shares) + chosen).astype(np.uint16)
+    crashes = source.random(len(trace)) < scenario.crash_share if scenario.crash_share else None
+    return Workload(trace.arrivals_s, durations_s, pools, crashes)
+
+
+def _setup(trace: Trace, timings: Timings, scenario: Scenario) -> Setup:
+    functions, versions = len(trace.functions), max(1, len(scenario.versions))
     function = Function(
         tuple(islice(scenario.idle_expiry.draws(scenario.seed), _DRAWS)),
         scenario.reserved,
@@ -89,23 +136,31 @@ def play(trace: Trace, measured: Measured, scenario: Scenario, engine: str = "au
         snapstart=scenario.snapstart,
         restores_s=timings.restores_s or timings.inits_s,
     )
-    setup = Setup(
-        tuple(replace(pool, function=number) for number in range(len(trace.functions))),
-        (function,) * len(trace.functions),
-        Limits(account_concurrency=scenario.account_concurrency, max_age_s=scenario.max_age_s),
-        scenario.changes,
+    limits = Limits(account_concurrency=scenario.account_concurrency, max_age_s=scenario.max_age_s)
+    counts = {PROVISION: functions * versions, RESERVE: functions, RECYCLE: functions}
+    return Setup(
+        tuple(replace(pool, function=number // versions) for number in range(functions * versions)),
+        (function,) * functions,
+        scenario.switches.of(limits),
+        tuple(
+            replace(change, of=of)
+            for change in scenario.changes
+            for of in (range(counts[change.kind]) if change.of == ALL else (change.of,))
+        ),
     )
-    span_s = max(trace.span_s, 1.0)
-    pinged = with_pings(workload, scenario.warm, span_s) if scenario.warm else None
-    everything = pinged.workload if pinged else workload
-    run = simulate(everything, setup, cast(Engine, engine))
-    used = usage(run, everything, setup, scenario.memory_mb, span_s)
-    started = int(run.started.sum())
-    if pinged:
-        run = run.of(pinged.requests)
-        used = used.and_on_demand(pinged.rounds, pinged.warmer_gb_s)
-    source = "the trace" if trace.durations_s is not None else measured.source
-    return Played(scenario, summarize(run, workload), used, started, source, run)
+
+
+def _by_version(run: Run, workload: Workload, scenario: Scenario) -> dict[str, Summary]:
+    if not scenario.versions or workload.pools is None:
+        return {}
+    of = workload.pools % len(scenario.versions)
+    return {
+        name: summarize(
+            run.of(of == number),
+            Workload(workload.arrivals_s[of == number], workload.durations_s[of == number]),
+        )
+        for number, (name, _) in enumerate(scenario.versions)
+    }
 
 
 def table(played: Played, prices: RegionPrices, architecture: str) -> str:
@@ -121,6 +176,10 @@ def table(played: Played, prices: RegionPrices, architecture: str) -> str:
         ("throttled", f"{summary.invocations - summary.admitted:,} ({summary.throttled_share:.3%})"),
         *((f"  {reason}", f"{count:,}") for reason, count in summary.throttled.items()),
         ("p50, p99", f"{_ms(summary.p50_ms)}, {_ms(summary.p99_ms)}"),
+        *(
+            (f"{name}: cold, p99", f"{of.cold:,} of {of.admitted:,} ({of.cold_share:.3%}), {_ms(of.p99_ms)}")
+            for name, of in played.by_version.items()
+        ),
         ("environments started", f"{played.environments:,}"),
         ("USD a month", f"{played.month_usd(prices, architecture):,.2f} ({architecture}, without free tier)"),
     ]

@@ -136,8 +136,9 @@ def simulate(workload: Workload, setup: Setup, engine: Engine = "auto") -> Run:
 def as_rules(workload: Workload, setup: Setup) -> Rules:
     """The setup as the kernel reads it."""
     limits = setup.limits
-    per_s = limits.requests_per_environment_s
-    bounds = [limits.account_concurrency, *_reservations(setup)]
+    per_s, growth = limits.requests_per_environment_s, limits.request_growth
+    rates = [] if per_s is None else [per_s * bound for bound in _bounds(setup)]
+    rates += [] if growth is None else [float(growth)]
     return Rules(
         function_of=np.array([pool.function for pool in setup.pools], np.int64),
         snapstart=np.array([pool.snapstart for pool in setup.pools], np.uint8),
@@ -147,13 +148,14 @@ def as_rules(workload: Workload, setup: Setup) -> Rules:
         keeps_s=_draws([function.keeps_s for function in setup.functions]),
         account_concurrency=limits.account_concurrency,
         max_age_s=float("inf") if limits.max_age_s is None else float(limits.max_age_s),
-        scaling_burst=limits.scaling_burst,
-        scaling_per_s=float(limits.scaling_per_s),
+        scaling_burst=-1 if limits.scaling_per_s is None else limits.scaling_burst,
+        scaling_per_s=float(limits.scaling_per_s or 0.0),
         allocation_burst=limits.allocation_burst,
         allocation_per_s=float(limits.allocation_per_s or 0.0),
-        requests_per_environment_s=float(per_s or 0.0),
-        # A second with no more arrivals than the rate needs no counting.
-        rated=per_s is not None and _busiest_second(workload.arrivals_s) > min(bounds) * per_s,
+        requests_per_environment_s=-1.0 if per_s is None else float(per_s),
+        request_growth=-1 if growth is None else growth,
+        # A second with no more arrivals than each rate needs no counting.
+        rated=bool(rates) and _may_exceed(workload.arrivals_s, min(rates)),
         provisioned=any(pool.provisioned for pool in setup.pools)
         or any(change.kind == provisioning.PROVISION for change in setup.changes),
         most_due=_most_due(setup),
@@ -181,9 +183,10 @@ def as_changes(setup: Setup) -> Changes:
     )
 
 
-def _reservations(setup: Setup) -> list[int]:
-    """Every reservation that a function has at some time."""
-    own = [function.reserved for function in setup.functions if function.reserved is not None]
+def _bounds(setup: Setup) -> list[int]:
+    """The account's concurrency, and every reservation that a function has at some time."""
+    own = [setup.limits.account_concurrency]
+    own += [function.reserved for function in setup.functions if function.reserved is not None]
     return own + [
         change.value for change in setup.changes if change.kind == provisioning.RESERVE and change.value >= 0
     ]
@@ -198,14 +201,17 @@ def _most_due(setup: Setup) -> int:
     return setup.limits.account_concurrency + asked * (2 + recycles)
 
 
-def _busiest_second(arrivals_s: Floats) -> int:
-    """The most arrivals of a second, or more: a second on the border of two blocks may count double."""
-    most = before = 0
-    for start in range(0, len(arrivals_s), _BLOCK):
-        seconds = arrivals_s[start : start + _BLOCK].astype(np.int64)
-        counts = np.diff(np.flatnonzero(np.diff(seconds, prepend=-1, append=-2)))
-        most, before = max(most, int(counts.max()), before + int(counts[0])), int(counts[-1])
-    return most
+def _may_exceed(arrivals_s: Floats, rate: float) -> bool:
+    """Whether more than so many arrivals may fall into one second of the clock: some second long, they do."""
+    most = int(min(rate, len(arrivals_s)))
+    blocks = range(0, len(arrivals_s) - most, _BLOCK)
+    return any(np.any(_gaps(arrivals_s, start, most) < 1.0) for start in blocks)
+
+
+def _gaps(arrivals_s: Floats, start: int, apart: int) -> Floats:
+    """From each arrival of a block to the one so many later."""
+    later = arrivals_s[start + apart : start + apart + _BLOCK]
+    return later - arrivals_s[start : start + len(later)]
 
 
 def _check(workload: Workload) -> None:

@@ -47,9 +47,14 @@ class Measured:
         if memory_mb in self.by_memory:
             return self.by_memory[memory_mb]
         nearest = min(self.by_memory, key=lambda size: abs(math.log(size / memory_mb)))
-        slower = max(1.0, VCPU.value / memory_mb) / max(1.0, VCPU.value / nearest)
+        slower = slowdown(memory_mb, nearest)
         known = self.by_memory[nearest]
         return Timings(tuple(s * slower for s in known.durations_s), known.inits_s, known.restores_s)
+
+
+def slowdown(memory_mb: int, measured_mb: int) -> float:
+    """By how much durations grow from the measured size to another one: see `Measured.at`."""
+    return max(1.0, VCPU.value / memory_mb) / max(1.0, VCPU.value / measured_mb)
 
 
 def lognormal_s(p50_ms: float, p99_ms: float | None, seed: int) -> tuple[float, ...]:

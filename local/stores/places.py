@@ -21,11 +21,12 @@ _LOCAL_CREDENTIALS = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "lo
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
-    """Where the stores are. An endpoint that is None is moto's server, started here."""
+    """Where the stores are. An endpoint of None is moto's server, started here on `port`; 0: a free one."""
 
     dynamodb_endpoint: str | None = None
     s3_endpoint: str | None = None
     sqs_endpoint: str | None = None
+    port: int = 0
 
     @property
     def endpoints(self) -> dict[str, str | None]:

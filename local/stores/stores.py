@@ -14,6 +14,7 @@ from types import TracebackType
 
 import msgspec
 
+from coldframe.errors import ColdframeError
 from local.lambda_service.destinations import NotSent
 from local.lambda_service.log_pipe import Log
 from local.lambda_service.spawn import exit_reason
@@ -21,6 +22,12 @@ from local.paths import ROOT
 from local.stores.places import Places, StoreOptions, is_aws
 from local.template.parameters import REGION
 from local.template.template import Template
+
+_LOOPBACK = "127.0.0.1"
+
+
+class StoresCannotListen(ColdframeError):
+    """The port of the stores is taken, or not allowed."""
 
 
 class Stores:
@@ -39,9 +46,9 @@ class Stores:
         self._closing = False
         self._ready = asyncio.Event()
         self._sending = asyncio.Lock()
-        self._listener = _listen() if self._places.moto_is_needed() else None
+        self._listener = _listen(options.port) if self._places.moto_is_needed() else None
         if self._listener is not None:
-            self._places.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+            self._places.url = f"http://{_LOOPBACK}:{self._listener.getsockname()[1]}"
 
     @property
     def environ(self) -> dict[str, str]:
@@ -176,9 +183,17 @@ class Stores:
             )
 
 
-def _listen() -> socket.socket:
+def _listen(port: int) -> socket.socket:
+    """Raises StoresCannotListen."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listener.bind(("127.0.0.1", 0))
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((_LOOPBACK, port))
+    except OSError as exc:
+        listener.close()
+        raise StoresCannotListen(
+            f"{_LOOPBACK}:{port} cannot be listened on: {exc.strerror}. Name another --stores-port."
+        ) from exc
     listener.listen(socket.SOMAXCONN)
     return listener
 

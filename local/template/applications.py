@@ -19,8 +19,8 @@ from local.template.values import as_map
 
 # Where each of them says which template it is made of.
 _LOCATIONS = {"AWS::Serverless::Application": "Location", "AWS::CloudFormation::Stack": "TemplateURL"}
-# Properties that name a folder, from the folder of the template.
-_FOLDERS = ("CodeUri", "ContentUri", "DockerContext")
+# Properties that name a folder or a file, from the folder of the template.
+_FOLDERS = ("CodeUri", "ContentUri", "DefinitionUri", "DockerContext")
 _OUTPUTS = "Outputs."
 
 

@@ -73,6 +73,7 @@ class FunctionReader:
             architecture=_architecture(properties),
             runtime=None if is_image(properties) else properties.word("Runtime"),
             logging=_logging(properties.map("LoggingConfig")),
+            snapstart=_snapstart(properties),
         )
         return Function(
             settings,
@@ -113,6 +114,14 @@ def _architecture(properties: Properties) -> str:
         place = properties.place("Architectures")
         raise TemplateError(f"{place} has {architecture!r}, expected arm64 or x86_64.")
     return str(architecture)
+
+
+def _snapstart(properties: Properties) -> bool:
+    given = properties.map("SnapStart")
+    applied = given.word("ApplyOn") or "None"
+    if applied not in ("None", "PublishedVersions"):
+        raise TemplateError(f"{given.place('ApplyOn')} is {applied!r}, expected PublishedVersions or None.")
+    return applied == "PublishedVersions"
 
 
 def _logging(properties: Properties) -> LoggingConfig:

@@ -28,6 +28,8 @@ def translate(template: dict[str, Any], parameters: dict[str, str]) -> dict[str,
         properties = resource.get("Properties") or {}
         if resource["Type"] == "AWS::Serverless::LayerVersion":
             properties["ContentUri"] = _UPLOADED
+        elif resource["Type"] == "AWS::Serverless::StateMachine" and "DefinitionUri" in properties:
+            properties["DefinitionUri"] = _UPLOADED
         elif resource["Type"] == "AWS::Serverless::Function":
             is_image = properties.get("PackageType") == "Image"
             properties["ImageUri" if is_image else "CodeUri"] = _IMAGE if is_image else _UPLOADED

@@ -73,7 +73,6 @@ _OFF: Mapping[str, frozenset[str]] = {
     "EphemeralStorage.Size": frozenset({"512"}),
     "MergeDefinitions": frozenset({"false"}),
     "RecursiveLoop": frozenset({"Terminate"}),
-    "SnapStart.ApplyOn": frozenset({"None"}),
     "Tracing": frozenset({"PassThrough", "Disabled"}),
     "TracingConfig.Mode": frozenset({"PassThrough"}),
     "TracingEnabled": frozenset({"false"}),
@@ -93,7 +92,6 @@ _WHY: Mapping[str, Mapping[str, str]] = {
         "FunctionScalingConfig": "it scales by reserved and provisioned concurrency alone",
         "FunctionUrlConfig": "the function has no URL here, only its events and the Lambda API",
         "RecursiveLoop": "loops are not looked for",
-        "SnapStart": "environments start by their init phase, not from a snapshot",
         "TenancyConfig": "tenants share execution environments",
         "Tracing": "no trace is sent",
         "VpcConfig": "the function is in this machine's network",
@@ -141,6 +139,7 @@ _WHY_NOT_HERE = {
     "AWS::Lambda::EventSourceMapping": "nobody reads the source; the Lambda API takes its events",
     "AWS::Lambda::Url": "the function has no URL here, only its events and the Lambda API",
     "AWS::Scheduler::": "nothing is scheduled; the Lambda API takes its events",
+    "AWS::Serverless::StateMachine": "not started here; `coldframe offline start --local` runs the project's",
     "AWS::Serverless::Application": "name its own template with --template, to run it",
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes the six lock files anew (`make lock`): hash-checked, for every supported
+# Writes the lock files anew (`make lock`): hash-checked, for every supported
 # Python and platform, without index addresses. Needs `uv` on the PATH.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -15,16 +15,24 @@ compile() { # compile OUTPUT "EXCLUDED…" [uv flags…]
 # downloaded at run time, and it would bring twelve more packages. onnxruntime asks
 # for the other three in order to convert models; the image leaves them out.
 compile functions/requirements.txt "huggingface-hub flatbuffers packaging protobuf"
-compile local/requirements.txt huggingface-hub --extra local -c functions/requirements.txt
+compile functions/server/requirements.txt "huggingface-hub flatbuffers packaging protobuf" --extra server \
+    -c functions/requirements.txt
+compile local/requirements.txt huggingface-hub --extra local -c functions/server/requirements.txt
 compile bench/requirements.txt huggingface-hub --extra bench -c local/requirements.txt
 compile tests/requirements.txt huggingface-hub --extra dev -c bench/requirements.txt
 compile layers/model/requirements.txt torch --extra build -c functions/requirements.txt
 # Tools with an environment of their own: they pin versions of what we use too.
-compile_tool() { # compile_tool REQUIREMENTS OUTPUT
+compile_tool() { # compile_tool REQUIREMENTS OUTPUT ["EXCLUDED…"]
     echo "locking $2"
     echo "$1" | uv pip compile - --quiet --universal --python-version 3.11 --generate-hashes \
-        --no-emit-index-url --no-annotate --custom-compile-command "make lock" -o "$2"
+        --no-emit-index-url --no-annotate --custom-compile-command "make lock" \
+        --excludes <(tr ' ' '\n' <<<"${3:-}") -o "$2"
 }
 compile_tool aws-sam-cli==1.170.0 local/sam-requirements.txt
 # boto3, because the functions that it runs find it in Lambda's runtime too.
 compile_tool $'ministack==1.5.33\nboto3' tests/ministack-requirements.txt
+# Its models of manifests alone: with what it serves models with it would be 430 MB. kubernetes 37 reads no JSON
+# through kserve's models.
+compile_tool $'kserve==0.21.0\nkubernetes==36.0.3' tests/kserve-requirements.txt "aiohttp cloudevents cryptography \
+fastapi grpc-interceptor grpcio grpcio-tools h11 httpx numpy orjson pandas pillow prometheus-client protobuf psutil \
+pyasn1 pydantic pyjwt python-multipart starlette tabulate timing-asgi uvicorn watchfiles"

@@ -1,10 +1,9 @@
-"""Clients of others, unchanged, against the emulated function and against the FastAPI application."""
+"""Clients of others, unchanged, against the emulated function and against the server that stays."""
 
 import base64
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -14,16 +13,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import uvicorn
 
-from coldframe.api.api import Api
-from coldframe.config import Settings
 from coldframe.model.model import to_matrix
 from coldframe.pipeline.predictor import Predictor
-from coldframe.timing import StartMark
-from functions.predict.routes import create_app
-from tests.conftest import ROOT, served
+from tests.conftest import ROOT
 from tests.example import BASEBALL, SPACE
+from tests.functional.server_process import serving
 
 openai = pytest.importorskip("openai", reason="needs openai, which `make test` installs")
 triton = pytest.importorskip(
@@ -56,20 +51,13 @@ def emulated(bundle: Path) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def application(predictor: Predictor) -> Iterator[str]:
-    """The FastAPI application under uvicorn, as an ordinary container runs it."""
-    app = create_app(Api(served(predictor), Settings(log_level="off"), StartMark()))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off", ws="none"))
-    listener = socket.create_server(("127.0.0.1", 0))
-    thread = threading.Thread(target=server.run, args=([listener],))
-    thread.start()
-    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    server.should_exit = True
-    thread.join()
-    listener.close()
+def server(bundle: Path) -> Iterator[str]:
+    """The server that stays, as its container runs it."""
+    with serving(bundle, COLDFRAME_LOG_LEVEL="off") as started:
+        yield started.url
 
 
-@pytest.fixture(params=["emulated", "application"])
+@pytest.fixture(params=["emulated", "server"])
 def url(request: pytest.FixtureRequest) -> str:
     """Either door."""
     address: str = request.getfixturevalue(request.param)
@@ -146,6 +134,24 @@ def test_triton_embeddings_to_topics(inference: Any, predictor: Predictor) -> No
     scores = inference.infer("topics-logreg", [tensor]).as_numpy("scores")
     found = predictor.predict(TEXTS, ["logreg"]).answers["logreg"]
     assert np.array_equal(scores, to_matrix(found)[:, :-1])
+
+
+@pytest.mark.parametrize("priority", [0, 1, 2, 7])
+def test_triton_priority_and_timeout(inference: Any, predictor: Predictor, priority: int) -> None:
+    """The client's own words for urgency, and half a minute in microseconds: the same scores, to the bit."""
+    result = inference.infer("topics-mlp", [text_tensor()], priority=priority, timeout=30_000_000)
+    expected = to_matrix(predictor.predict(TEXTS, ["mlp"]).answers["mlp"])[:, :-1]
+    assert np.array_equal(result.as_numpy("scores"), expected)
+    assert "schedule_policy" in inference.get_server_metadata()["extensions"]
+
+
+def test_triton_timeout_that_is_too_short(inference: Any) -> None:
+    """A microsecond for the encoder: 503, at once."""
+    texts = np.array([f"Nobody has asked for this text {i} before" for i in range(64)], dtype=object)
+    tensor = triton.InferInput("text", [64], "BYTES").set_data_from_numpy(texts)
+    with pytest.raises(triton.InferenceServerException) as caught:
+        inference.infer("minilm-l6-v2", [tensor], timeout=1)
+    assert caught.value.status() == "503"
 
 
 def test_triton_errors(inference: Any) -> None:

@@ -655,3 +655,115 @@ async def test_real_function_in_every_light_and_width(page: Page, bundle: Path) 
                 await screenshot(page, f"{light}{width}")
             overflow = await page.evaluate("() => document.documentElement.scrollWidth - innerWidth")
             assert overflow <= 0, width
+
+
+# What if.
+
+
+async def asked(client: httpx.AsyncClient, **changes: Any) -> httpx.Response:
+    body = {
+        "function": "coldframe-predict",
+        "trace": "recorded",
+        "lever": "on demand",
+        "level": 0,
+        "memory_mb": 1769,
+    }
+    return await client.post("/_what-if", json=body | changes)
+
+
+async def test_recorded_traffic_is_simulated_as_it_was_measured() -> None:
+    """The same cold starts and throttles one by one, and p50, p99 and USD within 5 %."""
+    async with serving(handler="handlers.nothing") as (_, client):
+        for _ in range(30):
+            await client.get("/")
+        await asyncio.gather(*(client.get("/") for _ in range(6)))
+        found = (await asked(client)).json()
+    measured, simulated = found["measured"], found["as_it_is"]
+    assert measured["invocations"] == simulated["invocations"] == 36
+    assert simulated["p50_ms"] == pytest.approx(measured["p50_ms"], rel=0.05)
+    assert simulated == found["what_if"]
+    assert found["now"] == {"lever": "on demand", "level": 0, "memory_mb": 1769}
+
+
+async def test_every_choice_can_be_simulated() -> None:
+    """All traffic and all levers that the door tells of; what is provisioned ends cold starts, and costs."""
+    async with serving(handler="handlers.nothing") as (_, client):
+        await client.get("/")
+        choices = (await client.get("/_what-if")).json()
+        assert {"recorded", "office-day", "200 a second"} <= set(choices["traces"])
+        for trace in choices["traces"]:
+            for lever in choices["levers"]:
+                response = await asked(client, trace=trace, lever=lever, level=2)
+                assert response.status_code == 200, response.text
+        found = (await asked(client, trace="office-day", lever="provisioned", level=20)).json()
+    assert found["what_if"]["cold_share"] < found["as_it_is"]["cold_share"]
+    assert found["what_if"]["month_usd"] > found["as_it_is"]["month_usd"]
+    assert found["measured"] is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "said"),
+    [
+        ({}, 400, "Nothing has been recorded yet"),
+        ({"trace": "../pyproject"}, 400, "There is no traffic"),
+        ({"trace": "office-day", "lever": "hope"}, 400, "on demand, pings"),
+        ({"trace": "office-day", "level": -1}, 400, "level"),
+        ({"trace": "office-day", "memory_mb": 1}, 400, "memory_mb"),
+        ({"trace": "office-day", "function": "nobody"}, 400, "Function not found"),
+    ],
+)
+async def test_what_cannot_be_simulated_is_said(changes: dict[str, Any], status: int, said: str) -> None:
+    """With what was expected."""
+    async with serving() as (_, client):
+        response = await asked(client, **changes)
+    assert response.status_code == status
+    assert said in response.json()["detail"]
+
+
+async def test_other_pages_cannot_simulate() -> None:
+    """As they cannot use any of the emulator's own doors."""
+    async with serving() as (_, client):
+        response = await client.get("/_what-if", headers={"origin": "https://elsewhere.example"})
+    assert response.status_code == 403
+
+
+async def test_what_if_is_seen_beside_what_was_measured(page: Page) -> None:
+    """A tab of its own: another setting is drawn at once, and axe finds nothing to mend, in any light."""
+    await page.emulate_media(reduced_motion="reduce")
+    async with serving(handler="handlers.nothing") as (emulator, client):
+        await asyncio.gather(*(client.get("/") for _ in range(5)))
+        await opened(page, emulator)
+        await page.get_by_role("tab", name="Live").focus()
+        await page.keyboard.press("ArrowRight")
+        await expect(page.get_by_role("tab", name="What if")).to_be_focused()
+        await expect(page.locator("#live")).to_be_hidden()
+        cold = page.get_by_role("row", name="Cold starts").get_by_role("cell")
+        await expect(cold).to_have_text(["100%", "100%", "100%", "none"])
+        await page.get_by_label("Against cold starts").select_option("provisioned")
+        await page.get_by_role("slider").fill("5")
+        await expect(page.get_by_role("row", name="USD a month").get_by_role("cell").last).to_contain_text(
+            "+"
+        )
+        await page.locator("#what-if-trace").select_option("office-day")
+        await expect(page.locator("#what-if-status")).to_contain_text("1,713 requests")
+        for width, size in (("", DESKTOP), ("-phone", PHONE)):
+            await page.set_viewport_size(size)  # type: ignore[arg-type]
+            for light in _LIGHTS:
+                await page.emulate_media(color_scheme=light)
+                assert await violations(page) == [], f"{light}{width}"
+                await screenshot(page, f"what-if-{light}{width}")
+            overflow = await page.evaluate("() => document.documentElement.scrollWidth - innerWidth")
+            assert overflow <= 0, width
+        await page.reload()
+        await expect(page.locator("#what-if-status")).to_contain_text("requests")
+
+
+async def test_what_if_without_traffic_says_so(page: Page) -> None:
+    """Nothing was recorded: the page says what to do."""
+    async with serving() as (emulator, _):
+        await opened(page, emulator)
+        await page.get_by_role("tab", name="What if").click()
+        await expect(page.locator("#what-if-status")).to_contain_text(
+            "send some requests, or choose other traffic"
+        )
+        await expect(page.locator("#what-if-table")).to_be_hidden()

@@ -9,14 +9,17 @@ import re
 import shutil
 import signal
 import socket
+from itertools import islice
 from pathlib import Path
 
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from coldframe.capacity.idle_expiry import IdleExpiry
+from coldframe.capacity.switches import Switches
+from functions.server.listening import CannotListen
 from local.front.emulator import Emulator
-from local.front.server import CannotListen
 from tests.functional.emulation import HERE, FakeClock, is_alive, reports, running_pids, until
 from tests.functional.running import LogLines, client_of, emulator_process, options, serving
 
@@ -189,6 +192,39 @@ async def test_init_is_not_counted_against_the_timeout(lines: LogLines, tmp_path
     async with serving(lines, handler="late.handler", task_root=tmp_path, timeout_s=1.0) as client:
         response = await client.get("/")
     assert response.text == "late"
+
+
+async def test_each_idle_environment_has_a_time_of_its_own(lines: LogLines) -> None:
+    """The draws of the seed, in the order in which environments were started: a simulation has the same."""
+    clock, expiry = FakeClock(), IdleExpiry(100.0, 900.0)
+    first_s, second_s = islice(expiry.draws(7), 2)
+    async with serving(lines, clock, idle_expiry=expiry, seed=7) as client:
+        assert (await client.post("/echo")).json()["start"] == "cold"
+        clock.now_s = first_s - 0.01
+        assert (await client.post("/echo")).json()["start"] == "warm"
+        clock.now_s += first_s
+        assert (await client.post("/echo")).json()["start"] == "cold"
+        clock.now_s += second_s - 0.01
+        assert (await client.post("/echo")).json()["start"] == "warm"
+
+
+async def test_environment_lives_for_its_age_at_most(lines: LogLines) -> None:
+    """However busy it is; without a limit it stays."""
+    for max_age_s, expected in ((1000.0, "cold"), (None, "warm")):
+        clock = FakeClock()
+        async with serving(lines, clock, keep_alive_s=600.0, max_age_s=max_age_s) as client:
+            for clock.now_s in (0.0, 400.0, 800.0):
+                await client.post("/echo")
+            clock.now_s = 1000.0
+            assert (await client.post("/echo")).json()["start"] == expected
+
+
+async def test_rates_can_be_switched_off(lines: LogLines) -> None:
+    """An account of one environment admits ten requests of a second, and any number without the rule."""
+    for switches, throttled in ((Switches(), 1), (Switches(request_rate=False), 0)):
+        async with serving(lines, FakeClock(), account_concurrency=1, switches=switches) as client:
+            statuses = [(await client.post("/echo")).status_code for _ in range(11)]
+        assert statuses.count(429) == throttled
 
 
 async def test_idle_environment_expires_after_keep_alive(lines: LogLines) -> None:

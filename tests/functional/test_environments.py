@@ -114,6 +114,27 @@ async def test_init_phases_wait_for_a_core(lines: list[str], tmp_path: Path) -> 
     assert all(end <= begin for (_, end), (begin, _) in pairwise(times))
 
 
+async def test_init_phase_that_is_run_again_waits_for_a_core_too(lines: list[str], tmp_path: Path) -> None:
+    """Two first attempts run out of time; their second ones, inside the invocations, follow each other."""
+    (tmp_path / "slow.py").write_text(
+        "import pathlib, time\n"
+        "begin = time.monotonic()\n"
+        f"marks = pathlib.Path({str(tmp_path)!r})\n"
+        "attempt = len(list(marks.glob('began-*')))\n"
+        "(marks / f'began-{begin}').touch()\n"
+        "time.sleep(3600 if attempt < 2 else 0.05)\n"
+        "(marks / f'{begin}-{time.monotonic()}').touch()\n"
+        "def handler(event, context): return 'done'\n"
+    )
+    folder = {"handler": "slow.handler", "task_root": tmp_path}
+    async with serving(lines.append, 1, **folder, init_limit_s=1.0) as service:
+        ended = await asyncio.gather(*(told(service, "") for _ in range(2)))
+    assert [answer(one) for one in ended] == ["done", "done"]
+    times = sorted(tuple(map(float, path.name.split("-"))) for path in tmp_path.glob("[0-9]*-*"))
+    assert len(times) == 2
+    assert times[0][1] <= times[1][0]
+
+
 async def test_environment_that_waits_for_a_core_can_be_stopped(lines: list[str], tmp_path: Path) -> None:
     """The end of the service is a crash for an invocation whose environment has not begun to load."""
     (tmp_path / "stuck.py").write_text("import time; time.sleep(3600)")

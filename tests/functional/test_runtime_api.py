@@ -33,6 +33,12 @@ class Recorder:
     def polled(self) -> None:
         self.poll.set()
 
+    def loaded(self) -> None:
+        self.poll.set()
+
+    def restore_failed(self, error_type: str, payload: bytes) -> None:
+        self.told.append(("restore_failed", error_type, payload))
+
     def responded(self, request_id: str, payload: bytes) -> bool:
         self.told.append(("responded", request_id, payload))
         return request_id == "id-1"

@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from asyncio.subprocess import PIPE
@@ -23,7 +24,7 @@ from local.front.emulator import Emulator
 from local.front.options import EmulatorOptions
 from local.lambda_service.destinations import NotSent
 from local.stores.places import StoreOptions
-from local.stores.stores import Stores, without_stores
+from local.stores.stores import Stores, StoresCannotListen, without_stores
 from local.template.template import Template, load_template
 
 pytestmark = pytest.mark.anyio
@@ -41,7 +42,7 @@ def template() -> Template:
 
 
 @asynccontextmanager
-async def started(template: Template, lines: list[str], **options: str) -> AsyncIterator[Stores]:
+async def started(template: Template, lines: list[str], **options: Any) -> AsyncIterator[Stores]:
     async with Stores(template, StoreOptions(**options), lines.append) as stores:
         stores.start()
         await stores.ready()
@@ -183,7 +184,8 @@ async def test_own_credentials_are_for_given_endpoints(
 
 async def test_real_aws_is_left_as_it_is(template: Template, lines: list[str]) -> None:
     """Nothing is made in an account, nor sent there."""
-    aws = StoreOptions(*(f"https://{name}.us-east-1.amazonaws.com" for name in ("dynamodb", "s3", "sqs")))
+    dynamodb, s3, sqs = (f"https://{name}.us-east-1.amazonaws.com" for name in ("dynamodb", "s3", "sqs"))
+    aws = StoreOptions(dynamodb, s3, sqs)
     async with Stores(template, aws, lines.append) as stores:
         await stores.ready()
         with pytest.raises(NotSent, match="AWS itself"):
@@ -276,3 +278,14 @@ async def test_server_ends_with_a_killed_emulator() -> None:
     async with asyncio.timeout(PATIENCE_S):
         while is_alive(pid):
             await asyncio.sleep(0.005)
+
+
+async def test_stores_listen_where_they_are_told(template: Template, lines: list[str]) -> None:
+    """A port of one's own is used, and a second emulator is told that it is taken."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    async with started(template, lines, port=port) as stores:
+        assert stores.url == f"http://127.0.0.1:{port}"
+        with pytest.raises(StoresCannotListen, match="Name another --stores-port"):
+            Stores(template, StoreOptions(port=port), lines.append)

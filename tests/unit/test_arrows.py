@@ -23,6 +23,7 @@ PLANTS = {
     "local": ("local/paths.py", "def report(): from bench.records import raw_files"),
     "bench": ("bench/data/texts.py", "from tests.conftest import ROOT"),
     "capacity": (f"{COLDFRAME}/capacity/prices.py", "from coldframe.errors import ColdframeError"),
+    "scheduling": (f"{COLDFRAME}/scheduling/limits.py", "from coldframe.timing import Deadline"),
     "planning": ("local/planning/bill.py", "import boto3"),
     "pipeline": (f"{COLDFRAME}/pipeline/answers.py", "import boto3"),
     "gpu": (f"{COLDFRAME}/model/heads.py", "import coldframe.gpu.files"),

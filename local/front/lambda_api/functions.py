@@ -141,7 +141,10 @@ class FunctionCalls:
             "LastUpdateStatus": "Successful",
             "Architectures": [function.architecture],
             "EphemeralStorage": {"Size": 512},
-            "SnapStart": {"ApplyOn": "None", "OptimizationStatus": "Off"},
+            "SnapStart": {
+                "ApplyOn": "PublishedVersions" if function.snapstart else "None",
+                "OptimizationStatus": "On" if function.starts_from_snapshot else "Off",
+            },
             "LoggingConfig": _logging(function),
             **_package(function),
         }

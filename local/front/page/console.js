@@ -9,6 +9,8 @@ import { count } from "./format.js";
 import { Playground } from "./playground.js";
 import { listen } from "./stream.js";
 import { Strip } from "./strip.js";
+import { Tabs } from "./tabs.js";
+import { WhatIf } from "./what-if.js";
 
 const KEPT = 300; // invocations of each function, for who looks at another one
 
@@ -19,6 +21,7 @@ const strip = new Strip();
 const burst = new Burst(current);
 const concurrency = new Concurrency(current);
 const playground = new Playground(ownInvocations);
+const whatIf = new WhatIf(current);
 
 function current() {
   return shown.snapshot?.functions.find((view) => view.name === shown.name);
@@ -57,7 +60,7 @@ function show(name) {
   shown.name = name;
   byId("function").value = name;
   setText(byId("function-name"), name);
-  for (const part of [figures, environments, strip, burst, concurrency, playground]) part.reset();
+  for (const part of [figures, environments, strip, burst, concurrency, playground, whatIf]) part.reset();
 }
 
 function draw(fresh) {
@@ -68,6 +71,7 @@ function draw(fresh) {
   environments.draw(shown.snapshot.environments.filter((each) => each.function === shown.name));
   concurrency.draw(view);
   strip.draw(fresh);
+  whatIf.draw();
 }
 
 function connection(state) {
@@ -84,4 +88,5 @@ byId("function").addEventListener("change", (event) => {
   show(event.target.value);
   draw(ownInvocations());
 });
+new Tabs(["live", "what-if"], (panel) => whatIf.show(panel === "what-if"));
 listen(receive, connection);

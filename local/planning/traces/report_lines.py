@@ -39,10 +39,15 @@ def read_reports(path: Path) -> list[Report]:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as exc:
         raise TraceUnusable(f"{path} cannot be read: {exc}. Expected a log.") from exc
-    reports = [report for line, ended_s in _lines(text) if (report := _report(line, ended_s))]
+    reports = reports_in(text)
     if not reports:
         raise TraceUnusable(f"{path} has no REPORT line. Export the function's log group, or log in JSON.")
     return reports
+
+
+def reports_in(text: str) -> list[Report]:
+    """Every REPORT line of a text."""
+    return [report for line, ended_s in _lines(text) if (report := _report(line, ended_s))]
 
 
 def trace_of_reports(path: Path) -> Trace:

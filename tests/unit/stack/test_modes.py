@@ -13,6 +13,7 @@ from tests.stacks import (
     FORGETFUL,
     JWT,
     MODES,
+    OFFLINE,
     PREDICT_ALIAS,
     PROVISIONED,
     SNAPSTART,
@@ -37,6 +38,7 @@ def test_translation_does_not_depend_on_parameters(parameters: dict[str, str]) -
 ONLY_IN = {
     "Provisioned": PROVISIONED,  # ProvisionedConcurrencyTarget and -Policy
     "WatchingSpilloverAlarm": PROVISIONED,
+    "Offline": OFFLINE,
     "Warmer": WARMED,
     "WatchingAlarmTopic": WATCHED,
 }

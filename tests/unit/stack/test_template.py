@@ -181,14 +181,17 @@ WITHOUT_RESOURCES = ["cloudwatch:GetMetricStatistics"]
 
 
 def test_policies_name_their_resources() -> None:
-    """Every policy is about a resource of this stack, but for one action that AWS grants for all."""
-    made_by_sam = {"ServerlessDeploymentApplication"}
+    """Every policy is about a resource of this stack, but for one action that AWS grants for all.
+
+    The bucket of whole objects is the caller's, by its name.
+    """
+    elsewhere = {"ServerlessDeploymentApplication", "OfflineBucket"}
     for statement in statements():
         if as_list(statement["Action"]) == WITHOUT_RESOURCES:
             assert statement["Resource"] == "*"
             continue
         for resource in as_list(statement["Resource"]):
-            assert set(references(resource)) & {*RESOURCES, *made_by_sam}
+            assert set(references(resource)) & {*RESOURCES, *elsewhere}
 
 
 FUNCTIONS = {n: r["Properties"] for n, r in RESOURCES.items() if r["Type"] == "AWS::Serverless::Function"}
@@ -243,5 +246,6 @@ def test_outputs() -> None:
         "CacheBucketName",
         "PreTrafficFunctionName",
         "FailedEventsUrl",
+        "OfflineStateMachine",
         "DashboardUrl",
     }

@@ -5,14 +5,14 @@ Importing this module reads nothing.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
 
 from coldframe import setting_facts as facts
 from coldframe.errors import BadSetting
-from coldframe.setting_facts import OF_TRAINING, RANGES
+from coldframe.setting_facts import OF_SERVER, OF_TRAINING, RANGES
 
 PREFIX = facts.PREFIX
 DEFAULT_BATCH_TOKENS = 256
@@ -95,8 +95,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     log_level: Annotated[Literal["info", "off"], _about("`info`: one line per request; `off`: none")] = "info"
 
 
-_FIELDS = {PREFIX + name.upper(): name for name in Settings.__struct_fields__}
-ENVIRONMENT_NAMES = frozenset(_FIELDS)
+ENVIRONMENT_NAMES = frozenset(PREFIX + name.upper() for name in Settings.__struct_fields__)
+
+S = TypeVar("S", bound=Settings)
 
 
 def load_settings(environ: Mapping[str, str]) -> Settings:
@@ -106,13 +107,19 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
     for a `COLDFRAME_` variable that is no setting: a misspelt one would be
     silently ignored otherwise.
     """
+    return load_kind(environ, Settings)
+
+
+def load_kind(environ: Mapping[str, str], kind: type[S]) -> S:
+    """Settings of a kind that has more of them, read as `load_settings` reads its own."""
+    fields = {PREFIX + name.upper(): name for name in kind.__struct_fields__}
     given = {name: value for name, value in environ.items() if name.startswith(PREFIX)}
-    unknown = sorted(given.keys() - ENVIRONMENT_NAMES - OF_TRAINING)
+    unknown = sorted(given.keys() - fields.keys() - OF_TRAINING - OF_SERVER)
     if unknown:
-        raise BadSetting(f"{unknown[0]} is not a setting. Known: {', '.join(sorted(ENVIRONMENT_NAMES))}.")
-    values = {_FIELDS[name]: value for name, value in given.items() if value and name in ENVIRONMENT_NAMES}
+        raise BadSetting(f"{unknown[0]} is not a setting. Known: {', '.join(sorted(fields))}.")
+    values = {fields[name]: value for name, value in given.items() if value and name in fields}
     try:
-        return msgspec.convert(values, Settings, strict=False, dec_hook=_to_path)
+        return msgspec.convert(values, kind, strict=False, dec_hook=_to_path)
     except msgspec.ValidationError as exc:
         found, _, path = str(exc).rpartition(" - at ")
         variable = PREFIX + path.strip("`$.").upper()

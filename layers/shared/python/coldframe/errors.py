@@ -4,6 +4,7 @@ A message says what was found, what was expected and what to do. It never holds
 the text to classify.
 """
 
+import math
 from collections.abc import Mapping
 from http import HTTPStatus
 
@@ -103,6 +104,25 @@ class OutOfTime(RequestError):
     title = "Out of time"
 
 
+class Overloaded(RequestError):
+    """The texts could be encoded in time, if less were waiting. Only a server of many requests says so."""
+
+    status = HTTPStatus.SERVICE_UNAVAILABLE
+    title = "Overloaded"
+
+    def __init__(self, detail: str, retry_after_s: float) -> None:
+        """retry_after_s: when the same request would be admitted, if no other came; told in whole seconds."""
+        super().__init__(detail, {"retry-after": str(max(1, math.ceil(retry_after_s)))})
+        self.retry_after_s = retry_after_s
+
+
+class CallerGone(RequestError):
+    """The caller has hung up: the work on the answer was given up, and nobody reads this error."""
+
+    status = HTTPStatus.SERVICE_UNAVAILABLE
+    title = "Caller gone"
+
+
 class NotReady(RequestError):
     """The model cannot be loaded."""
 
@@ -119,6 +139,7 @@ REQUEST_ERRORS: tuple[type[RequestError], ...] = (
     UnsupportedMediaType,
     Invalid,
     OutOfTime,
+    Overloaded,
     NotReady,
 )
 """All of them, in the order of their status: what the OpenAPI document lists."""

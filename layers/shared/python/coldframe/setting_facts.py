@@ -7,6 +7,23 @@ PREFIX = "COLDFRAME_"
 OF_TRAINING = frozenset({"COLDFRAME_DATA"})
 """Whoever trains may have it exported: `layers/model/data.py` reads it, serving does not."""
 
+SERVER_RANGES = {
+    "workers": (0, 64),
+    "tokenizer_threads": (1, 64),
+    "request_threads": (1, 4096),
+    "queue_requests": (1, 1_000_000),
+    "queue_bytes": (1_048_576, 1 << 36),
+    "queue_rows": (256, 10_000_000),
+    "objective_ms": (1, 600_000),
+    "read_timeout_s": (1, 3600),
+    "keep_alive_s": (1, 3600),
+    "drain_notice_s": (0, 3600),
+    "drain_grace_s": (0, 3600),
+}
+"""Lowest and highest value of each setting of the server alone that is a number."""
+OF_SERVER = frozenset(PREFIX + name.upper() for name in (*SERVER_RANGES, "host"))
+"""Whoever starts a server may have them exported: a function has no use for them, and lets them be."""
+
 MODEL_DIR = "/opt/model"
 CACHE_POLICY = "adaptive"
 LOG_LEVEL = "info"

@@ -4,12 +4,16 @@ import math
 import threading
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from coldframe.api.contract import log_times, server_timing
 from coldframe.api.schemas import Start
 from coldframe.errors import OutOfTime
+
+if TYPE_CHECKING:
+    from coldframe.serving.caller import Caller
 
 Clock = Callable[[], float]
 """Seconds from an arbitrary start, never going back."""
@@ -111,11 +115,12 @@ def log_line(**values: object) -> str:
 
 
 class Deadline:
-    """A point in time by which something has to be over."""
+    """A point in time by which something has to be over, and who waits for it where a server knows that."""
 
-    def __init__(self, limit_s: float, clock: Clock = time.monotonic) -> None:
+    def __init__(self, limit_s: float, clock: Clock = time.monotonic, caller: "Caller | None" = None) -> None:
         self._clock = clock
         self._ends = clock() + limit_s
+        self.caller = caller
 
     def remaining_s(self) -> float:
         """Seconds left; negative when it is over."""

@@ -52,7 +52,7 @@ def binary_request(api: Api, path: str, asked: dict[str, Any], content: bytes, *
 
 def test_server(api: Api) -> None:
     """The server says its name, that it lives, and that it is ready."""
-    assert get(api, "/v2")["extensions"] == ["binary_tensor_data"]
+    assert get(api, "/v2")["extensions"] == ["binary_tensor_data", "schedule_policy"]
     assert get(api, "/v2/health/live") == {"live": True}
     assert get(api, "/v2/health/ready") == {"ready": True}
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from coldframe.api.api import Api, Reply, Request
+from coldframe.api.openapi import openapi
 from coldframe.config import Settings
 from coldframe.errors import BundleCorrupt
 from coldframe.model.model import to_matrix
 from coldframe.pipeline.models import Models
 from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import StartMark
-from functions.predict.openapi import openapi
 from tests.conftest import post, served, tiny_encoder_manifest, tiny_manifest, tiny_predictor
 
 FIRST, SECOND = "topics", "queues"

@@ -37,6 +37,7 @@ from coldframe.capacity.admission import (
     next_expiry,
     requested,
 )
+from coldframe.capacity.switches import Switches
 
 
 def play(state: State, *events: Event, now: float = 0.0) -> tuple[State, list[Decision]]:
@@ -358,6 +359,60 @@ def test_request_rate_of_a_reservation_is_its_own() -> None:
     assert (throttled(decisions), requested(state, 0.0)) == ([], 0)
 
 
+def requests_at(state: State, *moments: float) -> tuple[State, list[bool]]:
+    """Whether each synchronous request is admitted, when each is answered at once."""
+    admitted = []
+    for now in moments:
+        state, decision = decide(state, Arrival(), now)
+        admitted.append(not isinstance(decision, Throttle))
+        if isinstance(decision, Start):
+            state, _ = decide(state, Initialized(decision.environment_id), now)
+        if isinstance(decision, (Start, Lease)):
+            state, _ = decide(state, Finished(decision.environment_id), now)
+    return state, admitted
+
+
+def test_rate_of_requests_grows_by_no_more_than_its_allowance() -> None:
+    """By two a second at once, and by one more for each five seconds; what was reached once is kept."""
+    limits = Limits(request_growth=2, requests_per_environment_s=None)
+    state, admitted = requests_at(State(limits), 0.0, 0.1, 0.2)
+    assert admitted == [True, True, False]
+    state, admitted = requests_at(state, 6.0, 6.1, 6.2, 6.3)
+    assert admitted == [True, True, True, False]
+    _, admitted = requests_at(state, 7.0, 7.1, 7.2, 7.3)
+    assert admitted == [True, True, True, False]
+
+
+def test_growth_of_requests_can_be_switched_off_and_queues_have_none() -> None:
+    """Like the request rate, it is about callers who wait."""
+    free = Limits(request_growth=None, requests_per_environment_s=None)
+    assert requests_at(State(free), *(n / 100 for n in range(50)))[1] == [True] * 50
+    state = State(Limits(request_growth=0))
+    assert isinstance(decide(state, Arrival(synchronous=False), 0.0)[1], Start)
+    assert decide(state, Arrival(), 0.0)[1] == Throttle(ThrottleReason.INVOCATION_RATE)
+
+
+def test_switches_leave_out_rates_and_nothing_else() -> None:
+    """Concurrency and ages hold whatever is switched off."""
+    off = Switches(request_rate=False, scaling_rate=False, allocation_rate=False).of(Limits())
+    assert off == replace(
+        Limits(),
+        requests_per_environment_s=None,
+        scaling_per_s=None,
+        request_growth=None,
+        allocation_per_s=None,
+    )
+    assert Switches().of(Limits()) == Limits()
+
+
+def test_without_a_scaling_rate_any_number_starts_at_once() -> None:
+    """None switches the rule off, whatever the burst."""
+    state = State(Limits(scaling_burst=1, scaling_per_s=None))
+    for number in range(5):
+        state, decision = decide(state, Arrival(), 0.0)
+        assert decision == Start(number)
+
+
 def test_events_from_a_queue_have_no_request_rate() -> None:
     """Asynchronous invocations are bounded by concurrency alone, and take nothing from the rate."""
     state, decisions = quick(State(Limits(reserved_concurrency=1)), 100, now=0.0, synchronous=False)
@@ -516,7 +571,8 @@ limits_strategy = st.builds(
     reserved_concurrency=st.none() | st.integers(0, 6),
     account_concurrency=st.integers(0, 8),
     scaling_burst=st.integers(0, 12),
-    scaling_per_s=st.floats(0.0, 2.0),
+    scaling_per_s=st.none() | st.floats(0.0, 2.0),
+    request_growth=st.none() | st.integers(0, 6),
     machine_environments=st.none() | st.integers(0, 6),
     requests_per_environment_s=st.none() | st.floats(0.0, 3.0),
     max_age_s=st.none() | st.floats(0.0, 60.0),

@@ -17,9 +17,10 @@ LIMITS = st.builds(
     Limits,
     account_concurrency=st.integers(0, 8),
     scaling_burst=st.integers(0, 8),
-    scaling_per_s=st.floats(0.0, 2.0),
+    scaling_per_s=st.none() | st.floats(0.0, 2.0),
+    request_growth=st.none() | st.integers(0, 6),
     max_age_s=st.none() | st.floats(0.0, 30.0),
-    requests_per_environment_s=st.none() | st.floats(0.1, 3.0),
+    requests_per_environment_s=st.none() | st.floats(0.0, 3.0),
     allocation_burst=st.integers(0, 3),
     allocation_per_s=st.none() | st.floats(0.5, 3.0),
 )
@@ -85,6 +86,7 @@ def long_run(invocations: int, seed: int) -> tuple[Workload, Setup]:
         scaling_burst=6,
         scaling_per_s=1.0,
         requests_per_environment_s=6.0,
+        request_growth=30,
         max_age_s=90.0,
     )
     functions = tuple(

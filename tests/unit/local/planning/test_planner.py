@@ -19,6 +19,8 @@ from local.planning.always_on import queue_waits
 from local.planning.batching import batched
 from local.planning.candidates import Candidate, Goal
 from local.planning.concurrency import means, peaks
+from local.planning.field import Field
+from local.planning.levers import batches
 from local.planning.pings import with_pings
 from local.planning.planner import Plan, Planner, scaled, table
 from local.planning.prices import load_prices
@@ -252,6 +254,21 @@ def test_no_lever_within_the_budget_says_so() -> None:
     assert "sam deploy" not in table(plan)
 
 
+def test_what_batches_hold_is_counted_by_request() -> None:
+    """Of eight requests three are in a batch that is throttled; all others are cold, and p99 is theirs."""
+    measured = assumed(1769, 1000.0, None, 800.0, 400.0)
+    trace = as_trace([0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7], ["f"], span_s=60.0)
+    base = Scenario(1769, account_concurrency=1)
+    field = Field(trace, measured, US_EAST, "arm64", base, Goal(1500.0, 1.0), further_ms=1.0)
+    batches(field)
+    by_setting = {candidate.setting: candidate for candidate in field.tried}
+    # Full at 0.4 s, and cold; the other three are gathered until 1.5 s, while it is under way.
+    found = by_setting["5 within 1 s"]
+    assert found.throttled_share == 3 / 8
+    assert found.cold_share == 1.0
+    assert found.p99_ms == pytest.approx(400.0 + 800.0 + 1004.0, abs=0.1)
+
+
 def test_sizes_below_the_measured_peak_are_left_out() -> None:
     """A function that held 1500 MB is not planned with 1024; when no size is left, the error says so."""
     trace = read_trace(SAMPLE)
@@ -261,6 +278,26 @@ def test_sizes_below_the_measured_peak_are_left_out() -> None:
     assert {candidate.memory_mb for candidate in base.plan(trace).tried} == {1769, 2048}
     with pytest.raises(TraceUnusable, match="1500 MB at its peak"):
         replace(base, memories_mb=(1024,)).plan(trace)
+
+
+@pytest.mark.parametrize(
+    ("region", "architecture", "left_out"),
+    [
+        ("eu-central-1", "x86_64", {"SnapStart"}),
+        ("eu-central-1", "arm64", {"SnapStart", "provisioned", "scheduled", "target tracking"}),
+        ("ap-northeast-1", "arm64", {"provisioned", "scheduled", "target tracking"}),
+        ("us-east-1", "x86_64", set()),
+    ],
+)
+def test_levers_without_a_price_are_left_out(region: str, architecture: str, left_out: set[str]) -> None:
+    """A region whose prices are known in part is planned with those, and nothing is guessed."""
+    prices = load_prices().region(region)
+    planner = Planner(MEASURED, prices, architecture, GOAL, (1769,), Scenario(1769), 1769)
+    levers = {
+        verdict.candidate.lever for verdict in planner.plan(made(0.1, 2.0, "constant", seed=1)).verdicts
+    }
+    everywhere = {"on demand", "pings", "provisioned", "scheduled", "target tracking", "SnapStart"}
+    assert levers & everywhere == everywhere - left_out
 
 
 def test_plan_is_for_one_function() -> None:

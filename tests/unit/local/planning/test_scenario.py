@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -96,6 +97,24 @@ def test_prices_are_those_of_the_other_files() -> None:
         assert US_EAST.container[architecture].gb_h_usd == container.gb_h
 
 
+def test_unknown_price_is_an_error_only_for_who_needs_it() -> None:
+    """On demand is known everywhere; SnapStart in Frankfurt is not, and says how to tell it."""
+    frankfurt, trace = load_prices().region("eu-central-1"), as_trace([1.0, 2.0], ["f"], span_s=60.0)
+    measured = assumed(1769, 8.0, None, 800.0, 400.0)
+    assert play(trace, measured, Scenario(1769)).month_usd(frankfurt, "arm64") > 0
+    with pytest.raises(PricesUnusable, match="--prices"):
+        play(trace, measured, Scenario(1769, snapstart=True)).month_usd(frankfurt, "arm64")
+
+
+def test_every_price_has_a_source_and_a_day() -> None:
+    """A region that names no source has the file's."""
+    prices = load_prices()
+    for name, region in prices.regions.items():
+        assert region.read or name == "us-east-1"
+        for source in filter(None, region.source.split(", ")):
+            assert prices.sources[source].startswith("https://")
+
+
 def test_old_prices_warn(tmp_path: Path) -> None:
     """After half a year the warning names the day and the page; a region without prices is refused."""
     prices = load_prices()
@@ -141,3 +160,68 @@ def test_contradictions_are_refused(arguments: list[str], said: str) -> None:
     result = CliRunner().invoke(main, ["simulate", *arguments])
     assert result.exit_code != 0
     assert said in result.output
+
+
+# Versions with weights, failures and changes.
+
+
+def simulated(*options: str) -> dict[str, Any]:
+    result = CliRunner().invoke(main, ["simulate", "--trace", str(SAMPLE), "--json", *options])
+    assert result.exit_code == 0, result.output
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def test_version_with_a_small_weight_is_cold_more_often() -> None:
+    """One in twenty requests goes to the canary, whose environments expire in between."""
+    found = simulated("--version", "stable=19", "--version", "canary=1", "--idle-expiry-min", "5", "5")
+    stable, canary = found["versions"]["stable"], found["versions"]["canary"]
+    assert stable["invocations"] + canary["invocations"] == found["invocations"]
+    assert canary["invocations"] == pytest.approx(found["invocations"] / 20, rel=0.4)
+    assert canary["cold"] / canary["invocations"] > 3 * stable["cold"] / stable["invocations"]
+    assert stable["cold"] + canary["cold"] == found["cold"]
+
+
+def test_lost_environments_start_again() -> None:
+    """If every invocation loses its environment, every one is cold."""
+    assert simulated("--crash-share", "1")["cold"] == simulated()["invocations"]
+    assert simulated()["cold"] < simulated("--crash-share", "0.2")["cold"] < simulated()["invocations"]
+
+
+def test_changes_happen_in_the_course_of_time() -> None:
+    """Nothing is admitted while nothing may be, new code starts cold, and what is provisioned serves."""
+    half_s = "43200"
+    assert simulated("--at", "0", "reserved=0")["cold_share"] == 0.0
+    assert simulated("--at", "0", "reserved=0")["throttled_share"] == 1.0
+    assert 0.0 < simulated("--at", half_s, "reserved=0")["throttled_share"] < 1.0
+    only_the_first = simulated("--at", "0", "reserved=0", "--at", "1", "reserved=none")["throttled"]
+    assert list(only_the_first.values()) == [1]
+    assert simulated("--at", half_s, "deploy")["cold"] > simulated()["cold"]
+    assert 0 < simulated("--at", half_s, "provisioned=2")["provisioned"] < simulated()["invocations"]
+
+
+def test_pings_hold_environments() -> None:
+    """As the planner has them: fewer cold starts, and a little more money than none."""
+    held, alone = simulated("--warm", "1"), simulated()
+    assert held["invocations"] == alone["invocations"]
+    assert held["cold"] < alone["cold"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--version", "canary"], "NAME=SHARE"),
+        (["--version", "a=0"], "not all are 0"),
+        (["--version", "a=inf"], "not all are 0"),
+        (["--version", "a=1", "--version", "a=1"], "the same name"),
+        (["--version", "a=1", "--version", "b=1", "--provisioned", "1"], "alias with weights"),
+        (["--at", "5", "explode"], "or deploy"),
+        (["--at", "5", "provisioned=many"], "provisioned=N"),
+        (["--warm", "1", "--crash-share", "0.5"], "--warm is for one version"),
+    ],
+)
+def test_what_cannot_be_is_refused(options: list[str], said: str) -> None:
+    """With what was expected."""
+    result = CliRunner().invoke(main, ["simulate", "--trace", str(SAMPLE), *options])
+    assert result.exit_code == 2
+    assert said in " ".join(result.output.split())

@@ -41,7 +41,6 @@ def said(template: Template) -> list[str]:
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
-        ("SnapStart: {ApplyOn: PublishedVersions}", "F.SnapStart: environments start by their init phase"),
         ("FunctionUrlConfig: {AuthType: NONE}", "F.FunctionUrlConfig: the function has no URL here"),
         ("DeadLetterQueue: {Type: SQS, TargetArn: x}", "F.DeadLetterQueue: a failed event goes to"),
         ("TenancyConfig: {TenantIsolationMode: PER_TENANT}", "F.TenancyConfig: tenants share"),
@@ -231,3 +230,13 @@ def test_own_template_is_quiet() -> None:
     """The project's template has a handful of lines, whatever the mode."""
     for parameters in ({}, {"ColdStartMode": "SnapStart"}, {"ColdStartMode": "Provisioned"}):
         assert len(list(lines(load_template(ROOT / "template.yaml", parameters).notes))) <= 5
+
+
+def test_snapstart_is_read(load: Load) -> None:
+    """For published versions or not at all; another word is refused."""
+    for written, expected in (("PublishedVersions", True), ("None", False)):
+        loaded = load(one_function(f"{ZIP}, SnapStart: {{ApplyOn: {written}}}}}"))
+        assert loaded.functions[0].settings.snapstart is expected
+        assert not said(loaded)
+    with pytest.raises(TemplateError, match="PublishedVersions or None"):
+        load(one_function(f"{ZIP}, SnapStart: {{ApplyOn: Always}}}}"))

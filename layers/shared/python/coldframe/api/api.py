@@ -147,7 +147,7 @@ class Api:
         return {"cache_write": costs | ({"error": saved.failure} if saved.failure else {})}
 
     def _predict(self, request: Request) -> Reply:
-        started_s = time.monotonic()
+        started_s = time.monotonic() if request.arrived_s is None else request.arrived_s
         body = read_body(request, self._settings)
         asked = decode_json(body, _DECODER, '{"text": "…"}')
         named = asked.model
@@ -157,7 +157,7 @@ class Api:
         heads = list(dict.fromkeys(asked.heads or [manifest.default_head]))
         _check_heads(heads, manifest)
         budget_s = math.inf if isinstance(asked.budget_ms, UnsetType) else asked.budget_ms / 1e3
-        reading_s = time.monotonic() - started_s  # unzipping and decoding count, too
+        reading_s = time.monotonic() - started_s  # waiting, unzipping and decoding count, too
         deadline = deadline_of(request, budget_s - reading_s)
         prediction = predictor.predict(texts, heads, asked.cache, deadline)
         reply = PredictReply(

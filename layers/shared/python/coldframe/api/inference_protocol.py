@@ -1,5 +1,7 @@
 """The Open Inference Protocol, version 2, with the binary tensor extension."""
 
+import math
+import time
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import TypeAlias
@@ -56,6 +58,7 @@ _HEADER_LENGTH = "inference-header-content-length"
 _EXAMPLE = '{"inputs": [{"name": "text", "shape": [1], "datatype": "BYTES", "data": ["…"]}]}'
 _TOO_LARGE_HINT = "Ask for binary outputs, or for fewer of them (not `scores`), or send fewer texts."
 _ANY = -1
+_LAST_INTERACTIVE = 1  # 0 is the default, which is the same
 
 _Computed: TypeAlias = tuple[Mapping[str, OutputValues], StageTimes, dict[str, object], Unsaved]
 """Values of the outputs, where the time went, what the log says, and what the shared cache is to have."""
@@ -70,7 +73,7 @@ class InferenceProtocol:
 
     def server(self, request: Request) -> Reply:
         """`GET /v2`"""
-        return json_reply(ServerMetadata("coldframe", __version__, ["binary_tensor_data"]))
+        return json_reply(ServerMetadata("coldframe", __version__, ["binary_tensor_data", "schedule_policy"]))
 
     def live(self, request: Request) -> Reply:
         """`GET /v2/health/live`"""
@@ -122,7 +125,9 @@ class InferenceProtocol:
         known = ("embedding",) if named.head is None else ("label", "probability", "scores")
         wanted = wanted_outputs(asked, known)
         inputs = find_inputs(asked.inputs, binary)
-        deadline = deadline_of(request)
+        if request.caller is not None:
+            request.caller.bulk = _is_bulk(asked)
+        deadline = deadline_of(request, _budget_s(request, asked))
         values, times, log, unsaved = (
             self._encode(named.predictor, inputs, deadline)
             if named.head is None
@@ -218,6 +223,21 @@ def _outputs(labels: Sequence[str], scores: Probabilities, least: float) -> dict
 def _least_probability(predictor: Predictor, head: str, asked: InferRequest) -> float:
     wanted = asked.parameters.min_probability if asked.parameters else None
     return predictor.min_probability[head] if wanted is None else wanted
+
+
+def _budget_s(request: Request, asked: InferRequest) -> float:
+    """What is left of the time that the caller gives, in seconds."""
+    timeout_us = asked.parameters.timeout if asked.parameters else None
+    if not timeout_us:
+        return math.inf
+    waited_s = 0.0 if request.arrived_s is None else time.monotonic() - request.arrived_s
+    return timeout_us / 1e6 - waited_s
+
+
+def _is_bulk(asked: InferRequest) -> bool:
+    """Whether the caller lets others go first."""
+    priority = asked.parameters.priority if asked.parameters else None
+    return priority is not None and priority > _LAST_INTERACTIVE
 
 
 def _inputs_of(head: str) -> tuple[str, ...]:

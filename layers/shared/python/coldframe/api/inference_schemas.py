@@ -1,7 +1,10 @@
 """Messages of the Open Inference Protocol, version 2, from which OpenAPI is generated.
 
 Source: https://github.com/kserve/open-inference-protocol (read 2026-11). Parameters
-that are not named here are ignored, as the protocol has it.
+that are not named here are ignored, as the protocol has it. `priority` and `timeout` are those of Triton's
+schedule-policy extension, which the stock client sends:
+https://github.com/triton-inference-server/server/blob/main/docs/protocol/extension_schedule_policy.md
+(read 2026-11).
 """
 
 from collections.abc import Sequence
@@ -51,6 +54,10 @@ class InferParameters(Struct):
     min_probability: (
         Annotated[float, Meta(ge=0, le=1, description="A label below this probability is empty.")] | None
     ) = None
+    priority: (
+        Annotated[int, Meta(ge=0, description="0 and 1: interactive; 2 and more: bulk, after those.")] | None
+    ) = None
+    timeout: Annotated[int, Meta(ge=0, description="Microseconds for the answer; 0: no limit.")] | None = None
 
 
 class InferRequest(Struct):

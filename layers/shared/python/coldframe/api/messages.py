@@ -17,6 +17,7 @@ from coldframe.timing import Deadline
 
 if TYPE_CHECKING:
     from coldframe.pipeline.answers import Answered
+    from coldframe.serving.caller import Caller
 
 BINARY = "application/octet-stream"
 
@@ -42,6 +43,10 @@ class Request(Struct, frozen=True):
     params: Mapping[str, str] = field(default_factory=dict)
     time_left_s: Callable[[], float] = lambda: math.inf
     """Seconds until the platform stops this invocation."""
+    arrived_s: float | None = None
+    """When it came in, by `time.monotonic`; None: now. What it waited since counts against its budget."""
+    caller: "Caller | None" = None
+    """Who waits, where the door can tell when they hang up."""
 
 
 class Reply(Struct, frozen=True):
@@ -132,7 +137,8 @@ def decode_json(body: bytes, decoder: msgspec.json.Decoder[T], example: str) -> 
 
 def deadline_of(request: Request, budget_s: float = math.inf) -> Deadline:
     """When the work on a request has to be over: what its caller allows, or the platform if that is less."""
-    return Deadline(min(budget_s, request.time_left_s() - _KEPT_FOR_THE_REPLY_S))
+    limit_s = min(budget_s, request.time_left_s() - _KEPT_FOR_THE_REPLY_S)
+    return Deadline(limit_s, caller=request.caller)
 
 
 def json_reply(

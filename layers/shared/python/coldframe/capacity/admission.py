@@ -50,7 +50,7 @@ from coldframe.capacity.events import (
     Throttle,
 )
 from coldframe.capacity.lifecycle import died, finished, initialized, stop_idle
-from coldframe.capacity.placement import place, requests_of_second, used_concurrency
+from coldframe.capacity.placement import count_request, place, requests_of_second, used_concurrency
 from coldframe.capacity.provisioned import adjust, recycle
 from coldframe.capacity.states import (
     LATEST,
@@ -153,4 +153,4 @@ def _admit(state: State, arrival: Arrival, now: float) -> tuple[State, Decision]
     after, decision = place(state, arrival, now)
     if isinstance(decision, Throttle) or not arrival.synchronous:
         return after, decision
-    return replace(after, second=int(now), requests=requests_of_second(state, now) + 1), decision
+    return count_request(after, now), decision

@@ -26,3 +26,23 @@ class IdleExpiry:
         source = random.Random(seed)
         while True:
             yield source.uniform(self.least_s, self.most_s)
+
+
+class Keeps:
+    """How long each environment of one function is kept idle, by its number.
+
+    The n-th environment gets the n-th draw, so that a simulation of the same seed gives it the same. expiry:
+    None leaves it to the limits. An environment that is asked for again gets the same answer.
+    """
+
+    def __init__(self, expiry: IdleExpiry | None = None, seed: int = 0) -> None:
+        self._drawn_s: list[float] = []
+        self._draws = None if expiry is None else expiry.draws(seed)
+
+    def of(self, environment_id: int) -> float | None:
+        """Seconds; None: as long as the limits say."""
+        if self._draws is None:
+            return None
+        while len(self._drawn_s) <= environment_id:
+            self._drawn_s.append(next(self._draws))
+        return self._drawn_s[environment_id]

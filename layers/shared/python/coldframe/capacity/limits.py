@@ -62,6 +62,9 @@ CONCURRENCY = Quota(1000, "environments of an account in a region, until AWS rai
 UNRESERVED = Quota(100, "environments that must stay unreserved", _CONCURRENCY)
 SCALING = Quota(1000, "environments that a function may start in 10 s", _SCALING)
 REQUEST_RATE = Quota(10, "synchronous requests a second for each unit of concurrency", _LAMBDA, "2026-11-21")
+REQUEST_SCALING = Quota(
+    10_000, "requests a second by which a function's rate may grow in 10 s", _SCALING, "2026-11-22"
+)
 SCALING_PERIOD = Quota(10, "s in which a function may start so many environments", _SCALING)
 ALLOCATION = Quota(
     6000, "provisioned environments that a function may allocate in a minute", _PROVISIONED, "2026-11-21"

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from coldframe.capacity.copies import moved
 from coldframe.capacity.events import Arrival, Decision, Lease, Start, Throttle
+from coldframe.capacity.limits import SCALING_PERIOD
 from coldframe.capacity.states import (
     NO_PROVISIONED,
     Environment,
@@ -22,7 +23,7 @@ def place(state: State, arrival: Arrival, now: float) -> tuple[State, Decision]:
     1. A limit on invocations in flight is reached: throttle. First, because a limit
        lowered at run time holds even while idle environments are left.
     2. This second's synchronous invocations are as many as the request rate allows: throttle,
-       however many environments are ready.
+       however many environments are ready. The same when the rate would grow faster than it may.
     3. A provisioned environment of the version is ready: lease it.
     4. Provisioned concurrency leaves nothing of the limit to on-demand environments: throttle.
        It is set aside even while it is idle.
@@ -34,7 +35,11 @@ def place(state: State, arrival: Arrival, now: float) -> tuple[State, Decision]:
     """
     version = arrival.version
     provisioned = state.provisioned.get(version, NO_PROVISIONED)
-    reason = _exceeded_limit(state, state.in_flight, 0) or _exceeded_rate(state, arrival, now)
+    reason = (
+        _exceeded_limit(state, state.in_flight, 0)
+        or _exceeded_rate(state, arrival, now)
+        or _exceeded_growth(state, arrival, now)
+    )
     if reason is None and provisioned.ready:
         return _lease_provisioned(state, version, provisioned)
     reason = reason or _exceeded_limit(state, used_concurrency(state), arrival.claimed_by_others)
@@ -77,6 +82,28 @@ def _exceeded_rate(state: State, arrival: Arrival, now: float) -> ThrottleReason
     return ThrottleReason.INVOCATION_RATE if exceeded else None
 
 
+def _exceeded_growth(state: State, arrival: Arrival, now: float) -> ThrottleReason | None:
+    growth = state.limits.request_growth
+    if growth is None or not arrival.synchronous or requests_of_second(state, now) < state.grown_to:
+        return None
+    return ThrottleReason.INVOCATION_RATE if _growth(state, growth, now) + 1 > growth else None
+
+
+def _growth(state: State, growth: int, now: float) -> float:
+    """What of the growth still counts."""
+    return max(0.0, state.grown - (now - state.grown_at) * (growth / SCALING_PERIOD.value))
+
+
+def count_request(state: State, now: float) -> State:
+    """The state with one more synchronous invocation admitted."""
+    requests, growth = requests_of_second(state, now) + 1, state.limits.request_growth
+    if requests > state.grown_to:
+        if growth is not None:
+            state = replace(state, grown=_growth(state, growth, now) + 1, grown_at=now)
+        state = replace(state, grown_to=requests)
+    return replace(state, second=int(now), requests=requests)
+
+
 def requests_of_second(state: State, now: float) -> int:
     """Synchronous invocations that were admitted in this second of the caller's clock."""
     return state.requests if state.second == int(now) else 0
@@ -115,9 +142,11 @@ def _lease_on_demand(state: State, version: str, spillover: bool) -> tuple[State
 
 def _start_on_demand(state: State, version: str, spillover: bool, now: float) -> tuple[State, Decision]:
     limits = state.limits
-    scaled = max(0.0, state.scaled - (now - state.scaled_at) * limits.scaling_per_s) + 1
-    if scaled > limits.scaling_burst:
-        return state, Throttle(ThrottleReason.INVOCATION_RATE)
+    scaled = 0.0
+    if limits.scaling_per_s is not None:
+        scaled = max(0.0, state.scaled - (now - state.scaled_at) * limits.scaling_per_s) + 1
+        if scaled > limits.scaling_burst:
+            return state, Throttle(ThrottleReason.INVOCATION_RATE)
     new = state.started
     started = Environment(version, False, EnvironmentState.INIT, now)
     crashed = state.crashed.get(version, 0)

@@ -31,14 +31,15 @@ PRICES = {
 class Bill:
     """The cost of one function so far.
 
-    AWS rounds the time that provisioned concurrency is on up to five minutes; here it counts as
-    it passes, and the free tier is left out.
+    AWS rounds the time that provisioned concurrency is on up to five minutes, and charges a snapshot for
+    three hours at least; here both count as they pass, and the free tier is left out.
     """
 
     def __init__(self, architecture: str, now: float) -> None:
         self._prices = PRICES[architecture]
         self._usd = 0.0
         self._provisioned_gb = 0.0
+        self._snapshots_gb = 0.0
         self._since = now
 
     def invocation(self, billed_ms: int, memory_mb: int, *, provisioned: bool) -> None:
@@ -49,6 +50,15 @@ class Bill:
     def provisioned_init(self, init_ms: float, memory_mb: int) -> None:
         """The init phase of a provisioned environment, which is billed as duration."""
         self._duration(init_ms, memory_mb, provisioned=True)
+
+    def restored(self, memory_mb: int) -> None:
+        """An environment was started from a snapshot, which is billed by its size."""
+        self._usd += memory_mb / _MB_PER_GB * self._prices.snapstart_restore_gb_usd
+
+    def keep_snapshots(self, versions: int, memory_mb: int, now: float) -> None:
+        """From now on the snapshots of so many versions are kept."""
+        self._accrue(now)
+        self._snapshots_gb = versions * memory_mb / _MB_PER_GB
 
     def provision(self, concurrency: int, memory_mb: int, now: float) -> None:
         """From now on this much provisioned concurrency is kept."""
@@ -68,5 +78,7 @@ class Bill:
         )
 
     def _accrue(self, now: float) -> None:
-        self._usd += self._provisioned_gb * (now - self._since) * self._prices.provisioned_gb_s_usd
+        passed_s = now - self._since
+        self._usd += self._provisioned_gb * passed_s * self._prices.provisioned_gb_s_usd
+        self._usd += self._snapshots_gb * passed_s * self._prices.snapstart_cache_gb_s_usd
         self._since = now

@@ -9,7 +9,15 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
-from coldframe.capacity.limits import ALLOCATION, CONCURRENCY, MAX_AGE, REQUEST_RATE, SCALING, SCALING_PERIOD
+from coldframe.capacity.limits import (
+    ALLOCATION,
+    CONCURRENCY,
+    MAX_AGE,
+    REQUEST_RATE,
+    REQUEST_SCALING,
+    SCALING,
+    SCALING_PERIOD,
+)
 
 LATEST = "$LATEST"
 
@@ -55,7 +63,11 @@ class Limits:
     machine_environments: no limit of AWS's: what a developer's machine is to bear of a function without a
     reservation; its provisioned concurrency, if more, is borne. None: what the account has.
     scaling_burst, scaling_per_s: on-demand environments that may be started at once, and how fast
-    that allowance comes back: continuously, and never to more than the burst.
+    that allowance comes back: continuously, and never to more than the burst. None switches the rule off.
+    request_growth: by so many synchronous requests a second the function's rate may grow at once; the
+    allowance comes back within ten seconds. AWS writes "1,000 execution environment instances every 10
+    seconds (or 10,000 requests per second every 10 seconds)". A rate that the function has once grown to
+    needs no allowance again: that is assumed. None switches the rule off.
     requests_per_environment_s: synchronous invocations of each second, times the reservation, or times the
     account's concurrency for all functions without one. None switches the rule off. AWS does not publish
     how it measures; here each second of the caller's clock starts anew. Its further rule of 10 requests per
@@ -76,7 +88,8 @@ class Limits:
     account_concurrency: int = CONCURRENCY.value
     machine_environments: int | None = None
     scaling_burst: int = SCALING.value
-    scaling_per_s: float = SCALING.value / SCALING_PERIOD.value
+    scaling_per_s: float | None = SCALING.value / SCALING_PERIOD.value
+    request_growth: int | None = REQUEST_SCALING.value
     requests_per_environment_s: float | None = REQUEST_RATE.value
     allocation_burst: int = ALLOCATION.value // 60
     allocation_per_s: float | None = ALLOCATION.value / 60
@@ -148,6 +161,7 @@ class State:
     outdated_below: environments with a lower id run code of before a Recycle.
     scaled, scaled_at: on-demand starts that count against the scaling rate, as of that moment.
     second, requests: the synchronous invocations that were admitted in that second, the latest with any.
+    grown_to: the most of them in any second. grown, grown_at: what of the growth counts, as of that moment.
     allocated, allocated_at: provisioned environments that count against the allocation rate, as of then.
     snapstart: versions whose environments start from a snapshot.
     crashed: by version of these, environments that were lost in an invocation and have had no successor yet.
@@ -165,6 +179,9 @@ class State:
     scaled_at: float = 0.0
     second: int = 0
     requests: int = 0
+    grown_to: int = 0
+    grown: float = 0.0
+    grown_at: float = 0.0
     idle_until: float = math.inf
     allocated: float = 0.0
     allocated_at: float = 0.0

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from coldframe import setting_facts as facts
-from coldframe.setting_facts import CHOICES, FLAGS, OF_TRAINING, PREFIX, RANGES, TEXTS
+from coldframe.setting_facts import CHOICES, FLAGS, OF_SERVER, OF_TRAINING, PREFIX, RANGES, TEXTS
 
 
 class LaneSettings:
@@ -51,7 +51,7 @@ def closed_line(names: list[str]) -> str:
 
 def _closes(variable: str, value: str) -> bool:
     name = variable.removeprefix(PREFIX).lower()
-    if variable in OF_TRAINING:
+    if variable in OF_TRAINING or variable in OF_SERVER:
         return False
     if variable != PREFIX + name.upper():
         return True  # no setting: `load_settings` says so

@@ -33,12 +33,16 @@ from coldframe.vectors import Vector, to_vector
 
 
 class Embedded(NamedTuple):
-    """The embedding of each text, and what they took. None: there was no time for that text."""
+    """The embedding of each text, and what they took. None: there was no time for that text.
+
+    retry_after_s: when there would have been time, where requests of others took it.
+    """
 
     vectors: list[Vector | None]
     tokens: int
     windows: int
     batches: int
+    retry_after_s: float | None = None
 
 
 class TextEncoder:
@@ -59,34 +63,34 @@ class TextEncoder:
 
         plan: batches of rows by their lengths and the tokens of a batch, shortest rows first.
         """
-        self._encoder = encoder
-        self._max_batch_tokens = max_batch_tokens
+        self.row_encoder = encoder
+        self.max_batch_tokens = max_batch_tokens
         self._clock = clock
-        self._ms_per_token = ms_per_token
+        self.ms_per_token = ms_per_token
         self._plan = plan
 
     def expected_s(self, tokens: int) -> float:
         """How long it will probably take to encode this many tokens, by what it took lately."""
-        return tokens * self._ms_per_token.value / 1e3
+        return tokens * self.ms_per_token.value / 1e3
 
     def embed(self, texts: Sequence[Sequence[Window]], deadline: Deadline) -> Embedded:
         """Embeddings of texts from their windows, short ones first, as far as the time goes."""
         rows = [window for text in texts for window in text]
         lengths = [len(row) for row in rows]
-        embeddings = np.empty((len(rows), self._encoder.dimension), dtype=np.float32)
+        embeddings = np.empty((len(rows), self.row_encoder.dimension), dtype=np.float32)
         encoded = np.zeros(len(rows), dtype=bool)
         batches = 0
-        for batch in self._plan(lengths, self._max_batch_tokens):
+        for batch in self._plan(lengths, self.max_batch_tokens):
             tokens = sum(lengths[row] for row in batch)
             if self.expected_s(tokens) > deadline.remaining_s():
                 break  # the next ones are longer
             started_s = self._clock()
-            embeddings[batch] = self._encoder.encode([rows[row] for row in batch])
-            self._ms_per_token.add((self._clock() - started_s) * 1e3 / tokens)
+            embeddings[batch] = self.row_encoder.encode([rows[row] for row in batch])
+            self.ms_per_token.add((self._clock() - started_s) * 1e3 / tokens)
             encoded[batch] = True
             batches += 1
         return Embedded(
-            _pool_complete(embeddings, lengths, [len(text) for text in texts], encoded),
+            pool_complete(embeddings, lengths, [len(text) for text in texts], encoded),
             tokens=int(np.dot(lengths, encoded)),
             windows=int(encoded.sum()),
             batches=batches,
@@ -105,7 +109,7 @@ class TextEncoder:
         """
         if self._plan is not plan_batches:
             return
-        self._max_batch_tokens = measure_budget(self._encoder.encode, self._max_batch_tokens, self._clock)
+        self.max_batch_tokens = measure_budget(self.row_encoder.encode, self.max_batch_tokens, self._clock)
 
 
 class Strange(Protocol):
@@ -158,7 +162,7 @@ class Model(NamedTuple):
     heads: Heads
 
 
-def _pool_complete(
+def pool_complete(
     embeddings: Embeddings, tokens: Sequence[int], counts: Sequence[int], encoded: NDArray[np.bool_]
 ) -> list[Vector | None]:
     """One vector per text, None for those of which not every window is encoded."""

@@ -7,7 +7,7 @@ from coldframe.api.schemas import CacheUsage, Usage
 from coldframe.cache.cache import CacheLookup, CacheScope, PredictionCache, Unsaved
 from coldframe.cache.values import Shapes
 from coldframe.coldstart.lazy import LazyValue
-from coldframe.errors import OutOfTime
+from coldframe.errors import OutOfTime, Overloaded
 from coldframe.model.bundle import EncoderManifest, Manifest
 from coldframe.model.estimator import AnswerSource, Guess, answer_auto, source_of, split_answers
 from coldframe.model.files import AUTO
@@ -198,7 +198,9 @@ class Predictor:
             partner, is_settled = self.manifest.estimator.partner, self._estimator.is_settled
             encoded += read_in_rounds(long, model, partner, is_settled, deadline, times)
         if require_all and len(encoded.vectors) < len(texts):
-            raise OutOfTime(_no_time(len(unknown), tokens, deadline))
+            detail = _no_time(len(unknown), tokens, deadline)
+            late_s = embedded.retry_after_s
+            raise OutOfTime(detail) if late_s is None else Overloaded(detail, late_s)
         return encoded
 
     def _load(self, deadline: Deadline, times: StageTimes) -> "Model | None":

@@ -16,11 +16,11 @@ import coldframe
 from coldframe.api import messages, schemas
 from coldframe.api.catalogue import model_cards, protocol_models
 from coldframe.api.contract import JSON
+from coldframe.api.operations import OPERATIONS, TAGS, Operation
 from coldframe.config import Settings
 from coldframe.errors import REQUEST_ERRORS, MethodNotAllowed, NotFound, RequestError
 from coldframe.model.files import AUTO
 from coldframe.pipeline.models import Models
-from functions.predict.operations import OPERATIONS, TAGS, Operation
 
 Schema = dict[str, Any]
 _REF = "#/components/schemas/{name}"

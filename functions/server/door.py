@@ -1,0 +1,197 @@
+"""The ASGI application: requests in from HTTP, to `Api` in a thread, replies out.
+
+What a client may get wrong before its request is read, and what the server refuses while it is not ready, is
+answered here; everything else is `Api`'s, and the same as from the Lambda function.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from concurrent.futures import Executor
+from typing import Any
+
+import fastapi
+from msgspec.structs import replace
+
+from coldframe.api.api import Api, Reply, Request
+from coldframe.api.contract import log_record
+from coldframe.api.documented import documented
+from coldframe.api.inference_schemas import ServerLive
+from coldframe.api.messages import json_reply, problem_reply
+from coldframe.api.operations import OPERATIONS
+from coldframe.api.routing import Router
+from coldframe.errors import NotReady, RequestError
+from coldframe.serving.caller import Caller
+from coldframe.serving.driver import Driver
+from coldframe.timing import log_line
+from functions.server.bodies import CallerLeft, Receive, read_body
+from functions.server.facts import HEALTH, LIVE, METRICS, READY
+from functions.server.lifecycle import Lifecycle, State
+from functions.server.metrics import Metrics
+from functions.server.request_id import HEADER, request_id
+from functions.server.room import Place, Room
+from functions.server.settings import ServerSettings
+
+Scope = MutableMapping[str, Any]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+_CLOSE = {"connection": "close"}
+_REQUEST = "coldframe.request"
+_SOON = {"retry-after": "1"}
+_WHY = {
+    State.LOADING: "The server is loading its models. Ask again in a moment.",
+    State.LEAVING: "The server is about to end. Send requests to another one.",
+    State.REFUSING: "The server is ending, and takes no further request. Send it to another one.",
+}
+
+
+class Door:
+    """Of one server, in the event loop's thread; `Api` answers in threads of `pool`."""
+
+    def __init__(
+        self,
+        settings: ServerSettings,
+        lifecycle: Lifecycle,
+        metrics: Metrics,
+        log: Callable[[str], None],
+        pool: Executor,
+    ) -> None:
+        self._settings = settings
+        self._lifecycle = lifecycle
+        self._metrics = metrics
+        self._log = log
+        self._pool = pool
+        self._api: Api | None = None
+        self._driver: Driver | None = None
+        self.room = Room(settings.queue_requests, settings.queue_bytes, metrics.hold, self._expected_wait_s)
+        self._router = Router(dict.fromkeys([*OPERATIONS, ("GET", METRICS)], _no_handler))
+
+    def open(self, api: Api, driver: Driver) -> None:
+        """From now on `api` answers. driver: of the passes that it makes."""
+        self._api, self._driver = api, driver
+        self._pages = documented(api, self._endpoint)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request, as ASGI gives it."""
+        arrived_s = time.monotonic()
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        request = Request(
+            scope["method"],
+            scope["path"],
+            headers,
+            request_id=request_id(headers.get(HEADER)),
+            arrived_s=arrived_s,
+        )
+        try:
+            reply = await self._answer(request, receive)
+            if reply is None:
+                status, log = await self._show_page(request, scope, receive, send), {}
+            else:
+                status, log = reply.status, reply.log
+                await _send(reply, request.request_id, send)
+        except CallerLeft:
+            self._metrics.left.inc()
+            return
+        route = self._router.pattern(request.path) or "other"
+        self._metrics.answered(request.method, route, status, time.monotonic() - arrived_s, log)
+
+    async def _answer(self, request: Request, receive: Receive) -> Reply | None:
+        """The reply; None for what FastAPI shows."""
+        try:
+            if request.method == "GET" and request.path in (LIVE, METRICS):
+                return json_reply(ServerLive(True)) if request.path == LIVE else self._show_metrics()
+            api = self._admitted(request)
+            if request.method == "GET" and request.path in (READY, HEALTH):
+                return api.answer(request)  # at once, whatever else there is to do
+            if not api.answers(request.method, request.path):
+                return None
+            with self.room.request() as place:
+                return await self._work(api, request, receive, place)
+        except RequestError as exc:
+            return self._refuse(request, exc)
+
+    def _admitted(self, request: Request) -> Api:
+        """Who answers. Raises NotReady when nobody does, or when readiness is asked for and there is none."""
+        state = self._lifecycle.state
+        asks_readiness = request.path == HEALTH or request.path.endswith("/ready")
+        if self._api is None or not self._lifecycle.accepts or (asks_readiness and state is not State.READY):
+            closing = _CLOSE if state is State.REFUSING else {}
+            raise NotReady(_WHY[state], _SOON | closing)
+        return self._api
+
+    async def _work(self, api: Api, request: Request, receive: Receive, place: Place) -> Reply:
+        body = await read_body(receive, request.headers, self._settings.max_body_bytes, place)
+        caller = Caller()
+        job = self._pool.submit(api.answer, replace(request, body=body, caller=caller))
+        working = asyncio.wrap_future(job)
+        leaving = asyncio.ensure_future(receive())  # it returns early for one reason: the caller hung up
+        try:
+            await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                return working.result()
+            caller.leave()
+            if not job.cancel():
+                await asyncio.wait((working,))  # it keeps its place until its thread is free
+            raise CallerLeft
+        finally:
+            leaving.cancel()
+
+    def _expected_wait_s(self) -> float:
+        return 0.0 if self._driver is None else self._driver.stats().expected_wait_s
+
+    async def _show_page(self, request: Request, scope: Scope, receive: Receive, send: Send) -> int:
+        """Documentation, or what `Api` says of a route that there is not. Returns the status."""
+        status = 0
+
+        async def note(message: MutableMapping[str, Any]) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], _pair(HEADER, request.request_id)]
+            await send(message)
+
+        await self._pages({**scope, _REQUEST: request}, receive, note)
+        return status
+
+    async def _endpoint(self, asked: fastapi.Request) -> fastapi.Response:
+        """What FastAPI has no page for."""
+        assert self._api is not None  # noqa: S101 - pages are there since `open`
+        reply = self._api.answer(asked.scope[_REQUEST])
+        return fastapi.Response(reply.body, reply.status, reply.headers | _after(asked.scope[_REQUEST]))
+
+    def _show_metrics(self) -> Reply:
+        self._metrics.ready.set(self._lifecycle.is_ready)
+        body, content_type = self._metrics.render()
+        return Reply(200, body, {"content-type": content_type})
+
+    def _refuse(self, request: Request, error: RequestError) -> Reply:
+        """Logged as any other request. What is not wholly read is the last on its connection."""
+        self._metrics.refused(type(error).__name__)
+        reply = problem_reply(error, request.path)
+        reply.headers.update(_after(request))
+        if self._settings.log_level != "off":
+            path = self._router.pattern(request.path) or "other"
+            record = log_record(request.request_id, request.method, path, reply.status, "warm")
+            self._log(log_line(**record, **reply.log))
+        return reply
+
+
+def _after(request: Request) -> dict[str, str]:
+    """What the headers say of the connection after an answer to a request whose body is not read."""
+    has_body = "transfer-encoding" in request.headers or request.headers.get("content-length", "0") != "0"
+    return _CLOSE if has_body else {}
+
+
+def _no_handler(_: Request) -> Reply:
+    raise NotImplementedError("This table is for names of routes.")
+
+
+async def _send(reply: Reply, name: str, send: Send) -> None:
+    headers = [_pair(*header) for header in reply.headers.items()]
+    headers += [_pair("content-length", str(len(reply.body))), _pair(HEADER, name)]
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    await send({"type": "http.response.body", "body": reply.body})
+
+
+def _pair(name: str, value: str) -> tuple[bytes, bytes]:
+    return name.encode("latin-1"), value.encode("latin-1")

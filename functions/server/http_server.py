@@ -1,0 +1,95 @@
+"""Where connections come in, and how they end: nothing that was accepted is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from email.utils import formatdate
+
+from uvicorn.config import Config
+from uvicorn.server import ServerState
+
+from functions.server.connection import Connection
+
+_DATE_S = 1.0  # how often the header `date` is made anew
+
+
+class HttpServer:
+    """Connections of one listening socket. Of the event loop's thread."""
+
+    def __init__(
+        self,
+        application: Callable[..., Awaitable[None]],
+        listener: socket.socket,
+        keep_alive_s: int,
+        read_timeout_s: int,
+    ) -> None:
+        self._listener = listener
+        self._read_timeout_s = read_timeout_s
+        self._config = Config(
+            application,
+            http=Connection,
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=keep_alive_s,
+        )
+        self._state = ServerState()
+        # While this one is open the kernel goes on taking connections: none is reset unanswered.
+        self._spare = listener.dup()
+
+    async def start(self) -> None:
+        """Accepts connections from now on."""
+        self._config.load()
+        self._loop = asyncio.get_running_loop()
+        self._server = await self._loop.create_server(
+            self._connection, sock=self._listener, backlog=socket.SOMAXCONN
+        )
+        self._dates = asyncio.create_task(self._keep_date())
+
+    async def close(self, grace_s: float) -> int:
+        """Takes no further connection, and waits for those there are. Returns how many had to be cut.
+
+        Who connected, and was not yet seen, is heard: the application says why it refuses.
+        """
+        self._server.close()
+        self._spare.setblocking(False)
+        while True:
+            try:
+                accepted, _ = self._spare.accept()
+            except OSError:  # nobody waits, or who waited has left
+                break
+            await self._loop.connect_accepted_socket(self._connection, accepted)
+        self._spare.close()
+        for connection in list(self._state.connections):
+            connection.shutdown()
+        cut = await self._wait(grace_s)
+        self._dates.cancel()
+        return cut
+
+    async def _wait(self, grace_s: float) -> int:
+        deadline_s = time.monotonic() + grace_s
+        while (self._state.connections or self._state.tasks) and time.monotonic() < deadline_s:
+            await asyncio.sleep(_POLL_S)
+        unanswered = len(self._state.tasks)
+        for connection in list(self._state.connections):
+            connection.transport.abort()
+        return unanswered
+
+    def _connection(self) -> Connection:
+        return Connection(self._config, self._state, self._loop, self._read_timeout_s)
+
+    async def _keep_date(self) -> None:
+        while True:
+            self._state.default_headers = [(b"date", formatdate(time.time(), usegmt=True).encode())]
+            await asyncio.sleep(_DATE_S)
+
+
+_POLL_S = 0.02

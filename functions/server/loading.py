@@ -1,0 +1,50 @@
+"""The models of a server: loaded, checked and used once before anybody sends a request."""
+
+import os
+
+from coldframe.model.files import encoder_folder, model_folder
+from coldframe.pipeline.models import Models, load_models
+from coldframe.serving.driver import Driver
+from coldframe.serving.schedule import schedule_models
+from functions.server.settings import ServerSettings
+
+_TEXT = "Everything that is made when it is first needed is made now."
+
+
+def load(settings: ServerSettings) -> tuple[Models, Driver]:
+    """The models of the settings, ready to answer, and what makes their passes.
+
+    Raises a BundleError: what is missing, damaged, or computed wrongly on this machine.
+    """
+    # Read by the tokenizer library when it is first called: https://docs.rs/rayon-core (read 2026-11-22)
+    os.environ.setdefault("RAYON_NUM_THREADS", str(settings.tokenizer_threads))
+    models = load_models(settings)
+    driver = schedule_models(models, settings.limits())
+    if settings.verify_at_init:
+        check_golden_texts(models, settings)
+    for predictor in models.all():
+        predictor.predict([_TEXT], list(predictor.manifest.heads), use_cache=False)  # reads every head
+    models.default.cache.set_up()
+    return models, driver
+
+
+def check_golden_texts(models: Models, settings: ServerSettings) -> None:
+    """Golden vectors of each encoder, and golden answers of each model, by the very session that serves.
+
+    Raises EncoderDrift or BundleCorrupt.
+    """
+    from coldframe.model.bundle import load_golden
+    from coldframe.model.encoder import check_golden
+    from coldframe.model.golden_answers import check_answers, load_answers, probabilities_of_golden
+    from coldframe.model.tokenizer import TextWindows
+    from functions.server.served_encoder import ServedEncoder
+
+    for predictor in models.all():
+        folder = encoder_folder(settings.model_dir, predictor.encoder.name)
+        facts = predictor.encoder.facts
+        encoder, tokenizer = ServedEncoder(predictor.model.get().encoder, facts), TextWindows(folder, facts)
+        golden = load_golden(folder)
+        check_golden(encoder, tokenizer, golden)
+        model = model_folder(settings.model_dir, predictor.manifest.name)
+        found = probabilities_of_golden(model, predictor.manifest, encoder, tokenizer, golden)
+        check_answers(found, load_answers(model))

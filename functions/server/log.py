@@ -1,0 +1,69 @@
+"""The log: lines of JSON on standard output, written by a thread of their own.
+
+A reader who is slow, a full disk, or a reader who left, holds up no request: lines that do not fit are lost,
+and their number is told.
+"""
+
+import queue
+import sys
+import threading
+from collections.abc import Callable
+
+from coldframe.timing import log_line
+
+_WAITING = 10_000  # lines
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+class Log:
+    """Safe for threads: any number of them write lines, which stay whole."""
+
+    def __init__(self, write: Callable[[str], None] = _write) -> None:
+        self._write = write
+        self._lines: queue.Queue[str | None] = queue.Queue(_WAITING)
+        self._lost = 0
+        self._thread = threading.Thread(target=self._run, name="log", daemon=True)
+        self._thread.start()
+
+    def __call__(self, line: str) -> None:
+        """Writes one line soon, or loses it."""
+        try:
+            self._lines.put_nowait(line)
+        except queue.Full:
+            self._lost += 1  # two threads may count one: the number is for a reader's information
+
+    def event(self, event: str, **values: object) -> None:
+        """Writes what happens to the server itself."""
+        self(log_line(event=event, **values))
+
+    def close(self, patience_s: float = 2.0) -> None:
+        """Writes what waits, as far as the reader takes it."""
+        try:
+            self._lines.put(None, timeout=patience_s)
+        except queue.Full:
+            return
+        self._thread.join(patience_s)
+
+    def _run(self) -> None:
+        while (line := self._lines.get()) is not None:
+            lines = [line]
+            while not self._lines.empty() and len(lines) < 256:
+                following = self._lines.get()
+                if following is None:
+                    self._try("\n".join(lines) + "\n")
+                    return
+                lines.append(following)
+            if self._lost:
+                lost, self._lost = self._lost, 0
+                lines.append(log_line(event="log-lines-lost", lines=lost))
+            self._try("\n".join(lines) + "\n")
+
+    def _try(self, text: str) -> None:
+        try:
+            self._write(text)
+        except (OSError, ValueError):  # ValueError: a closed file
+            self._lost += text.count("\n")

@@ -1,0 +1,127 @@
+"""Metrics in Prometheus' text format: counts and times. Labels are names of ours, never a caller's text."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector
+
+from coldframe.api.schemas import Usage
+from coldframe.scheduling.stats import Stats
+
+_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
+_CACHE_LEVELS = ("l1", "l2", "embedding", "miss")
+
+
+class Metrics:
+    """Of one server. Safe for threads, as the library's metrics are."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+
+        def counter(name: str, about: str, *labels: str) -> Counter:
+            return Counter(f"coldframe_{name}", about, labels, registry=self.registry)
+
+        def gauge(name: str, about: str, *labels: str) -> Gauge:
+            return Gauge(f"coldframe_{name}", about, labels, registry=self.registry)
+
+        self._requests = counter("requests", "Requests answered", "method", "route", "status")
+        self._seconds = Histogram(
+            "coldframe_request_duration_seconds",
+            "From a request's head to its answer",
+            ["route"],
+            buckets=_BUCKETS_S,
+            registry=self.registry,
+        )
+        self._refused = counter("refused", "Requests refused before any work", "reason")
+        self.left = counter("callers_left", "Requests whose caller hung up before the answer")
+        self._in_flight = gauge("requests_in_flight", "Requests accepted and not yet answered")
+        self._in_flight_bytes = gauge("request_bytes_in_flight", "Bodies of requests in flight")
+        self.ready = gauge("ready", "1 while readiness is true")
+        self._texts = counter("texts", "Texts classified or embedded")
+        self._estimated = counter("estimated_texts", "Texts answered by the estimator alone")
+        self._tokens = counter("tokens", "Tokens encoded")
+        self._cache = counter("cache_answers", "Answers by where they were found", "level")
+        self._info = gauge("model_info", "1 for each model that is served", "model", "version", "encoder")
+
+    def add_model(self, model: str, version: str, encoder: str) -> None:
+        """A model that is served."""
+        self._info.labels(model, version, encoder).set(1)
+
+    def add_passes(self, read: Callable[[], Stats]) -> None:
+        """read: what the scheduler of passes has done, asked whenever Prometheus asks."""
+        self.registry.register(_Passes(read))
+
+    def answered(self, method: str, route: str, status: int, seconds: float, log: Mapping[str, Any]) -> None:
+        """One answer. log: what its log line counts."""
+        self._requests.labels(method if method in _METHODS else "other", route, str(status)).inc()
+        self._seconds.labels(route).observe(seconds)
+        usage = log.get("usage")
+        if isinstance(usage, Usage):
+            self._count(usage)
+
+    def hold(self, requests: int, total_bytes: int) -> None:
+        """What is in flight now."""
+        self._in_flight.set(requests)
+        self._in_flight_bytes.set(total_bytes)
+
+    def refused(self, reason: str) -> None:
+        """One refusal. reason: the name of an error."""
+        self._refused.labels(reason).inc()
+
+    def render(self) -> tuple[bytes, str]:
+        """Body and content type of an answer to Prometheus."""
+        return generate_latest(self.registry), CONTENT_TYPE_PLAIN_0_0_4
+
+    def _count(self, usage: Usage) -> None:
+        self._texts.inc(usage.texts)
+        self._estimated.inc(usage.estimated)
+        self._tokens.inc(usage.tokens)
+        for level in _CACHE_LEVELS:
+            if found := getattr(usage.cache, level):
+                self._cache.labels(level).inc(found)
+
+
+class _Passes(Collector):
+    """What the scheduler counts."""
+
+    def __init__(self, read: Callable[[], Stats]) -> None:
+        self._read = read
+
+    def collect(self) -> Iterator[Metric]:
+        """Called by the library."""
+        stats = self._read()
+        for name, about, value in _GAUGES:
+            yield GaugeMetricFamily(f"coldframe_{name}", about, value=value(stats))
+        for name, about, value in _COUNTERS:
+            yield CounterMetricFamily(f"coldframe_{name}", about, value=value(stats))
+
+
+_Values = tuple[tuple[str, str, Callable[[Stats], float]], ...]
+
+_GAUGES: _Values = (
+    ("queue_jobs", "Parts of requests that wait for passes, or are in one", lambda s: s.queued_jobs),
+    ("queue_rows", "Windows of texts of those", lambda s: s.queued_rows),
+    ("queue_bytes", "Bytes of those", lambda s: s.queued_bytes),
+    ("passes_running", "Forward passes now", lambda s: s.running_passes),
+    ("pass_budget_tokens", "Tokens that a pass may have, as learnt", lambda s: s.budget_tokens),
+    ("expected_wait_seconds", "Until all that waits now would be done", lambda s: s.expected_wait_s),
+)
+_COUNTERS: _Values = (
+    ("passes", "Forward passes", lambda s: s.passes),
+    ("pass_rows", "Windows of texts in them", lambda s: s.rows),
+    ("pass_tokens", "Tokens in them", lambda s: s.tokens),
+    ("pass_seconds", "Time that they took", lambda s: s.actual_s),
+    ("pass_predicted_seconds", "Time that they were predicted to take", lambda s: s.predicted_s),
+    ("queue_wait_seconds", "Time that admitted jobs waited for their first pass", lambda s: s.queue_wait_s),
+    ("jobs_done", "Jobs done in time", lambda s: s.done),
+    ("jobs_missed", "Jobs admitted and not done in time", lambda s: s.missed),
+    ("jobs_refused", "Jobs refused at once: they could not be done in time", lambda s: s.refused),
+    ("jobs_cancelled", "Jobs whose caller hung up", lambda s: s.cancelled),
+    ("jobs_failed", "Jobs whose pass failed", lambda s: s.failed),
+)

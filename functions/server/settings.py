@@ -1,0 +1,96 @@
+"""Settings of the server: those of a function, and what many requests at once ask for."""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from msgspec import Meta
+
+from coldframe.config import Settings, load_kind
+from coldframe.errors import BadSetting
+from coldframe.scheduling.limits import Limits
+from coldframe.setting_facts import SERVER_RANGES
+from functions.server.cpus import usable_cpus
+from functions.server.facts import DEFAULT_PORT, PORT
+
+_LAST_PORT = 65_535
+
+
+def _about(why: str, name: str | None = None) -> Meta:
+    """What docs/settings.md says of a setting. name: of one that has a range."""
+    low, high = SERVER_RANGES[name] if name else (None, None)
+    return Meta(description=why, ge=low, le=high)
+
+
+class ServerSettings(Settings, frozen=True, kw_only=True):
+    """What a home of the server may change. Each field is the variable `COLDFRAME_<NAME>`."""
+
+    host: Annotated[str, _about("address to listen on")] = "0.0.0.0"  # noqa: S104 - in a container, behind a door
+    workers: Annotated[
+        int,
+        _about("forward passes at once; 0: processors that the container may use, by threads", "workers"),
+    ] = 0
+    tokenizer_threads: Annotated[
+        int, _about("threads of the tokenizer library, for texts that need it", "tokenizer_threads")
+    ] = 1
+    request_threads: Annotated[
+        int, _about("requests in work, or waiting for a pass, at once", "request_threads")
+    ] = 128
+    queue_requests: Annotated[
+        int, _about("requests accepted and not yet answered; more get 503", "queue_requests")
+    ] = 1024
+    queue_bytes: Annotated[
+        int,
+        _about(
+            "bodies of requests accepted and not yet answered, and as many of rows that wait; more get 503",
+            "queue_bytes",
+        ),
+    ] = 67_108_864
+    queue_rows: Annotated[
+        int, _about("windows of texts that wait for a pass; more get 503", "queue_rows")
+    ] = 16_384
+    objective_ms: Annotated[
+        int,
+        _about(
+            "a request that states no time of its own is answered within this, or refused at once",
+            "objective_ms",
+        ),
+    ] = 2000
+    read_timeout_s: Annotated[
+        int, _about("for a request's head to arrive, and for its body", "read_timeout_s")
+    ] = 30
+    keep_alive_s: Annotated[
+        int,
+        _about("an idle connection is closed after this; longer than the load balancer's", "keep_alive_s"),
+    ] = 75
+    drain_notice_s: Annotated[
+        int,
+        _about("after SIGTERM: requests are still accepted, while readiness is false", "drain_notice_s"),
+    ] = 0
+    drain_grace_s: Annotated[
+        int, _about("then: accepted requests have so long to be answered", "drain_grace_s")
+    ] = 25
+
+    def limits(self) -> Limits:
+        """What the scheduler of passes promises, and holds."""
+        return Limits(
+            workers=self.workers or max(1, usable_cpus() // self.threads),
+            objective_s=self.objective_ms / 1e3,
+            max_queue_rows=self.queue_rows,
+            max_queue_bytes=self.queue_bytes,
+        )
+
+
+SERVER_NAMES = frozenset(ServerSettings.__struct_fields__) - frozenset(Settings.__struct_fields__)
+
+
+def load_server_settings(environ: Mapping[str, str]) -> ServerSettings:
+    """Settings from `environ`. Raises BadSetting as `load_settings` does."""
+    return load_kind(environ, ServerSettings)
+
+
+def read_port(environ: Mapping[str, str]) -> int:
+    """The port to listen on; 0: a free one. Raises BadSetting."""
+    found = environ.get(PORT) or str(DEFAULT_PORT)
+    if not (found.isascii() and found.isdigit() and len(found) <= 5 and int(found) <= _LAST_PORT):
+        raise BadSetting(f"{PORT}={found!r} is no port. Expected 0 (a free one) to {_LAST_PORT}.")
+    return int(found)

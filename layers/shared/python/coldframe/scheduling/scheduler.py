@@ -1,0 +1,264 @@
+"""Which rows run next, on a device that requests share, and which requests are refused.
+
+Earliest deadline first. A request is admitted when a plan exists that keeps its promise and breaks none
+given before (Clockwork, Gujarati et al. 2020: predict, and refuse at the door). A free worker never
+waits for company: at full load the queue is company enough, and below it waiting only costs time.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+from coldframe.scheduling.budget import TokenBudget
+from coldframe.scheduling.jobs import Group, Job, Outcome, Reason, Refusal, Work
+from coldframe.scheduling.limits import Limits
+from coldframe.scheduling.pass_times import PassModel
+from coldframe.scheduling.plan import ROUNDING_S, Pass, Plan
+from coldframe.scheduling.stats import Stats
+
+_OWN_TIMES = 3.0  # a long request that states no deadline is promised this many times what it takes
+_EXPLORED = 32  # one pass in so many is of another size than the one believed to be best
+
+
+@dataclass(eq=False)
+class Run:
+    """A pass that a worker has begun."""
+
+    planned: Pass
+    began_s: float
+    predicted_s: float
+
+    @property
+    def ends_s(self) -> float:
+        """When it will probably have ended."""
+        return self.began_s + self.predicted_s
+
+
+class Scheduler:
+    """The queue of one device. Of one thread at a time: whoever drives it holds a lock.
+
+    Every moment handed in is of one clock, and none is before the last.
+    """
+
+    def __init__(
+        self, limits: Limits, models: Mapping[str, PassModel], mixing: frozenset[str] = frozenset()
+    ) -> None:
+        """models: of the passes of each encoder. mixing: encoders whose passes hold rows of any length."""
+        self.limits = limits
+        self._models = models
+        self._mixing = mixing
+        self._budget = TokenBudget(limits.budget_tokens, limits.max_budget_tokens, limits.pass_objective_s)
+        self._plan = Plan()
+        self._jobs: set[Job] = set()
+        self._rows = self._bytes = 0
+        self._runs: list[Run] = []
+        self._ended: list[tuple[Job, Outcome]] = []
+        self._numbers = count()
+        self._counts = Stats()
+        self._sized = 0
+
+    def offer(self, work: Work, now_s: float) -> Job | Refusal:
+        """Admits work, or says why not and when to come again."""
+        found = self._consider(work, now_s)
+        if isinstance(found, Refusal):
+            self._counts.refused += 1
+        return found
+
+    def next_run(self, now_s: float) -> Run | None:
+        """The pass that a free worker begins now; None where nothing waits."""
+        while self._plan:
+            first = self._plan.take_first()
+            end_s = now_s + first.predicted_s - ROUNDING_S
+            hopeless = [job for job in first.jobs() if end_s > job.work.deadline_s]
+            if not hopeless:
+                return self._begin(self._resize(first, now_s), now_s)
+            self._plan.add(first)
+            for job in hopeless:
+                self._miss(job)
+        return None
+
+    def finish(self, run: Run, now_s: float, failed: bool = False) -> None:
+        """Takes note that a pass has ended, and whether its rows have results."""
+        self._runs.remove(run)
+        one, seconds = run.planned, now_s - run.began_s
+        if failed:
+            self._fail(one)
+            return
+        rows = len(one.entries)
+        one.model.observe(rows, one.tokens, seconds)
+        self._budget.observe(rows, one.tokens, seconds)
+        self._counts.count_pass(rows, one.tokens, run.predicted_s, seconds)
+        for job, _ in one.entries:
+            job.running -= 1
+        for job in one.jobs():
+            if job.outcome is None and not job.waiting and not job.running:
+                self._end(job, Outcome.DONE)
+            elif job.outcome is Outcome.MISSED and not job.running:
+                self._end(job, Outcome.MISSED)
+
+    def cancel(self, job: Job) -> None:
+        """Frees the place of a job that nobody waits for any more; nothing happens where it has ended."""
+        if job in self._jobs:
+            self._plan.drop(job)
+            self._end(job, job.outcome or Outcome.CANCELLED)  # one that was given up had rows running
+
+    def take_ended(self) -> Sequence[tuple[Job, Outcome]]:
+        """Jobs that have ended since this was last asked, and how."""
+        ended, self._ended = self._ended, []
+        return ended
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits and nothing runs."""
+        return not self._jobs and not self._runs
+
+    def stats(self, now_s: float) -> Stats:
+        """Counters so far, and the state of this moment."""
+        backlog_s = max((end_s for _, end_s in self._plan.ends_s(self._free_s(now_s))), default=now_s) - now_s
+        return self._counts.at(
+            queued_jobs=len(self._jobs),
+            queued_rows=self._rows,
+            queued_bytes=self._bytes,
+            running_passes=len(self._runs),
+            budget_tokens=self._budget.tokens,
+            expected_wait_s=backlog_s,
+        )
+
+    def _consider(self, work: Work, now_s: float) -> Job | Refusal:
+        rows, free_s = len(work.lengths), self._free_s(now_s)
+        if full := self._full(work, free_s, now_s):
+            return full
+        groups = self._groups(work)
+        alone = Plan()
+        draft = Job(next(self._numbers), work, now_s)
+        self._place(alone, draft, groups, join=False)
+        own_s = max(end_s for _, end_s in alone.ends_s([now_s] * self.limits.workers)) - now_s
+        draft.promise(self._due_s(work, now_s, own_s))
+        if now_s + own_s > draft.due_s + ROUNDING_S:
+            return Refusal(Reason.NEVER, own_s)
+        self._plan.mark_late(free_s)
+        late_s = float("inf")
+        for join in (True, False):
+            plan = self._plan.copy()
+            self._place(plan, draft, groups, join)
+            late_s = min(late_s, plan.lateness_s(free_s))
+            if late_s <= ROUNDING_S:
+                self._plan = plan
+                self._jobs.add(draft)
+                self._rows += rows
+                self._bytes += work.size_bytes
+                return draft
+        return Refusal(Reason.BUSY, late_s)
+
+    def _full(self, work: Work, free_s: Sequence[float], now_s: float) -> Refusal | None:
+        rows, size_bytes = len(work.lengths), work.size_bytes
+        if rows > self.limits.max_queue_rows or size_bytes > self.limits.max_queue_bytes:
+            return Refusal(Reason.NEVER, 0.0)
+        excess = max(
+            (self._rows + rows) / self.limits.max_queue_rows,
+            (self._bytes + size_bytes) / self.limits.max_queue_bytes,
+        )
+        if excess <= 1:
+            return None
+        ends = max((end_s for _, end_s in self._plan.ends_s(free_s)), default=max(free_s))
+        return Refusal(Reason.FULL, (ends - now_s) * min(1.0, excess - 1))
+
+    def _due_s(self, work: Work, now_s: float, own_s: float) -> float:
+        if work.deadline_s != float("inf"):
+            return work.deadline_s
+        patience_s = self.limits.bulk_patience_s if work.bulk else self.limits.objective_s
+        return now_s + max(patience_s, _OWN_TIMES * own_s)
+
+    def _groups(self, work: Work) -> dict[Group, list[int]]:
+        """Rows that may share a pass, short ones first: with too little time, most texts have theirs."""
+        groups: dict[Group, list[int]] = {}
+        for row in sorted(range(len(work.lengths)), key=work.lengths.__getitem__):
+            length = 0 if work.encoder in self._mixing else work.lengths[row]
+            groups.setdefault(Group(work.encoder, length), []).append(row)
+        return groups
+
+    def _place(self, plan: Plan, job: Job, groups: dict[Group, list[int]], join: bool) -> None:
+        model = self._models[job.work.encoder]
+        for group, rows in groups.items():
+            length = group.length or max(1, round(sum(job.work.lengths) / len(job.work.lengths)))
+            plan.place(job, rows, group, model, model.best_rows(length, self._budget.tokens), join)
+
+    def _free_s(self, now_s: float) -> list[float]:
+        """When each worker may begin a pass."""
+        busy = [max(now_s, run.ends_s) for run in self._runs]
+        return busy + [now_s] * (self.limits.workers - len(busy))
+
+    def _resize(self, first: Pass, now_s: float) -> Pass:
+        """A pass with as much company as makes it quickest for each row, unless that breaks a promise."""
+        size, rows = self._size_of(first), len(first.entries)
+        if rows == size or first.is_alone:
+            return first
+        free_s = self._free_s(now_s)
+        before = Plan([first, *self._plan.passes])
+        before.mark_late(free_s)
+        plan = self._plan.copy()
+        if rows < size:
+            other = plan.fill(first, size)
+        else:
+            other = first.with_entries(first.entries[:size])
+            plan.add(first.with_entries(first.entries[size:]))
+        is_in_time = now_s + other.predicted_s <= first.due_s or now_s + first.predicted_s > first.due_s
+        if is_in_time and Plan([other, *plan.passes]).lateness_s(free_s) <= ROUNDING_S:
+            self._plan = plan
+            return other
+        return first
+
+    def _size_of(self, one: Pass) -> int:
+        """The best size, and now and then any other one: what is believed of sizes may be out of date."""
+        length, budget = max(1, one.tokens // len(one.entries)), self._budget.tokens
+        self._sized += 1
+        if self._sized % _EXPLORED:
+            return one.model.best_rows(length, budget)
+        powers = max(1, budget // length).bit_length()
+        return 1 << (self._sized // _EXPLORED % powers)
+
+    def _begin(self, one: Pass, now_s: float) -> Run:
+        run = Run(one, now_s, one.predicted_s)
+        self._runs.append(run)
+        for job, _ in one.entries:
+            job.waiting -= 1
+            job.running += 1
+            if not job.was_begun:
+                job.was_begun = True
+                self._counts.queue_wait_s += now_s - job.admitted_s
+        return run
+
+    def _fail(self, one: Pass) -> None:
+        """Fails the job of a pass; where several shared it, each tries again on its own."""
+        jobs = [job for job in one.jobs() if job.outcome is None]
+        for job, _ in one.entries:
+            job.running -= 1
+        for job in one.jobs():
+            if job.outcome is Outcome.MISSED and not job.running:
+                self._end(job, Outcome.MISSED)
+        if len(list(one.jobs())) == 1:
+            for job in jobs:
+                self._plan.drop(job)
+                self._end(job, Outcome.FAILED)
+            return
+        for job in jobs:
+            job.alone = True
+            rows = [row for owner, row in one.entries if owner is job]
+            job.waiting += len(rows)
+            self._plan.place(job, rows, one.group, one.model, len(rows), join=False)
+
+    def _miss(self, job: Job) -> None:
+        """Gives up on rows that come too late; those that are running still count."""
+        self._plan.drop(job)
+        job.waiting = 0
+        job.outcome = Outcome.MISSED
+        if not job.running:
+            self._end(job, Outcome.MISSED)
+
+    def _end(self, job: Job, outcome: Outcome) -> None:
+        job.outcome = outcome
+        self._jobs.remove(job)
+        self._rows -= len(job.work.lengths)
+        self._bytes -= job.work.size_bytes
+        self._counts.count_outcome(outcome)
+        self._ended.append((job, outcome))

@@ -1,0 +1,66 @@
+"""What a scheduler has done so far, and what waits."""
+
+from dataclasses import dataclass, replace
+
+from coldframe.scheduling.jobs import Outcome
+
+
+@dataclass
+class Stats:
+    """Counters from the start, and the state of one moment.
+
+    queued_*: of jobs admitted and not ended. expected_wait_s: until all that waits would be done.
+    refused, done, missed, cancelled, failed: jobs. predicted_s, actual_s: of all passes together.
+    queue_wait_s: of all jobs together, from admission to their first pass.
+    """
+
+    queued_jobs: int = 0
+    queued_rows: int = 0
+    queued_bytes: int = 0
+    running_passes: int = 0
+    budget_tokens: int = 0
+    expected_wait_s: float = 0.0
+    passes: int = 0
+    rows: int = 0
+    tokens: int = 0
+    refused: int = 0
+    done: int = 0
+    missed: int = 0
+    cancelled: int = 0
+    failed: int = 0
+    predicted_s: float = 0.0
+    actual_s: float = 0.0
+    queue_wait_s: float = 0.0
+
+    def count_pass(self, rows: int, tokens: int, predicted_s: float, actual_s: float) -> None:
+        """Adds a pass that had results."""
+        self.passes += 1
+        self.rows += rows
+        self.tokens += tokens
+        self.predicted_s += predicted_s
+        self.actual_s += actual_s
+
+    def count_outcome(self, outcome: Outcome) -> None:
+        """Adds a job that has ended."""
+        name = outcome.name.lower()
+        setattr(self, name, getattr(self, name) + 1)
+
+    def at(
+        self,
+        queued_jobs: int,
+        queued_rows: int,
+        queued_bytes: int,
+        running_passes: int,
+        budget_tokens: int,
+        expected_wait_s: float,
+    ) -> "Stats":
+        """A copy, with the state of this moment."""
+        return replace(
+            self,
+            queued_jobs=queued_jobs,
+            queued_rows=queued_rows,
+            queued_bytes=queued_bytes,
+            running_passes=running_passes,
+            budget_tokens=budget_tokens,
+            expected_wait_s=expected_wait_s,
+        )

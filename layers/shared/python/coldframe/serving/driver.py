@@ -1,0 +1,177 @@
+"""The threads of a device: each asks the scheduler what runs next, runs it, and hands out the results."""
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from coldframe.errors import NotReady
+from coldframe.model.encoder import Embeddings, RowEncoder
+from coldframe.model.tokenizer import Window
+from coldframe.scheduling.jobs import Job, Outcome, Refusal, Work
+from coldframe.scheduling.plan import Pass
+from coldframe.scheduling.scheduler import Run, Scheduler
+from coldframe.scheduling.stats import Stats
+from coldframe.timing import Clock, MovingAverage
+
+_CLOSED = "This server is stopping. Send the request again: another one will answer."
+
+
+class Ticket:
+    """The rows of one request at one encoder, and their embeddings as far as they are there.
+
+    embeddings: (rows, d); encoded: (rows,), which of them are there. error: of the pass that failed.
+    Written by drivers until the job ends, read by the thread that waits for that.
+    """
+
+    def __init__(self, rows: Sequence[Window], dimension: int) -> None:
+        self.rows = rows
+        self.embeddings: Embeddings = np.empty((len(rows), dimension), dtype=np.float32)
+        self.encoded = np.zeros(len(rows), dtype=bool)
+        self.passes = 0
+        self.outcome = Outcome.CANCELLED
+        self.error: Exception | None = None
+        self._ended = threading.Event()
+
+    def wait(self) -> Outcome:
+        """Waits until the job has ended, and says how."""
+        self._ended.wait()
+        return self.outcome
+
+    def end(self, outcome: Outcome) -> None:
+        """Wakes the thread that waits."""
+        self.outcome = outcome
+        self._ended.set()
+
+
+class Driver:
+    """The scheduler of a device, and threads that do as it says. Safe for threads.
+
+    encoders: what runs passes, by name. A pass that raises fails the request whose rows it held, and never
+    the thread: those who only shared it are computed anew.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        encoders: Mapping[str, RowEncoder],
+        ms_per_token: Mapping[str, MovingAverage],
+        clock: Clock = time.monotonic,
+    ) -> None:
+        """ms_per_token: what passes take, for those who ask whether computing is quicker than looking up."""
+        self._scheduler = scheduler
+        self._encoders = encoders
+        self._ms_per_token = ms_per_token
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._tickets: dict[Job, Ticket] = {}
+        self._is_closed = False
+        workers = range(scheduler.limits.workers)
+        self._threads = [
+            threading.Thread(target=self._drive, name=f"passes-{n}", daemon=True) for n in workers
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, work: Work, ticket: Ticket) -> Job | Refusal:
+        """Admits work, whose results its ticket gets, or refuses it. Raises NotReady once it is closed."""
+        with self._changed:
+            if self._is_closed:
+                raise NotReady(_CLOSED)
+            found = self._scheduler.offer(work, self._clock())
+            if isinstance(found, Job):
+                self._tickets[found] = ticket
+                self._changed.notify()
+            return found
+
+    def now_s(self) -> float:
+        """This moment, by the clock of deadlines in `Work`."""
+        return self._clock()
+
+    def cancel(self, job: Job) -> None:
+        """Ends a job that nobody waits for any more, unless it has ended."""
+        with self._changed:
+            self._scheduler.cancel(job)
+            self._hand_out()
+
+    def stats(self) -> Stats:
+        """Counters so far, and the state of this moment."""
+        with self._changed:
+            return self._scheduler.stats(self._clock())
+
+    def drain(self, timeout_s: float) -> bool:
+        """Waits until nothing waits and nothing runs; whether that came in time."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._scheduler.is_idle, timeout_s)
+
+    def close(self) -> None:
+        """Cancels what waits, refuses what comes, and ends the threads once their passes have ended."""
+        with self._changed:
+            self._is_closed = True
+            for job in list(self._tickets):
+                self._scheduler.cancel(job)
+            self._hand_out()
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
+
+    def _drive(self) -> None:
+        """What each thread does: one pass after another, until the driver is closed."""
+        while (run := self._next_run()) is not None:
+            tickets, planned = run.tickets, run.run.planned
+            began_s = self._clock()
+            error = self._encode(planned, tickets)
+            taken_s = self._clock() - began_s
+            with self._changed:
+                for ticket in tickets:
+                    ticket.passes += 1
+                    ticket.error = error or ticket.error
+                if error is None:
+                    self._ms_per_token[planned.group.encoder].add(taken_s * 1e3 / planned.tokens)
+                self._scheduler.finish(run.run, self._clock(), failed=error is not None)
+                self._hand_out()
+
+    def _next_run(self) -> "_TicketedRun | None":
+        """Waits for a pass to begin; None once the driver is closed."""
+        with self._changed:
+            while True:
+                run = self._scheduler.next_run(self._clock())
+                self._hand_out()  # to those whom the scheduler has just found to be too late
+                if run is not None:
+                    parts: dict[Ticket, list[int]] = {}
+                    for job, row in run.planned.entries:
+                        parts.setdefault(self._tickets[job], []).append(row)
+                    return _TicketedRun(run, parts)
+                if self._is_closed:
+                    return None
+                self._changed.wait()
+
+    def _encode(self, planned: Pass, tickets: Mapping[Ticket, Sequence[int]]) -> Exception | None:
+        """Runs a pass and writes what it found into the tickets; what it raised, if anything."""
+        rows = [ticket.rows[row] for ticket, numbers in tickets.items() for row in numbers]
+        try:
+            embeddings = self._encoders[planned.group.encoder].encode(rows)
+            start = 0
+            for ticket, numbers in tickets.items():
+                ticket.embeddings[numbers] = embeddings[start : start + len(numbers)]
+                ticket.encoded[numbers] = True
+                start += len(numbers)
+        except Exception as exc:  # whatever it is, the thread goes on
+            return exc
+        return None
+
+    def _hand_out(self) -> None:
+        for job, outcome in self._scheduler.take_ended():
+            self._tickets.pop(job).end(outcome)
+        if self._scheduler.is_idle:
+            self._changed.notify_all()  # for `drain`
+
+
+@dataclass(frozen=True)
+class _TicketedRun:
+    """A pass that has begun, and the rows of each ticket in it."""
+
+    run: Run
+    tickets: Mapping[Ticket, Sequence[int]]

@@ -1,0 +1,80 @@
+"""The encoder that requests of a server see: a `TextEncoder` whose passes hold others' rows, too."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from coldframe.errors import CallerGone, Overloaded
+from coldframe.model.model import Embedded, TextEncoder, pool_complete
+from coldframe.model.tokenizer import Window
+from coldframe.scheduling.jobs import Outcome, Reason, Refusal, Work
+from coldframe.serving.driver import Driver, Ticket
+from coldframe.timing import Deadline
+
+_BUSY = "More waits here than can be answered in time. Send the request again after the time in Retry-After."
+_GONE = "The caller hung up before the answer was there, or this server is stopping."
+_TOKEN_BYTES = 40  # of a row: a list's place and an integer
+
+
+class SharedEncoder(TextEncoder):
+    """Encodes with passes that rows of other requests share. Safe for threads.
+
+    Embeddings are those of the encoder alone, to the bit: a row does not depend on its neighbours.
+    """
+
+    def __init__(self, alone: TextEncoder, name: str, driver: Driver) -> None:
+        """alone: what it does without others. name: under which the driver knows it."""
+        super().__init__(alone.row_encoder, alone.max_batch_tokens, alone.ms_per_token)
+        self._name = name
+        self._driver = driver
+
+    def embed(self, texts: Sequence[Sequence[Window]], deadline: Deadline) -> Embedded:
+        """Embeddings of texts from their windows, short ones first, as far as the time goes.
+
+        Waits until they are made. Where others leave no time for them: none at all with `retry_after_s` for
+        a deadline that was stated, Overloaded where none was. Raises CallerGone when the caller hangs up,
+        NotReady while the server stops.
+        """
+        ticket = Ticket([window for text in texts for window in text], self.row_encoder.dimension)
+        if not ticket.rows:
+            return Embedded([], 0, 0, 0)
+        lengths = [len(row) for row in ticket.rows]
+        size_bytes = ticket.embeddings.nbytes + _TOKEN_BYTES * sum(lengths)
+        caller = deadline.caller
+        is_bulk = caller is not None and caller.bulk
+        work = Work(self._name, lengths, self._driver.now_s() + deadline.remaining_s(), is_bulk, size_bytes)
+        job = self._driver.submit(work, ticket)
+        if isinstance(job, Refusal):
+            return self._refused(job, texts, deadline)
+        if caller is None:
+            return _embedded(texts, ticket, ticket.wait())
+        caller.when_leaving(lambda: self._driver.cancel(job))
+        try:
+            return _embedded(texts, ticket, ticket.wait())
+        finally:
+            caller.when_leaving(None)
+
+    def _refused(self, refusal: Refusal, texts: Sequence[Sequence[Window]], deadline: Deadline) -> Embedded:
+        """Nothing for a deadline that was stated: `auto` answers without. Raises Overloaded for others."""
+        if refusal.reason is Reason.NEVER:
+            retry_after_s = None
+        else:
+            retry_after_s = refusal.retry_after_s
+            if math.isinf(deadline.remaining_s()):
+                raise Overloaded(_BUSY, retry_after_s)
+        return Embedded([None] * len(texts), 0, 0, 0, retry_after_s)
+
+
+def _embedded(texts: Sequence[Sequence[Window]], ticket: Ticket, outcome: Outcome) -> Embedded:
+    if outcome is Outcome.CANCELLED:
+        raise CallerGone(_GONE)
+    if outcome is Outcome.FAILED:
+        raise ticket.error or RuntimeError("A pass failed without an error.")
+    lengths = [len(row) for row in ticket.rows]
+    return Embedded(
+        pool_complete(ticket.embeddings, lengths, [len(text) for text in texts], ticket.encoded),
+        tokens=int(np.dot(lengths, ticket.encoded)),
+        windows=int(ticket.encoded.sum()),
+        batches=ticket.passes,
+    )

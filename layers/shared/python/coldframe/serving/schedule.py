@@ -1,0 +1,52 @@
+"""Models of a server: their encoders share passes across requests, under one scheduler for the device."""
+
+import time
+from collections.abc import Mapping
+
+from coldframe.coldstart.lazy import LazyValue
+from coldframe.model.encoder import RowEncoder
+from coldframe.model.model import Model, TextEncoder
+from coldframe.pipeline.models import Models
+from coldframe.scheduling.limits import Limits
+from coldframe.scheduling.pass_times import PassTimes
+from coldframe.scheduling.scheduler import Scheduler
+from coldframe.serving.calibration import calibrate
+from coldframe.serving.driver import Driver
+from coldframe.serving.encoder import SharedEncoder
+from coldframe.timing import Clock
+
+
+def schedule_models(models: Models, limits: Limits, clock: Clock = time.monotonic) -> Driver:
+    """Has all requests to these models share passes; the models answer as before, to the bit.
+
+    Loads every model, measures how long passes take, in about a second, and starts `limits.workers` threads.
+    Raises a BundleError when a model cannot be loaded.
+    """
+    predictors = models.all()
+    alone = {predictor.encoder.name: predictor.model.get().encoder for predictor in predictors}
+    driver = _drive(alone, limits, clock)
+    for predictor in predictors:
+        name, heads = predictor.encoder.name, predictor.model.get().heads
+        predictor.model = _made(Model(SharedEncoder(alone[name], name, driver), heads))
+    return driver
+
+
+def _drive(encoders: Mapping[str, TextEncoder], limits: Limits, clock: Clock) -> Driver:
+    rows = {name: encoder.row_encoder for name, encoder in encoders.items()}
+    times = {name: PassTimes() for name in rows}
+    for name, encoder in rows.items():
+        calibrate(times[name], encoder.encode, limits, clock)
+    mixing = frozenset(name for name, encoder in rows.items() if mixes_lengths(encoder))
+    averages = {name: encoder.ms_per_token for name, encoder in encoders.items()}
+    return Driver(Scheduler(limits, times, mixing), rows, averages, clock)
+
+
+def mixes_lengths(encoder: RowEncoder) -> bool:
+    """Whether a pass of this encoder may hold rows of several lengths: a GPU's may, and say so."""
+    return bool(getattr(encoder, "mixes_lengths", False))
+
+
+def _made(model: Model) -> LazyValue[Model]:
+    made = LazyValue(lambda: model)
+    made.get()
+    return made

@@ -1,0 +1,77 @@
+"""`coldframe homes`: what each home of the server costs beside Lambda, and from when on it pays."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_RATES = (0.1, 1.0, 10.0, 100.0, 1_000.0, 10_000.0)
+
+
+@click.command()
+@click.option(
+    "--text-ms",
+    default=9.0,
+    show_default=True,
+    type=click.FloatRange(0.001),
+    help="One text on one virtual processor: `coldframe bench batching` tells rows per second.",
+)
+@click.option("--texts", default=1, show_default=True, type=click.IntRange(1), help="Of a request.")
+@click.option(
+    "--request-ms",
+    default=1.0,
+    show_default=True,
+    type=click.FloatRange(0),
+    help="A request, beside its texts.",
+)
+@click.option(
+    "--sharing",
+    default=1.0,
+    show_default=True,
+    type=click.FloatRange(0.1),
+    help="How many times as many texts a server does because requests share passes.",
+)
+@click.option(
+    "--busy", default=0.7, show_default=True, type=click.FloatRange(0.05, 1), help="What a server may work."
+)
+@click.option(
+    "--cpu", default=1.0, show_default=True, type=click.FloatRange(0.25, 16), help="Of a container."
+)
+@click.option(
+    "--memory-mb", default=2048, show_default=True, type=click.IntRange(512), help="Of a container."
+)
+@click.option("--gpu-texts-s", type=click.FloatRange(0, min_open=True), help="What a GPU does, measured.")
+@click.option(
+    "--texts-s", "rates", multiple=True, type=click.FloatRange(0, min_open=True), help="Repeatable."
+)
+@click.option("--architecture", default="x86_64", show_default=True, type=click.Choice(("x86_64", "arm64")))
+@click.option("--region", default="us-east-1", show_default=True)
+@click.option("--prices", "price_file", type=_FILE, help="A file of prices.  [default: the project's]")
+def homes(
+    text_ms: float,
+    texts: int,
+    request_ms: float,
+    sharing: float,
+    busy: float,
+    cpu: float,
+    memory_mb: int,
+    gpu_texts_s: float | None,
+    rates: tuple[float, ...],
+    architecture: str,
+    region: str,
+    price_file: Path | None,
+) -> None:
+    """USD a month of Lambda, of containers and of GPUs by texts per second, and the break-even points."""
+    from local.homes.costs import Work, costs
+    from local.homes.costs_table import table
+    from local.planning.prices import PRICES, load_prices
+
+    prices = load_prices(price_file or PRICES)
+    if warning := prices.stale(datetime.now(UTC).date()):
+        click.echo(warning, err=True)
+    work = Work(text_ms, texts, request_ms, sharing, busy)
+    found = costs(prices.region(region), architecture, work, cpu, memory_mb, gpu_texts_s)
+    click.echo(table(found, rates or _RATES), nl=False)

@@ -1,0 +1,157 @@
+"""`coldframe render`: manifests of the homes of the server, on standard output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from local.name_value import NameValue
+
+if TYPE_CHECKING:
+    from local.homes.facts import Choices
+    from local.homes.notes import Manifest
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_MODELS = "COLDFRAME_MODELS"
+_OPTIONS = (
+    click.option("--image", default="coldframe:server", show_default=True, help="By tag or digest."),
+    click.option("--name", default="coldframe", show_default=True, help="Of every object."),
+    click.option("--cpu", default=1.0, show_default=True, type=click.FloatRange(0.25, 192)),
+    click.option("--memory-mb", default=1024, show_default=True, type=click.IntRange(512)),
+    click.option("--gpu", default=0, show_default=True, type=click.IntRange(0, 16), help="Of a replica."),
+    click.option("--models", help="Names to serve, with commas.  [default: all in the image]"),
+    click.option(
+        "--env",
+        "environment",
+        multiple=True,
+        type=NameValue(),
+        metavar="NAME=VALUE",
+        help="A setting of the server; may be repeated.",
+    ),
+)
+
+
+def _server_options(command: F) -> F:
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def _replica_options(least: int) -> Callable[[F], F]:
+    """--min and --max. least: the default of --min."""
+    smallest = click.option(
+        "--min",
+        "least",
+        default=least,
+        show_default=True,
+        type=click.IntRange(min(least, 1)),
+        help="Replicas.",
+    )
+    largest = click.option("--max", "most", default=10, show_default=True, type=click.IntRange(1))
+    return lambda command: smallest(largest(command))
+
+
+@click.group()
+def render() -> None:
+    """Print the manifest of a home of the server: for `kubectl apply -f -`, `docker compose`, `aws ecs`."""
+
+
+@render.command()
+@_server_options
+@_replica_options(least=2)
+@click.option(
+    "--kustomize",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write a Kustomize base into this folder instead of printing.",
+)
+def kubernetes(kustomize: Path | None, **options: Any) -> None:
+    """Deployment, Service, HorizontalPodAutoscaler, PodDisruptionBudget and NetworkPolicy."""
+    from local.homes.kubernetes import kubernetes as objects_of
+
+    objects = objects_of(_choices(**options))
+    if kustomize is None:
+        _print(objects)
+        return
+    from local.homes.kustomize import write_base
+
+    for path in write_base(kustomize, objects):
+        click.echo(path)
+
+
+@render.command()
+@_server_options
+@_replica_options(least=0)
+def knative(**options: Any) -> None:
+    """A Service of Knative Serving, which scales to zero."""
+    from local.homes.knative import knative as objects_of
+
+    _print(objects_of(_choices(**options)))
+
+
+@render.command()
+@_server_options
+@_replica_options(least=0)
+def kserve(**options: Any) -> None:
+    """An InferenceService of KServe, for the Open Inference Protocol (v2)."""
+    from local.homes.kserve import kserve as objects_of
+
+    _print(objects_of(_choices(**options)))
+
+
+@render.command()
+@_server_options
+def compose(**options: Any) -> None:
+    """A Compose file."""
+    from local.homes.compose import compose as objects_of
+
+    _print(objects_of(_choices(least=1, most=1, **options)))
+
+
+@render.command()
+@_server_options
+@click.option("--architecture", default="x86_64", show_default=True, type=click.Choice(("x86_64", "arm64")))
+@click.option("--region", default="us-east-1", show_default=True, help="Of the log.")
+@click.option("--execution-role", metavar="ARN", help="Pulls the image and writes the log.")
+@click.option("--task-role", metavar="ARN", help="Of the server, for the shared cache.")
+def ecs(
+    architecture: str, region: str, execution_role: str | None, task_role: str | None, **options: Any
+) -> None:
+    """A task definition of Amazon ECS, as JSON: for Fargate, with --gpu for EC2."""
+    from local.homes.ecs import OnEcs
+    from local.homes.ecs import ecs as definition_of
+    from local.homes.notes import as_json
+
+    on = OnEcs(architecture, region, execution_role, task_role)
+    click.echo(as_json(definition_of(_choices(least=1, most=1, **options), on)), nl=False)
+
+
+def _choices(
+    image: str,
+    name: str,
+    cpu: float,
+    memory_mb: int,
+    gpu: int,
+    models: str | None,
+    environment: tuple[tuple[str, str], ...],
+    least: int,
+    most: int,
+) -> Choices:
+    """Raises BadSetting for a setting that the server would refuse at its start."""
+    from functions.server.settings import load_server_settings
+    from local.homes.facts import Choices, Replicas, Size
+
+    if most < least:
+        raise click.UsageError(f"--min {least} is more than --max {most}.")
+    settings = dict(environment) | ({_MODELS: models} if models else {})
+    load_server_settings(settings)
+    return Choices(name, image, Size(cpu, memory_mb, gpu), Replicas(least, most), settings)
+
+
+def _print(objects: Sequence[Manifest]) -> None:
+    from local.homes.notes import as_yaml
+
+    click.echo(as_yaml(objects), nl=False)

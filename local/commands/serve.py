@@ -1,0 +1,42 @@
+"""`coldframe serve`: the server that stays, on this machine."""
+
+import os
+import sys
+
+import click
+from msgspec.structs import replace
+
+from local.paths import check_built, model_dir, models
+
+
+@click.command()
+@click.option(
+    "--host", help="Address to listen on; 0.0.0.0 for all.  [default: COLDFRAME_HOST, else 127.0.0.1]"
+)
+@click.option("--port", type=click.IntRange(0, 65535), help="0: a free one.  [default: PORT, else 8080]")
+@click.option(
+    "--model",
+    "names",
+    multiple=True,
+    help="A model to serve; may be repeated. The first answers requests that name none.  [default: the"
+    " example]",
+)
+def serve(host: str | None, port: int | None, names: tuple[str, ...]) -> None:
+    """Serve the models over HTTP from one process that stays, as the container image does.
+
+    Many requests at once, the same contract as the function's. Ctrl-C answers what was accepted, then ends; a
+    second one ends at once.
+    """
+    from functions.server.run import run
+    from functions.server.settings import load_server_settings, read_port
+
+    settings = load_server_settings(os.environ)
+    settings = replace(
+        settings,
+        host=host or os.environ.get("COLDFRAME_HOST") or "127.0.0.1",
+        model_dir=model_dir(),
+        models=",".join(names) or models(),
+    )
+    check_built(name.strip() for name in settings.models.split(","))
+    listening = read_port(os.environ) if port is None else port
+    sys.exit(run(settings, listening, lambda url: click.echo(f"Coldframe is listening on {url}", err=True)))

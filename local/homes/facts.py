@@ -1,0 +1,66 @@
+"""What every home is told beside what the server says of itself: what its operator chose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from coldframe.setting_facts import PREFIX
+from functions.server.settings import load_server_settings
+
+NOTICE_S = 5
+"""So long requests still reach a replica that is asked to end: until every node has heard of it."""
+NOTICE = f"{PREFIX}DRAIN_NOTICE_S"
+MARGIN_S = 5
+"""Between the end of the drain and the kill: the process still has to exit."""
+START_S = 60
+"""A start that takes longer has failed. On a GPU, CUDA is loaded too."""
+GPU_START_S = 180
+
+
+@dataclass(frozen=True)
+class Size:
+    """Of one replica. cpus: virtual processors. memory_mb: in units of 2²⁰ bytes. gpus: whole ones."""
+
+    cpus: float
+    memory_mb: int
+    gpus: int = 0
+
+
+@dataclass(frozen=True)
+class Replicas:
+    """How many run at the least and at the most."""
+
+    least: int
+    most: int
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the operator of a home chose. environment: of the server, by name."""
+
+    name: str
+    image: str
+    size: Size
+    replicas: Replicas
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def start_s(self) -> int:
+        """How long a start may take."""
+        return GPU_START_S if self.size.gpus else START_S
+
+    @property
+    def noticed(self) -> dict[str, str]:
+        """The environment of a server that goes on answering for NOTICE_S seconds after SIGTERM."""
+        return {NOTICE: str(NOTICE_S), **self.environment}
+
+    def end_s(self, environment: Mapping[str, str]) -> int:
+        """From SIGTERM to the kill, for a server in this environment."""
+        settings = load_server_settings(environment)
+        return settings.drain_notice_s + settings.drain_grace_s + MARGIN_S
+
+    @property
+    def at_once(self) -> int:
+        """Requests that one server works on, or has waiting for a pass."""
+        return load_server_settings(self.environment).request_threads

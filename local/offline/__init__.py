@@ -1,0 +1,1 @@
+"""Classifying every row of an object in S3."""

@@ -1,0 +1,138 @@
+"""A device in virtual time: passes take what a cost model says, and requests come when they are told to."""
+
+import heapq
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+from coldframe.scheduling.jobs import Job, Outcome, Refusal, Work
+from coldframe.scheduling.limits import Limits
+from coldframe.scheduling.pass_times import PassModel
+from coldframe.scheduling.scheduler import Run, Scheduler
+
+ENCODER = "encoder"
+
+
+class KnownTimes:
+    """Predictions that are right: `fixed_s` for a pass and `token_s` for each token. Learns nothing."""
+
+    pace = margin = 1.0
+
+    def __init__(self, fixed_s: float, token_s: float, largest: int = 64) -> None:
+        self.fixed_s = fixed_s
+        self.token_s = token_s
+        self.largest = largest if fixed_s else 1
+
+    def shape_s(self, rows: int, tokens: int) -> float:
+        return self.fixed_s + self.token_s * tokens
+
+    def best_rows(self, length: int, budget_tokens: int) -> int:
+        return max(1, min(self.largest, budget_tokens // length))
+
+    def observe(self, rows: int, tokens: int, seconds: float) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """One request. within_s: its deadline, from when it comes; cancel_s: when its caller hangs up."""
+
+    at_s: float
+    lengths: Sequence[int]
+    within_s: float = float("inf")
+    bulk: bool = False
+    cancel_s: float = float("inf")
+    size_bytes: int = 100
+
+
+@dataclass
+class Fate:
+    """What became of a request. ends: every outcome it was given, of which there may be one."""
+
+    arrival: Arrival
+    admitted: bool
+    refusal: Refusal | None = None
+    due_s: float = 0.0
+    begun_s: float | None = None
+    ends: list[tuple[float, Outcome]] = field(default_factory=list)
+
+    @property
+    def end_s(self) -> float:
+        return self.ends[0][0]
+
+    @property
+    def outcome(self) -> Outcome | None:
+        return self.ends[0][1] if self.ends else None
+
+
+class VirtualDevice:
+    """Plays requests through a scheduler. After each step of it, `check` may look at the scheduler."""
+
+    def __init__(
+        self,
+        limits: Limits,
+        model: PassModel,
+        true_s: Callable[[int, int], float] | None = None,
+        fails: Callable[[Run], bool] = lambda run: False,
+    ) -> None:
+        """true_s: what a pass takes, by rows and tokens; without, what the model says."""
+        self.scheduler = Scheduler(limits, {ENCODER: model})
+        self.limits = limits
+        self.true_s = true_s or model.shape_s
+        self.fails = fails
+        self.now_s = 0.0
+        self.runs: list[Run] = []
+        self.idle_while_waiting = 0
+        self._fates: dict[Job, Fate] = {}
+
+    def play(
+        self, arrivals: Sequence[Arrival], check: Callable[["VirtualDevice"], None] = lambda device: None
+    ) -> list[Fate]:
+        """The fate of each request, in the order given."""
+        numbers = count()
+        events: list[tuple[float, int, int, Callable[[], None]]] = []
+        fates: dict[int, Fate] = {}
+        running = 0
+
+        def push(at_s: float, rank: int, act: Callable[[], None]) -> None:
+            heapq.heappush(events, (at_s, rank, next(numbers), act))
+
+        def arrive(index: int, arrival: Arrival) -> None:
+            work = Work(
+                ENCODER, arrival.lengths, self.now_s + arrival.within_s, arrival.bulk, arrival.size_bytes
+            )
+            found = self.scheduler.offer(work, self.now_s)
+            fates[index] = fate = Fate(arrival, isinstance(found, Job))
+            if isinstance(found, Refusal):
+                fate.refusal = found
+                return
+            fate.due_s = found.due_s
+            self._fates[found] = fate
+            if arrival.cancel_s < float("inf"):
+                push(self.now_s + arrival.cancel_s, 0, lambda: self.scheduler.cancel(found))
+
+        def finish(run: Run) -> None:
+            nonlocal running
+            running -= 1
+            self.scheduler.finish(run, self.now_s, failed=self.fails(run))
+
+        for index, arrival in enumerate(arrivals):
+            push(arrival.at_s, 1, lambda index=index, arrival=arrival: arrive(index, arrival))  # type: ignore[misc]
+        while events:
+            self.now_s, _, _, act = heapq.heappop(events)
+            act()
+            while running < self.limits.workers and (run := self.scheduler.next_run(self.now_s)) is not None:
+                running += 1
+                self.runs.append(run)
+                for job in run.planned.jobs():
+                    fate = self._fates[job]
+                    fate.begun_s = self.now_s if fate.begun_s is None else fate.begun_s
+                one = run.planned
+                taken_s = self.true_s(len(one.entries), one.tokens)
+                push(self.now_s + taken_s, 0, lambda run=run: finish(run))  # type: ignore[misc]
+            if running < self.limits.workers and self.scheduler.stats(self.now_s).expected_wait_s > 0:
+                self.idle_while_waiting += 1
+            for job, outcome in self.scheduler.take_ended():
+                self._fates[job].ends.append((self.now_s, outcome))
+            check(self)
+        return [fates[index] for index in range(len(arrivals))]

@@ -1,0 +1,67 @@
+"""What the function answers to a batch of a Distributed Map."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from functions.predict.answer_batch import BatchFailed, BatchRefused
+from functions.predict.engine import Engine
+from tests.conftest import ROOT
+
+CONTEXT = SimpleNamespace(aws_request_id="1", get_remaining_time_in_millis=lambda: 290_000)
+HTTP = json.loads((ROOT / "tests" / "events" / "http_api_predict.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def engine(bundle: Path) -> Engine:
+    return Engine({"COLDFRAME_MODEL_DIR": str(bundle)}, has_answered=False)
+
+
+def batch(*rows: Any, **settings: Any) -> dict[str, Any]:
+    return {"Items": [{"id": n, "row": row} for n, row in enumerate(rows)], "BatchInput": settings}
+
+
+def test_each_item_gets_the_answer_of_its_text(engine: Engine) -> None:
+    """Rows are answered in order as `POST /v1/predict` answers their texts; a row without text gets null."""
+    texts = ["The shuttle reached orbit", "He struck out nine batters", "The shuttle reached orbit"]
+    rows = [{"body": texts[0]}, {"body": None}, texts[1], None, {"body": texts[2]}]
+    results = engine.handle_event(batch(*rows, text="body", heads=["auto", "rf"]), CONTEXT)["Results"]
+    event = {**HTTP, "body": json.dumps({"texts": texts, "heads": ["auto", "rf"]}), "isBase64Encoded": False}
+    answered = json.loads(engine.handle_event(event, CONTEXT)["body"])["predictions"]
+    assert [result["id"] for result in results] == [0, 1, 2, 3, 4]
+    assert [results[n]["heads"] for n in (0, 2, 4)] == [answer["heads"] for answer in answered]
+    assert results[1]["heads"] is results[3]["heads"] is None
+
+
+def test_rows_without_texts_ask_no_model(engine: Engine) -> None:
+    """A batch of empty cells is answered."""
+    assert engine.handle_event(batch(None, {"text": None}), CONTEXT) == {
+        "Results": [{"id": 0, "heads": None}, {"id": 1, "heads": None}]
+    }
+
+
+@pytest.mark.parametrize(
+    ("event", "message"),
+    [
+        (batch({"body": "secret"}), "Item 0 has no column 'text'"),
+        (batch({"text": 7}), "The text of item 0 is of type int, expected a string"),
+        (batch("secret", heads=["none"]), "422"),
+        (batch("secret", model="none"), "404"),
+        (batch(*["secret"] * 2000), "413"),
+    ],
+)
+def test_what_would_be_refused_again_is_refused(engine: Engine, event: Any, message: str) -> None:
+    """The error's name says that no retry helps, and its text tells nothing of the texts."""
+    with pytest.raises(BatchRefused, match=message) as caught:
+        engine.handle_event(event, CONTEXT)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_batch_out_of_time_may_be_sent_again(engine: Engine) -> None:
+    """A named head that has no time left raises the error that is retried."""
+    hurried = SimpleNamespace(aws_request_id="1", get_remaining_time_in_millis=lambda: 0)
+    with pytest.raises(BatchFailed, match="503"):
+        engine.handle_event(batch("An unseen text of this test", heads=["rf"]), hurried)
