@@ -357,11 +357,9 @@ def test_auto_without_a_gpu(built: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_nothing_built_for_a_gpu(
-    bundle: Path, base: EncoderManifest, tmp_path: Path, noted: Callable[[str], object], log: list[Any]
+    bundle: Path, base: EncoderManifest, noted: Callable[[str], object], log: list[Any]
 ) -> None:
     """With `cuda` an error that names the command, with `auto` the CPU, and a line in the log."""
-    shutil.copytree(bundle, tmp_path / "models", ignore=shutil.ignore_patterns(NAME))
-    bundle = tmp_path / "models"
     with pytest.raises(BundleMissing, match="coldframe build --gpu"):
         load_on_gpu(settings_of(bundle, "cuda"), base, check=lambda: None, provider=CPU)
     assert load_on_gpu(settings_of(bundle, "auto"), base, lambda: None, CPU, noted) is None
@@ -377,9 +375,7 @@ def test_an_encoder_of_other_weights(built: Path, base: EncoderManifest, device:
 
 
 @pytest.mark.parametrize("device", ["cuda", "auto"])
-def test_a_gpu_that_computes_wrongly(
-    bundle: Path, built: Path, base: EncoderManifest, tmp_path: Path, device: str
-) -> None:
+def test_a_gpu_that_computes_wrongly(built: Path, base: EncoderManifest, tmp_path: Path, device: str) -> None:
     """Both graphs refused: no device setting makes the server ready."""
     models = tmp_path / "models"
     shutil.copytree(built, models)
