@@ -44,6 +44,21 @@ def image(image: str, samples: int, gpu: bool) -> None:
     run(image, samples)
 
 
+@click.command("from-zero")
+@click.argument("image", default="coldframe:server")
+@click.option(
+    "--samples", default=5, show_default=True, type=click.IntRange(1, 1000), help="Fresh containers."
+)
+@click.option("--cpu", default=1.0, show_default=True, type=click.FloatRange(0.25))
+@click.option("--memory-mb", default=1024, show_default=True, type=click.IntRange(256))
+def from_zero(image: str, samples: int, cpu: float, memory_mb: int) -> None:
+    """The server's IMAGE as Knative runs it: from no container to the first answer, and its memory."""
+    from bench.benchmarks.from_zero import run
+    from local.homes.facts import Choices, Replicas, Size
+
+    run(Choices("server", image, Size(cpu, memory_mb), Replicas(0, 1)), samples)
+
+
 @click.command()
 @click.option("--seconds", default=3.0, show_default=True, type=click.FloatRange(0.1), help="Of each size.")
 def cpu(seconds: float) -> None:
@@ -128,4 +143,20 @@ def simulate(invocations: int, rounds: int, seed: int) -> None:
     run(invocations, rounds, seed)
 
 
-COMMANDS = (emulator, image, cpu, batching, memory, road, cache_faults, simulate)
+@click.command()
+@click.option("--rows", default=2000, show_default=True, type=click.IntRange(10), help="Rows of the table.")
+@click.option(
+    "--labels", default=5, show_default=True, type=click.IntRange(1), help="Labels that are asked for."
+)
+@SEED
+def sql(rows: int, labels: int, seed: int) -> None:
+    """Functions in DuckDB: a plain one row by row, `topic` and `is_topic`; all have to find the same."""
+    if find_spec("duckdb") is None:
+        raise click.ClickException("duckdb is not installed. Run: pip install 'coldframe[duckdb]'")
+    from bench.benchmarks.sql import run
+
+    if not run(model_dir(), rows, labels, seed):
+        raise click.ClickException("The ways found different rows.")
+
+
+COMMANDS = (emulator, image, from_zero, cpu, batching, memory, road, cache_faults, simulate, sql)

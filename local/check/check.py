@@ -55,6 +55,7 @@ RULES: tuple[Rule, ...] = (
     limits.init_over_quota,
     concurrency.concurrency_over_quota,
     concurrency.provisioned_over_reserved,
+    concurrency.warming_out_of_order,
     concurrency.provisioned_out_of_order,
     concurrency.provisioned_on_latest,
     concurrency.api_bypasses_alias,

@@ -173,6 +173,9 @@ BREAKS: list[tuple[str, Callable[[Resources], None], dict[str, str]]] = [
         {**PROVISIONED, "ReservedConcurrency": "3", "ProvisionedConcurrencyMax": "4"},
     ),
     ("ProvisionedOverReserved", nothing, {"ReservedConcurrency": "3", "WarmEnvironments": "4"}),
+    ("WarmingOutOfOrder", nothing, {"WarmPrediction": "on", "WarmMinimum": "11"}),
+    ("WarmingOutOfOrder", nothing, {"WarmPrediction": "on", "WarmGuaranteed": "11"}),
+    ("WarmingOutOfOrder", nothing, {"WarmPrediction": "on", "ReservedConcurrency": "9"}),
     ("ProvisionedOutOfOrder", nothing, {**PROVISIONED, "ProvisionedConcurrencyMin": "5"}),
     (
         "ProvisionedOnLatest",

@@ -39,6 +39,7 @@ def openapi(models: Models, settings: Settings) -> dict[str, Any]:
     _tighten_predict(components["PredictRequest"], models, settings)
     _tighten_embeddings(components["EmbeddingsRequest"], models, settings)
     _tighten_infer(components, models, settings)
+    _tighten_sql(components, models, settings)
     paths: dict[str, Any] = {}
     for (method, path), operation in OPERATIONS.items():
         paths.setdefault(path, {})[method.lower()] = _describe(operation, path, models)
@@ -76,6 +77,22 @@ def _tighten_embeddings(component: Schema, models: Models, settings: Settings) -
         "enum": [*known, None],
         "default": None,
     }
+
+
+def _tighten_sql(components: dict[str, Schema], models: Models, settings: Settings) -> None:
+    """Rows as many as the settings allow, labels of the default model, models and heads by name."""
+    labels = {"enum": [*models.default.manifest.labels, None]}
+    for name in ("SnowflakeTexts", "BigQueryTexts", "RedshiftTexts"):
+        for component in (components[name], components[f"{name}AndLabels"]):
+            rows = next(found for found in component["properties"].values() if found.get("type") == "array")
+            rows["maxItems"] = settings.max_texts
+            if component["title"].endswith("AndLabels"):
+                row = rows["items"] if "prefixItems" in rows["items"] else rows["items"]["anyOf"][0]
+                row["prefixItems"][-1] = labels
+    for name in ("Context", "RedshiftTexts", "RedshiftTextsAndLabels"):
+        properties = components[name]["properties"]
+        properties["model"]["enum"] = models.names
+        properties["head"]["enum"] = [AUTO, *models.default.manifest.heads]
 
 
 def _dimensions(models: Models) -> list[int]:
