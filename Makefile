@@ -14,7 +14,7 @@ BUILT := $(MODELS)/topics/manifest.json
 PIP := -m pip install --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint build image image-server image-report sam sam-validate check train bench bench-setup bench-check bench-encoder lock clean
+.PHONY: help run test lint build image image-server image-gpu image-report sam sam-validate check train bench bench-setup bench-check bench-encoder lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -38,6 +38,11 @@ image: $(BUILT) $(SAM)/stamp ## Build the container image `coldframe` (ARCHITECT
 
 image-server: $(BUILT) $(SAM)/stamp ## Build the container image `coldframe:server`, which stays and serves HTTP (needs Docker)
 	@local/tools/server-image.sh
+
+image-gpu: $(BUILT) ## Build the container image `coldframe:gpu`: the server on an NVIDIA GPU (a download of 0.8 GB; needs Docker)
+	@test -e $(MODELS)/encoders/minilm-l6-v2-gpu/manifest.json || $(VENV)/bin/coldframe build --gpu
+	@local/tools/server-image.sh gpu
+	@$(VENV)/bin/coldframe bench image --gpu
 
 image-report: image ## Weigh the image and measure its cold start
 	@$(VENV)/bin/coldframe bench image

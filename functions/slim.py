@@ -1,6 +1,6 @@
 """Removes from installed dependencies what serving never opens. The image's build runs it, nothing else does.
 
-    python3 functions/slim.py FOLDER
+    python3 functions/slim.py FOLDER [--gpu]
 
 A pattern that matches nothing ends the build: a dependency has changed, and the table below with it.
 """
@@ -43,15 +43,27 @@ REMOVED: dict[str, tuple[str, ...]] = {
 }
 """Why, and what: patterns below the folder."""
 
+REMOVED_ON_GPU: dict[str, tuple[str, ...]] = {
+    "TensorRT's side of onnxruntime: graphs run by CUDA's": (
+        "onnxruntime/capi/libonnxruntime_providers_tensorrt.so",
+    ),
+    "what compiles against CUDA": (
+        "nvidia/**/include",
+        "nvidia/**/*.a",
+    ),
+    "a library that stands in for a BLAS of the CPU": ("nvidia/**/libnvblas.so*",),
+}
+"""The same, of the packages for a GPU."""
+
 KEPT = tuple(f"botocore/data/{service}" for service in ("dynamodb", "s3", "sns", "sqs", "sts"))
 
 
-def main(folder: Path) -> None:
-    """Removes all that the table names, and prints how much of it there was."""
+def main(folder: Path, removed: dict[str, tuple[str, ...]] = REMOVED) -> None:
+    """Removes all that a table names, and prints how much of it there was."""
     kept = {folder / path for path in KEPT}
     if missing := [str(path) for path in sorted(kept) if not path.exists()]:
         sys.exit(f"Serving needs {missing}, not there. Correct KEPT in functions/slim.py.")
-    for why, patterns in REMOVED.items():
+    for why, patterns in removed.items():
         removed_bytes = sum(_remove(set(_match(folder, pattern)) - kept) for pattern in patterns)
         print(f"{removed_bytes / 1e6:6.1f} MB  {why}")
 
@@ -77,4 +89,4 @@ def _remove(paths: Iterable[Path]) -> int:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), REMOVED | REMOVED_ON_GPU if "--gpu" in sys.argv else REMOVED)

@@ -61,7 +61,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.fail(f"{MODELS} has no {EXAMPLE}. Run `make test`, or `make build` first.")
     folder = tmp_path_factory.mktemp("models")
     for part in ("encoders", EXAMPLE):
-        shutil.copytree(MODELS / part, folder / part)
+        shutil.copytree(MODELS / part, folder / part, ignore=shutil.ignore_patterns("*-gpu"))
     return folder
 
 

@@ -29,8 +29,16 @@ def emulator(requests: int) -> None:
 @click.option(
     "--samples", default=5, show_default=True, type=click.IntRange(1, 1000), help="Fresh containers."
 )
-def image(image: str, samples: int) -> None:
+@click.option(
+    "--gpu", is_flag=True, help="IMAGE is `coldframe:gpu`, or like it: what it weighs, and no more."
+)
+def image(image: str, samples: int, gpu: bool) -> None:
     """The container IMAGE: its size, what a cold start reads, and how long one takes."""
+    if gpu:
+        from bench.benchmarks.gpu_image import run as weigh
+
+        weigh("coldframe:gpu" if image == "coldframe" else image)
+        return
     from bench.benchmarks.image import run
 
     run(image, samples)

@@ -58,8 +58,11 @@ def _processor() -> tuple[str, list[str]]:
 
 
 def _git(*arguments: str) -> str:
-    """Empty where this is no checkout."""
-    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    """Empty where this is no checkout, or no git."""
+    try:
+        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
     return done.stdout.strip()
 
 

@@ -1,13 +1,18 @@
 """The models of a server: loaded, checked and used once before anybody sends a request."""
 
 import os
+from dataclasses import replace
 
 from coldframe.model.files import encoder_folder, model_folder
 from coldframe.pipeline.models import Models, load_models
+from coldframe.pipeline.predictor import Predictor
+from coldframe.scheduling.limits import Limits
 from coldframe.serving.driver import Driver
-from coldframe.serving.schedule import schedule_models
+from coldframe.serving.schedule import mixes_lengths, schedule_models
 from functions.server.settings import ServerSettings
 
+_WORKERS_ON_GPU = 2  # while one pass computes, the other's rows are copied
+_TOKENS_ON_GPU = 32_768  # of a pass, to begin with: some milliseconds of an H200
 _TEXT = "Everything that is made when it is first needed is made now."
 
 
@@ -19,13 +24,26 @@ def load(settings: ServerSettings) -> tuple[Models, Driver]:
     # Read by the tokenizer library when it is first called: https://docs.rs/rayon-core (read 2026-11-22)
     os.environ.setdefault("RAYON_NUM_THREADS", str(settings.tokenizer_threads))
     models = load_models(settings)
-    driver = schedule_models(models, settings.limits())
+    driver = schedule_models(models, limits_for(models, settings))
     if settings.verify_at_init:
         check_golden_texts(models, settings)
     for predictor in models.all():
         predictor.predict([_TEXT], list(predictor.manifest.heads), use_cache=False)  # reads every head
     models.default.cache.set_up()
     return models, driver
+
+
+def limits_for(models: Models, settings: ServerSettings) -> Limits:
+    """What the scheduler promises and holds. On a GPU passes are larger, and few of them run at a time."""
+    if not any(is_on_gpu(predictor) for predictor in models.all()):
+        return settings.limits()
+    workers = settings.workers or _WORKERS_ON_GPU
+    return replace(settings.limits(), workers=workers, budget_tokens=_TOKENS_ON_GPU)
+
+
+def is_on_gpu(predictor: Predictor) -> bool:
+    """Whether its encoder takes rows of several lengths in one pass, as those on a GPU do."""
+    return mixes_lengths(predictor.model.get().encoder.row_encoder)
 
 
 def check_golden_texts(models: Models, settings: ServerSettings) -> None:
@@ -45,6 +63,8 @@ def check_golden_texts(models: Models, settings: ServerSettings) -> None:
         encoder, tokenizer = ServedEncoder(predictor.model.get().encoder, facts), TextWindows(folder, facts)
         golden = load_golden(folder)
         check_golden(encoder, tokenizer, golden)
+        if is_on_gpu(predictor):
+            continue  # golden answers are of int8 embeddings; `coldframe build --gpu` has compared the labels
         model = model_folder(settings.model_dir, predictor.manifest.name)
         found = probabilities_of_golden(model, predictor.manifest, encoder, tokenizer, golden)
         check_answers(found, load_answers(model))

@@ -27,7 +27,10 @@ class ServerSettings(Settings, frozen=True, kw_only=True):
     host: Annotated[str, _about("address to listen on")] = "0.0.0.0"  # noqa: S104 - in a container, behind a door
     workers: Annotated[
         int,
-        _about("forward passes at once; 0: processors that the container may use, by threads", "workers"),
+        _about(
+            "forward passes at once; 0: processors that the container may use, by threads; on a GPU 2",
+            "workers",
+        ),
     ] = 0
     tokenizer_threads: Annotated[
         int, _about("threads of the tokenizer library, for texts that need it", "tokenizer_threads")

@@ -17,6 +17,9 @@ compile() { # compile OUTPUT "EXCLUDED…" [uv flags…]
 compile functions/requirements.txt "huggingface-hub flatbuffers packaging protobuf"
 compile functions/server/requirements.txt "huggingface-hub flatbuffers packaging protobuf" --extra server \
     -c functions/requirements.txt
+# onnxruntime-gpu holds the same module. cuBLAS asks for NVRTC, a compiler, which these graphs never call.
+compile functions/server/gpu-requirements.txt "huggingface-hub flatbuffers packaging protobuf onnxruntime nvidia-cuda-nvrtc" \
+    --extra gpu -c functions/server/requirements.txt
 compile local/requirements.txt huggingface-hub --extra local -c functions/server/requirements.txt
 compile bench/requirements.txt huggingface-hub --extra bench -c local/requirements.txt
 compile tests/requirements.txt huggingface-hub --extra dev -c bench/requirements.txt

@@ -32,11 +32,11 @@ built = pytest.mark.skipif(
 
 
 @built
-def test_run_on_the_cpu(tmp_path: Path, bundle: Path) -> None:
+def test_run_on_the_cpu(tmp_path: Path) -> None:
     """Every part leaves its lines: of the packed graph its refusal, of the padded one its passes."""
     out = tmp_path / "gpu.jsonl"
     options = GpuOptions(
-        model_dir=bundle,
+        model_dir=MODELS,
         out=out,
         seed=0,
         texts=64,
@@ -66,11 +66,11 @@ def test_run_on_the_cpu(tmp_path: Path, bundle: Path) -> None:
 
 
 @built
-def test_bound_of_this_encoder(bundle: Path) -> None:
+def test_bound_of_this_encoder() -> None:
     """Six layers of 4 × 384² + 2 × 384 × 1536 weights, each of which multiplies and adds once per token."""
-    facts = load_encoder_manifest(bundle, NAME).facts
+    facts = load_encoder_manifest(MODELS, NAME).facts
     expected = 2 * 6 * (4 * 384**2 + 2 * 384 * 1536)
-    assert flops_per_token(encoder_folder(bundle, NAME), facts) == pytest.approx(expected, rel=0.01)
+    assert flops_per_token(encoder_folder(MODELS, NAME), facts) == pytest.approx(expected, rel=0.01)
 
 
 @pytest.mark.parametrize(

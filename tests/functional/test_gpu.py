@@ -25,13 +25,17 @@ from coldframe.gpu.load import OnGpu, load_on_gpu, opener
 from coldframe.gpu.start import GRAPHS, check_together, start_encoder
 from coldframe.model.bundle import EncoderManifest, check_files, load_encoder_manifest, load_golden
 from coldframe.model.files import encoder_folder
+from coldframe.model.model import to_matrix
 from coldframe.model.tokenizer import TextWindows
 from coldframe.pipeline import models as pipeline
 from coldframe.pipeline.models import load_models
 from coldframe.timing import NO_DEADLINE, StartMark
+from functions.server.loading import limits_for, load
+from functions.server.settings import load_server_settings
 from local.paths import BUILD_PYTHON
 from tests.conftest import ENCODER_NAME, EXAMPLE
 from tests.functional.made_encoders import in_build_environment
+from tests.functional.server_process import serving, starting
 
 pytestmark = pytest.mark.skipif(
     not BUILD_PYTHON.exists(), reason=f"no {BUILD_PYTHON}: nothing was converted. `make build` sets it up."
@@ -353,11 +357,9 @@ def test_auto_without_a_gpu(built: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_nothing_built_for_a_gpu(
-    bundle: Path, base: EncoderManifest, tmp_path: Path, noted: Callable[[str], object], log: list[Any]
+    bundle: Path, base: EncoderManifest, noted: Callable[[str], object], log: list[Any]
 ) -> None:
     """With `cuda` an error that names the command, with `auto` the CPU, and a line in the log."""
-    shutil.copytree(bundle, tmp_path / "models", ignore=shutil.ignore_patterns(NAME))
-    bundle = tmp_path / "models"
     with pytest.raises(BundleMissing, match="coldframe build --gpu"):
         load_on_gpu(settings_of(bundle, "cuda"), base, check=lambda: None, provider=CPU)
     assert load_on_gpu(settings_of(bundle, "auto"), base, lambda: None, CPU, noted) is None
@@ -373,15 +375,50 @@ def test_an_encoder_of_other_weights(built: Path, base: EncoderManifest, device:
 
 
 @pytest.mark.parametrize("device", ["cuda", "auto"])
-def test_a_gpu_that_computes_wrongly(
-    bundle: Path, built: Path, base: EncoderManifest, tmp_path: Path, device: str
-) -> None:
+def test_a_gpu_that_computes_wrongly(built: Path, base: EncoderManifest, tmp_path: Path, device: str) -> None:
     """Both graphs refused: no device setting makes the server ready."""
     models = tmp_path / "models"
     shutil.copytree(built, models)
     spoil(encoder_folder(models, NAME) / WEIGHTS)
     with pytest.raises(EncoderDrift, match=PADDED):
         load_on_gpu(settings_of(models, device), base, lambda: None, CPU, lambda line: None)
+
+
+# --- in the server -------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("with_cpu_as_gpu")
+def test_server_on_the_device(built: Path, manifest: EncoderManifest) -> None:
+    """Passes of requests hold rows of several lengths; few run at once; an answer is that of the encoder."""
+    settings = load_server_settings(
+        {"COLDFRAME_MODEL_DIR": str(built), "COLDFRAME_MODELS": EXAMPLE, "COLDFRAME_DEVICE": "cuda"}
+    )
+    models, driver = load(settings)
+    try:
+        assert models.default.encoder.version == manifest.version
+        limits = limits_for(models, settings)
+        assert (limits.workers, limits.budget_tokens) == (2, 32_768)
+        alone = load_models(settings).default.embed(TEXTS).vectors
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda number: models.default.embed(TEXTS).vectors, range(16)))
+        expected = to_matrix(alone)
+        assert all(np.allclose(to_matrix(vectors), expected, atol=1e-3) for vectors in found)
+        assert models.default.predict(TEXTS, ["auto", "hgb"]).usage.texts == len(TEXTS)
+    finally:
+        driver.close()
+
+
+def test_server_without_a_gpu(built: Path) -> None:
+    """With `cuda` the process ends and says why; with `auto` it is ready, on the CPU."""
+    environ = {"COLDFRAME_MODELS": EXAMPLE, "COLDFRAME_L1_CACHE_BYTES": "0"}
+    with starting(built, COLDFRAME_DEVICE="cuda", **environ) as server:
+        assert server.wait() == 1
+        assert "COLDFRAME_DEVICE" in server.stderr() + json.dumps(server.lines)
+    with serving(built, COLDFRAME_DEVICE="auto", **environ) as server, server.client() as client:
+        assert server.event("gpu-not-used")["because"]
+        answer = client.post("/v1/predict", json={"text": TEXTS[0]}).json()
+        assert answer["model"] == EXAMPLE
+        assert server.end() == 0
 
 
 def test_the_cpu_imports_nothing_of_it() -> None:

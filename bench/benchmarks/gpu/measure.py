@@ -1,6 +1,7 @@
 """`coldframe bench gpu`: both graphs, texts to embeddings, over HTTP, and a peer on the same device."""
 
 import json
+import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from coldframe.errors import BundleError
 from coldframe.gpu.device import check_device
 from coldframe.gpu.encoder import CUDA, MixedEncoder
 from coldframe.gpu.files import PACKED, PADDED, gpu_encoder
-from coldframe.gpu.load import load_gpu_manifest
+from coldframe.gpu.load import load_gpu_manifest, open_tokenizer
 from coldframe.gpu.start import check_together
 from coldframe.model.bundle import EncoderManifest, load_golden, load_pair
 from coldframe.model.files import TOKENIZER, encoder_folder, model_folder
@@ -68,7 +69,7 @@ def run(options: GpuOptions) -> None:
     _, base = load_pair(options.model_dir, default_model())
     manifest = load_gpu_manifest(options.model_dir, base)
     folder = encoder_folder(options.model_dir, gpu_encoder(base.name))
-    windows = TextWindows(folder, manifest.facts, use_plain=False)
+    windows = open_tokenizer(folder, manifest)
     work = load_work(windows, options.texts, options.seed, options.file)
     told = {"texts": options.texts, "seconds": options.seconds, "provider": options.provider}
     with RawFile(options.out, describe_run("gpu", options.model_dir, options.seed, told)) as raw:
@@ -220,6 +221,8 @@ class _Bench:
             input="\n".join(json.dumps(text) for text in self._work.texts),
             capture_output=True,
             text=True,
+            # With its own packages, not with those that this process was told of.
+            env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
         )
         for line in done.stdout.splitlines():
             said = json.loads(line)

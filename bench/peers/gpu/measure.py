@@ -27,7 +27,7 @@ def main(tokenizer_file: str, seconds: float) -> None:
     texts = [json.loads(line) for line in sys.stdin][:TEXTS]
     with tempfile.TemporaryDirectory() as folder:
         _write_model(Path(folder), tokenizer_file)
-        model = SentenceTransformer(folder, device="cuda", model_kwargs={"torch_dtype": torch.float16})
+        model = SentenceTransformer(folder, device="cuda").half()
     model.max_seq_length = MAX_TOKENS
     ids = model.tokenizer(texts, truncation=True, max_length=MAX_TOKENS)["input_ids"]
     tokens = sum(map(len, ids))

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import onnxruntime as ort
 
 CUDA = "CUDAExecutionProvider"
-MAX_POSITIONS = 131_072
-"""Rows × the longest row of one pass, at most: hidden states of as many take 100 MB each in fp16."""
+MAX_POSITIONS = 262_144
+"""Rows × the longest row of one pass, at most: hidden states of as many take 200 MB in fp16."""
 
 
 class MixedEncoder:

@@ -1,6 +1,7 @@
 """The encoder for the GPU in place of the one for CPUs that models were trained on, as the settings say."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -60,12 +61,20 @@ def load_on_gpu(
         return None
     manifest = manifest.with_windows(settings.max_windows) if settings.max_windows else manifest
     folder = encoder_folder(settings.model_dir, gpu_encoder(base.name))
-    # Threads of the library cut texts side by side; what is cut in Python waits for its one lock.
-    tokenizer = TextWindows(folder, manifest.facts, use_plain=False)
+    tokenizer = open_tokenizer(folder, manifest)
     encoder = start_encoder(opener(folder, manifest, provider), tokenizer, load_golden(folder), log)
     ms_per_token = MovingAverage(_MS_PER_TOKEN)
     texts = TextEncoder(encoder, settings.max_batch_tokens or PASS_TOKENS, ms_per_token, plan=plan_mixed)
     return OnGpu(replace(manifest, name=base.name), tokenizer, texts, ms_per_token)
+
+
+def open_tokenizer(folder: Path, manifest: EncoderManifest) -> TextWindows:
+    """Cuts texts of many requests side by side, each in the thread of its request.
+
+    What is cut in Python waits for its one lock, and threads of the library's own are shared by all requests.
+    """
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    return TextWindows(folder, manifest.facts, use_plain=False)
 
 
 def opener(folder: Path, manifest: EncoderManifest, provider: str) -> Opener:
