@@ -8,6 +8,7 @@ BUILD := .venv-build
 SAM := .venv-sam
 MINISTACK := .venv-ministack
 KSERVE := .venv-kserve
+SPARK := .venv-spark
 MODELS := models
 BUILT := $(MODELS)/topics/manifest.json
 PIP := -m pip install --disable-pip-version-check
@@ -21,7 +22,7 @@ help: ## Show this list
 run: $(BUILT) ## Start the local API on http://127.0.0.1:3000
 	@exec $(VENV)/bin/coldframe up --port $(PORT)
 
-test: $(VENV)/tests.stamp $(BUILT) $(SAM)/stamp $(MINISTACK)/stamp $(KSERVE)/stamp ## Run all tests
+test: $(VENV)/tests.stamp $(BUILT) $(SAM)/stamp $(MINISTACK)/stamp $(KSERVE)/stamp $(SPARK)/stamp ## Run all tests
 	$(VENV)/bin/python -m pytest
 
 lint: $(VENV)/tests.stamp ## Check style, types, and which package imports which
@@ -70,7 +71,7 @@ lock: ## Write the lock files anew (needs uv)
 	local/tools/lock.sh
 
 clean: ## Remove what the other targets made; models trained on tables of your own stay
-	rm -rf $(VENV) $(BUILD) $(SAM) $(MINISTACK) $(KSERVE) $(MODELS)/encoders/minilm-l6-v2 $(MODELS)/encoders/minilm-l6-v2-gpu $(MODELS)/topics .pytest_cache .mypy_cache .ruff_cache .hypothesis .aws-sam build
+	rm -rf $(VENV) $(BUILD) $(SAM) $(MINISTACK) $(KSERVE) $(SPARK) $(MODELS)/encoders/minilm-l6-v2 $(MODELS)/encoders/minilm-l6-v2-gpu $(MODELS)/topics .pytest_cache .mypy_cache .ruff_cache .hypothesis .aws-sam build
 
 # --- environments -----------------------------------------------------------------
 # The runtime never shares one with torch, nor with the SAM CLI.
@@ -119,6 +120,12 @@ $(KSERVE)/stamp: tests/kserve-requirements.txt
 $(MINISTACK)/stamp: tests/ministack-requirements.txt
 	$(call create_venv,$(MINISTACK),an emulator of CloudFormation that tests deploy to)
 	@$(MINISTACK)/bin/python $(PIP) --no-deps --require-hashes -r $<
+	@touch $@
+
+# It pins pandas, and has what executors run. It needs Java 17, which is not installed here.
+$(SPARK)/stamp: tests/spark-requirements.txt
+	$(call create_venv,$(SPARK),Spark)
+	@$(SPARK)/bin/python $(PIP) --no-deps --require-hashes -r $<
 	@touch $@
 
 # --- encoder and example -------------------------------------------------------------------

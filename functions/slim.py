@@ -21,7 +21,7 @@ REMOVED: dict[str, tuple[str, ...]] = {
         "onnxruntime/tools",
         "onnxruntime/transformers",
     ),
-    "AWS services that are not called: the cache is in DynamoDB and S3, STS gives credentials": (
+    "AWS services that are not called: cache and jobs are in DynamoDB, S3 and SQS, STS gives credentials": (
         "botocore/data/*/",
         "boto3/data",
         "boto3/examples",
@@ -43,7 +43,7 @@ REMOVED: dict[str, tuple[str, ...]] = {
 }
 """Why, and what: patterns below the folder."""
 
-KEPT = ("botocore/data/dynamodb", "botocore/data/s3", "botocore/data/sts")
+KEPT = tuple(f"botocore/data/{service}" for service in ("dynamodb", "s3", "sns", "sqs", "sts"))
 
 
 def main(folder: Path) -> None:

@@ -13,8 +13,10 @@ from local.commands.plan import plan
 from local.commands.render import render
 from local.commands.serve import serve
 from local.commands.simulate import simulate
+from local.commands.sql import sql
 from local.commands.training import build, train
 from local.commands.up import up
+from local.commands.warm import warm
 
 
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -38,6 +40,8 @@ _COMMANDS = (
     offline,
     render,
     homes,
+    sql,
+    warm,
 )
 for _command in _COMMANDS:
     main.add_command(_command)

@@ -10,9 +10,10 @@ from coldframe.model.files import built_models
 ROOT = Path(__file__).resolve().parent.parent
 MODELS = ROOT / "models"  # what `coldframe build` and `coldframe train` make
 EXAMPLE = "topics"  # the model that comes with the project
-# Environments beside the one that serves: `make build` and `make .venv-sam/stamp` set them up.
+# Environments beside the one that serves: `make build`, `make .venv-sam/stamp` and so on set them up.
 BUILD_PYTHON = ROOT / ".venv-build" / "bin" / "python"
 SAM_PYTHON = ROOT / ".venv-sam" / "bin" / "python"
+SPARK_PYTHON = ROOT / ".venv-spark" / "bin" / "python"
 
 
 def model_dir() -> Path:

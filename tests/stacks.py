@@ -12,7 +12,7 @@ from tests.conftest import ROOT
 
 TEMPLATE = ROOT / "template.yaml"
 # The applications that it consists of besides, in which a resource has the application's name before its own.
-APPLICATIONS = ("warmer", "offline", "deployment", "watching")
+APPLICATIONS = ("jobs", "warmer", "offline", "deployment", "watching")
 
 needs_translator = [
     pytest.mark.sam,
@@ -22,14 +22,20 @@ needs_translator = [
 PROVISIONED = {"ColdStartMode": "Provisioned"}
 SNAPSTART = {"ColdStartMode": "SnapStart"}
 WARMED = {"WarmEnvironments": "5"}
+PREDICTED = {"WarmPrediction": "on"}
+GUARANTEED = {"WarmPrediction": "on", "WarmGuaranteed": "3"}
 JWT = {"AuthMode": "JWT", "JwtIssuer": "https://example.com/", "JwtAudience": "coldframe"}
 OPEN = {"AuthMode": "None", "CorsAllowOrigin": "https://example.com"}
 OFFLINE = {"OfflineBucket": "texts"}
 FORGETFUL = {"KeepFailedEvents": "off"}
+WITH_JOBS = {"Jobs": "on", "JobsSources": "theirs,others", "JobsWebhookHosts": "example.com"}
 WATCHED = {"AlarmEmail": "someone@example.com"}
 
 MODES: dict[str, dict[str, str]] = {"OnDemand": {}, "Provisioned": PROVISIONED, "SnapStart": SNAPSTART}
-ALL: list[dict[str, str]] = [{}, PROVISIONED, SNAPSTART, WARMED, JWT, OPEN, WATCHED, FORGETFUL, OFFLINE]
+ALL: list[dict[str, str]] = [
+    {}, PROVISIONED, SNAPSTART, WARMED, PREDICTED, GUARANTEED,
+    JWT, OPEN, WATCHED, FORGETFUL, OFFLINE, WITH_JOBS,
+]  # fmt: skip
 # What SAM calls the alias `live`.
 PREDICT_ALIAS = "PredictFunctionAliaslive"
 

@@ -36,6 +36,21 @@ def image(image: str, samples: int) -> None:
     run(image, samples)
 
 
+@click.command("from-zero")
+@click.argument("image", default="coldframe:server")
+@click.option(
+    "--samples", default=5, show_default=True, type=click.IntRange(1, 1000), help="Fresh containers."
+)
+@click.option("--cpu", default=1.0, show_default=True, type=click.FloatRange(0.25))
+@click.option("--memory-mb", default=1024, show_default=True, type=click.IntRange(256))
+def from_zero(image: str, samples: int, cpu: float, memory_mb: int) -> None:
+    """The server's IMAGE as Knative runs it: from no container to the first answer, and its memory."""
+    from bench.benchmarks.from_zero import run
+    from local.homes.facts import Choices, Replicas, Size
+
+    run(Choices("server", image, Size(cpu, memory_mb), Replicas(0, 1)), samples)
+
+
 @click.command()
 @click.option("--seconds", default=3.0, show_default=True, type=click.FloatRange(0.1), help="Of each size.")
 def cpu(seconds: float) -> None:
@@ -56,6 +71,17 @@ def batching(requests: int, budget: int | None, seed: int) -> None:
     from bench.benchmarks.batching import run
 
     run(model_dir(), requests, budget, seed)
+
+
+@click.command()
+@click.option("--seconds", default=3.0, show_default=True, type=click.FloatRange(0.1), help="Of each turn.")
+@click.option("--turns", default=5, show_default=True, type=click.IntRange(1, 100), help="Of each shape.")
+@SEED
+def workers(seconds: float, turns: int, seed: int) -> None:
+    """The server's processors: passes at once against threads of one pass, over HTTP, in one run."""
+    from bench.benchmarks.workers import run
+
+    run(model_dir(), seconds, turns, seed)
 
 
 @click.command()
@@ -120,4 +146,36 @@ def simulate(invocations: int, rounds: int, seed: int) -> None:
     run(invocations, rounds, seed)
 
 
-COMMANDS = (emulator, image, cpu, batching, memory, road, cache_faults, simulate)
+@click.command()
+@click.option("--rows", default=2000, show_default=True, type=click.IntRange(10), help="Rows of the table.")
+@click.option(
+    "--labels", default=5, show_default=True, type=click.IntRange(1), help="Labels that are asked for."
+)
+@SEED
+def sql(rows: int, labels: int, seed: int) -> None:
+    """Functions in DuckDB: a plain one row by row, `topic` and `is_topic`; all have to find the same."""
+    if find_spec("duckdb") is None:
+        raise click.ClickException("duckdb is not installed. Run: pip install 'coldframe[duckdb]'")
+    from bench.benchmarks.sql import run
+
+    if not run(model_dir(), rows, labels, seed):
+        raise click.ClickException("The ways found different rows.")
+
+
+@click.command()
+@click.option("--rows", default=200_000, show_default=True, type=click.IntRange(100), help="Sentences.")
+@click.option(
+    "--cores", default=2, show_default=True, type=click.IntRange(1), help="Of Spark, on this machine."
+)
+@click.option(
+    "--rounds", default=3, show_default=True, type=click.IntRange(1), help="In which sides take turns."
+)
+@SEED
+def spark(rows: int, cores: int, rounds: int, seed: int) -> None:
+    """`coldframe.spark` beside a naive map of the same model, row by row, on sentences with repeats."""
+    from bench.benchmarks.spark import run
+
+    run(model_dir(), rows, cores, rounds, seed)
+
+
+COMMANDS = (emulator, image, from_zero, cpu, batching, workers, memory, road, cache_faults, simulate, sql, spark)

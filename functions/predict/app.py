@@ -13,7 +13,7 @@ from coldframe.coldstart.express import open_lane
 from coldframe.coldstart.lazy import LazyValue
 
 if TYPE_CHECKING:
-    from functions.predict.engine import Context, Engine, Event, Response
+    from functions.predict.engine import Context, Engine, Event, Result
 
 _ANSWER_LEAVES_S = 0.02  # after this, loading the engine cannot hold up an answer that is on its way
 
@@ -30,8 +30,8 @@ if _lane is None:
     _engine.get()
 
 
-def handler(event: "Event", context: "Context") -> "Response":
-    """Answers an API Gateway event: HTTP API (payload 2.0) or REST API (1.0)."""
+def handler(event: "Event", context: "Context") -> "Result":
+    """Answers an event of API Gateway, payload 2.0 or 1.0, and whatever else `Engine` knows."""
     if _lane is not None and not _engine.is_made:
         response = _lane.answer(event, context.aws_request_id)
         if response is not None:

@@ -3,7 +3,7 @@
 import base64
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from coldframe.api.api import Api, Reply, Request
 from coldframe.api.gateway_event import read_http
@@ -14,6 +14,8 @@ from coldframe.timing import StartMark
 
 Event = Mapping[str, Any]
 Response = dict[str, Any]
+Result: TypeAlias = Any
+"""Of an invocation: what its caller reads from JSON. API Gateway reads a `Response`."""
 
 
 class Context(Protocol):
@@ -44,12 +46,22 @@ class Engine:
         if is_on_demand:
             models.default.model.start()
         else:
-            self._prepare(models, settings, will_be_snapshot=initialization_type == "snap-start")
+            # On a Managed Instance this is one of several processes that share processors.
+            is_alone = environ.get("AWS_LAMBDA_MAX_CONCURRENCY", "1") == "1"
+            will_be_snapshot = initialization_type == "snap-start"
+            self._prepare(models, settings, will_be_snapshot, can_measure=is_alone)
 
-    def handle_event(self, event: Event, context: Context) -> Response:
-        """The function's result for an HTTP API (payload 2.0) or REST API (1.0) event, a ping, or a batch."""
+    def handle_event(self, event: Event, context: Context) -> Result:
+        """The result for an HTTP API (payload 2.0) or REST API (1.0) event, a ping, or a batch.
+
+        Batches come from a database (`external_function`) or from a Distributed Map (`Items`).
+        """
         if event.get("source") == pings.SOURCE:
             return self._answer_ping(event, context)
+        if "external_function" in event:
+            return self._answer_sql(event, context)
+        if "@type" in event:
+            return self._answer_athena(event, context)
         if "Items" in event:
             return self._answer_batch(event, context)
         request = read_event(event, context)
@@ -62,17 +74,27 @@ class Engine:
 
         return answer_ping(event, self.api, context.aws_request_id, context.get_remaining_time_in_millis)
 
+    def _answer_athena(self, event: Event, context: Context) -> Result:
+        from functions.predict.answer_athena import answer_athena
+
+        return answer_athena(event, self.api, context.aws_request_id, clock_of(context))
+
+    def _answer_sql(self, event: Event, context: Context) -> str:
+        from functions.predict.answer_sql import answer_sql
+
+        return answer_sql(event, self.api, context.aws_request_id, clock_of(context))
+
     def _answer_batch(self, event: Event, context: Context) -> Response:
         from functions.predict.answer_batch import answer_batch
 
         return answer_batch(event, self.api, context.aws_request_id, clock_of(context))
 
-    def _prepare(self, models: Models, settings: Settings, will_be_snapshot: bool) -> None:
+    def _prepare(self, models: Models, settings: Settings, will_be_snapshot: bool, can_measure: bool) -> None:
         """Ahead of traffic, where nobody waits for the init phase: everything once."""
         from functions.predict.priming import prime
 
         encoders = {predictor.encoder.name: predictor.model.get().encoder for predictor in models.all()}
-        if not settings.max_batch_tokens:
+        if can_measure and not settings.max_batch_tokens:
             for encoder in encoders.values():
                 encoder.measure_budget()
         models.default.cache.set_up()

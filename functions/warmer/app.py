@@ -1,4 +1,7 @@
-"""The warmer function: keeps environments warm by pings, when traffic does not."""
+"""The warmer function: keeps environments warm by pings, when traffic does not.
+
+At a fixed rate (`keep_warm`), or by what it expects of the traffic (`coldframe.warming.hold`).
+"""
 
 import json
 import os
@@ -7,7 +10,10 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
+from coldframe.capacity.prices import PRICES
 from coldframe.coldstart.pings import invoker, ping_environments
+from coldframe.warming.hold import Clients, hold
+from coldframe.warming.settings import predicting
 
 _WINDOW = timedelta(minutes=5)  # the schedule's, so that no traffic is counted for two rounds
 
@@ -15,6 +21,10 @@ _WINDOW = timedelta(minutes=5)  # the schedule's, so that no traffic is counted 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """One round. Returns what it did, and prints the same as its log line."""
     environ = os.environ
+    if (settings := predicting(environ, PRICES)) is not None:
+        report = hold(_all_clients(settings.guards.most), settings, datetime.now(UTC))
+        print(json.dumps(report))
+        return report
     lambda_client, cloudwatch = _clients(int(environ["WARM_ENVIRONMENTS"]))
     report = keep_warm(
         lambda_client,
@@ -71,3 +81,17 @@ def _clients(connections: int) -> tuple[Any, Any]:
     # A ping is never repeated: a second one would hold a second environment.
     patient = Config(max_pool_connections=connections, read_timeout=55, retries={"total_max_attempts": 1})
     return boto3.client("lambda", config=patient), boto3.client("cloudwatch")
+
+
+@cache
+def _all_clients(connections: int) -> Clients:
+    import boto3
+
+    lambda_client, cloudwatch = _clients(max(1, connections))
+    return Clients(
+        lambda_client,
+        cloudwatch,
+        boto3.client("dynamodb"),
+        cache(lambda: boto3.client("application-autoscaling")),
+        lambda version, count: ping_environments(invoker(lambda_client, version), count)._asdict(),
+    )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from coldframe.config import PREFIX, load_settings
 from coldframe.errors import BadSetting
-from local.check import concurrency, destinations, limits
+from local.check import concurrency, destinations, limits, queues
 from local.check.deployment import Deployment, Finding, variables_of
 
 Rule = Callable[[Deployment], Iterator[Finding]]
@@ -55,6 +55,7 @@ RULES: tuple[Rule, ...] = (
     limits.init_over_quota,
     concurrency.concurrency_over_quota,
     concurrency.provisioned_over_reserved,
+    concurrency.warming_out_of_order,
     concurrency.provisioned_out_of_order,
     concurrency.provisioned_on_latest,
     concurrency.api_bypasses_alias,
@@ -63,4 +64,7 @@ RULES: tuple[Rule, ...] = (
     concurrency.missing_permission,
     destinations.destination_refused,
     destinations.missing_destination_permission,
+    queues.visibility_under_timeout,
+    queues.missing_partial_failures,
+    queues.missing_dead_letter_queue,
 )

@@ -65,6 +65,32 @@ def provisioned_over_reserved(deployment: Deployment) -> Iterator[Finding]:
                 )
 
 
+def warming_out_of_order(deployment: Deployment) -> Iterator[Finding]:
+    """A warmer that predicts, whose guards exclude each other or ask for more than the function may have."""
+    for name, properties in deployment.functions.items():
+        told = variables_of(properties)
+        if told.get("PREDICTION") != "on":
+            continue
+        most = number_of(told.get("WARM_MAXIMUM"), sys.maxsize)
+        for least, parameter in (("WARM_MINIMUM", "WarmMinimum"), ("WARM_GUARANTEED", "WarmGuaranteed")):
+            if (wanted := number_of(told.get(least), 0)) > most:
+                yield Finding(
+                    "WarmingOutOfOrder",
+                    name,
+                    f"{parameter} is {wanted}, and WarmMaximum {most}",
+                    f"Raise WarmMaximum, or lower {parameter}",
+                )
+        for function, other in deployment.functions.items():
+            reserved = number_of(other.get("ReservedConcurrentExecutions"), sys.maxsize)
+            if {"Ref": function} in told.values() and most > reserved:
+                yield Finding(
+                    "WarmingOutOfOrder",
+                    name,
+                    f"up to {most} environments are kept warm, and {function} reserves {reserved}",
+                    "Raise ReservedConcurrency, or lower WarmMaximum",
+                )
+
+
 def provisioned_out_of_order(deployment: Deployment) -> Iterator[Finding]:
     """A minimum above its maximum, which Application Auto Scaling refuses."""
     for name, target in deployment.stack.of_type(SCALABLE_TARGET).items():

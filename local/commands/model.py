@@ -3,7 +3,9 @@
 import json
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from msgspec.structs import replace
@@ -12,6 +14,9 @@ from coldframe.api.contract import MAX_TOP_K
 from local.paths import check_built
 from local.paths import model_dir as _model_dir
 from local.paths import models as _models
+
+if TYPE_CHECKING:
+    from coldframe.config import Settings
 
 _TEXTS_AT_ONCE = 256  # answers of a long list come while the rest of it is computed
 _ANY_SIZE_BYTES = 1 << 30  # Lambda's limits are no reason to refuse a line here
@@ -37,13 +42,37 @@ def verify(model_dir: Path | None) -> None:
 @click.argument("texts", nargs=-1)
 @click.option("--model", help="The model that answers.  [default: the example]")
 @click.option("--head", "heads", multiple=True, help="A head that answers; may be repeated.")
-@click.option("--top-k", default=1, show_default=True, type=click.IntRange(1, MAX_TOP_K))
-def predict(texts: tuple[str, ...], model: str | None, heads: tuple[str, ...], top_k: int) -> None:
-    """Classify TEXTS, or one text per line of standard input, without a server."""
-    from coldframe.api.api import Api, Request
+@click.option("--top-k", type=click.IntRange(1, MAX_TOP_K), help="Labels of each text.  [default: 1]")
+@click.option(
+    "--file",
+    "path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Classify the rows of a table: CSV, TSV, JSON Lines or Parquet.",
+)
+@click.option("--text", "column", metavar="COLUMN", help="With --file: the column of the texts.")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="With --file: the table to write, of any of the four kinds.",
+)
+@click.option("--prefix", default="", help="With --file: what the names of the answers' columns begin with.")
+@click.option("--processes", type=click.IntRange(1), help="With --file.  [default: one per core]")
+def predict(
+    texts: tuple[str, ...],
+    model: str | None,
+    heads: tuple[str, ...],
+    top_k: int | None,
+    path: Path | None,
+    column: str | None,
+    out: Path | None,
+    prefix: str,
+    processes: int | None,
+) -> None:
+    """Classify TEXTS, one text per line of standard input, or with --file a whole table, without a server.
+
+    A table is answered by all cores. A run that was stopped goes on from there when it is started again.
+    """
     from coldframe.config import load_settings
-    from coldframe.pipeline.models import load_models
-    from coldframe.timing import StartMark
 
     settings = replace(
         load_settings(os.environ),
@@ -55,6 +84,35 @@ def predict(texts: tuple[str, ...], model: str | None, heads: tuple[str, ...], t
         max_answer_bytes=_ANY_SIZE_BYTES,
     )
     check_built([model] if model else [])
+    if path is None:
+        for option, value in {
+            "--text": column,
+            "--out": out,
+            "--prefix": prefix,
+            "--processes": processes,
+        }.items():
+            if value:
+                raise click.UsageError(f"{option} is for tables: name one with --file.")
+        _predict_texts(texts, heads, top_k or 1, settings)
+        return
+    if texts or top_k:
+        raise click.UsageError("With --file, give neither TEXTS nor --top-k.")
+    if column is None or out is None:
+        raise click.UsageError(f"Missing option '{'--out' if column else '--text'}', which --file needs.")
+    _require("pyarrow", "files")
+    from local.files.predict_file import predict_file
+
+    done = predict_file(path, column, out, settings, heads, prefix, processes)
+    kept = f", {done.kept:,} of them answered by an earlier run" if done.kept else ""
+    click.echo(f"{out}: {done.rows:,} rows{kept}")
+
+
+def _predict_texts(texts: tuple[str, ...], heads: tuple[str, ...], top_k: int, settings: "Settings") -> None:
+    """Prints one line of JSON for each text."""
+    from coldframe.api.api import Api, Request
+    from coldframe.pipeline.models import load_models
+    from coldframe.timing import StartMark
+
     api = Api(load_models(settings), settings, StartMark())
     lines = list(texts) or [line.rstrip("\n") for line in sys.stdin]
     asked: dict[str, object] = {"top_k": top_k} | ({"heads": list(heads)} if heads else {})
@@ -66,6 +124,11 @@ def predict(texts: tuple[str, ...], model: str | None, heads: tuple[str, ...], t
             raise click.ClickException(answer["detail"])
         for prediction in answer["predictions"]:
             click.echo(json.dumps(prediction["heads"]))
+
+
+def _require(module: str, extra: str) -> None:
+    if find_spec(module) is None:
+        raise click.ClickException(f"{module} is not installed. Run: pip install 'coldframe[{extra}]'")
 
 
 @click.command("fill-cache")

@@ -126,6 +126,16 @@ _DEMO_ENVIRONMENTS = 10  # what `coldframe up` alone may take of a small machine
     help="Where they listen; 0: a free port.",
 )
 @click.option(
+    "--schedules/--no-schedules",
+    default=True,
+    help="Run the template's schedules: functions get their events when they are due.  [default: schedules]",
+)
+@click.option(
+    "--event-source-mappings/--no-event-source-mappings",
+    default=True,
+    help="Read the template's queues for the functions that they invoke.  [default: event-source-mappings]",
+)
+@click.option(
     "--dynamodb-endpoint",
     envvar="AWS_ENDPOINT_URL_DYNAMODB",
     metavar="URL",
@@ -160,6 +170,8 @@ def up(
     reload: bool,
     stores: bool,
     stores_port: int,
+    schedules: bool,
+    event_source_mappings: bool,
     dynamodb_endpoint: str | None,
     s3_endpoint: str | None,
     sqs_endpoint: str | None,
@@ -211,6 +223,8 @@ def up(
             seed=seed,
             environ=environ,
             stores=StoreOptions(dynamodb_endpoint, s3_endpoint, sqs_endpoint, stores_port),
+            schedules=schedules,
+            event_source_mappings=event_source_mappings,
             reload=reload,
             as_aws=as_aws,
         )

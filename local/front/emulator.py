@@ -17,19 +17,23 @@ import uvloop
 
 from coldframe.timing import Clock
 from functions.server.listening import listen
-from local.front import console
+from local.front import cloudwatch, console, scaling
 from local.front.asgi import Application
 from local.front.doors import Doors
 from local.front.options import EmulatorOptions
 from local.front.safe_log import SafeLog
+from local.front.scaling import ScheduledActions
 from local.front.server import Server
 from local.front.summary import summary
 from local.gateway.definitions import DEFAULT_STAGE
 from local.lambda_service.async_invocations import AsyncInvocations, Sleep
+from local.lambda_service.event_sources.pollers import Pollers
+from local.lambda_service.event_sources.schedules import Schedules
 from local.lambda_service.lambda_types import LambdaException
 from local.lambda_service.scratch import remove_leftovers
 from local.lambda_service.service import LambdaService
 from local.lambda_service.spawn import function_environ, raise_file_limit
+from local.stores.places import LOCAL_CREDENTIALS
 from local.stores.stores import Stores
 from local.template.functions import Function
 from local.template.notes import lines
@@ -54,11 +58,16 @@ class Emulator:
     """The running emulator, for as long as the `async with` block.
 
     clock: seconds, for keep-alive; a test may turn it forward. sleep: between the attempts of an
-    asynchronous event.
+    asynchronous event. now, nap: seconds since 1970, and how a schedule waits.
     """
 
     def __init__(
-        self, options: EmulatorOptions, clock: Clock = time.monotonic, sleep: Sleep = asyncio.sleep
+        self,
+        options: EmulatorOptions,
+        clock: Clock = time.monotonic,
+        sleep: Sleep = asyncio.sleep,
+        now: Clock = time.time,
+        nap: Sleep = asyncio.sleep,
     ) -> None:
         self._options = options
         self._template = options.template
@@ -73,10 +82,18 @@ class Emulator:
             max_age_s=options.max_age_s,
             seed=options.seed,
             clock=clock,
+            now=now,
         )
         self.stores = Stores(self._template, options.stores, self.log)
         self.asynchronous = AsyncInvocations(self.service, self.stores, self.log, clock=clock, sleep=sleep)
-        self._doors = Doors(options, self.service, self.asynchronous, self._address, self.log, clock)
+        schedules = self._template.event_sources.schedules if options.schedules else ()
+        self.schedules = Schedules(schedules, self.asynchronous, self.log, now, nap)
+        mappings = self._template.event_sources.mappings if options.event_source_mappings else ()
+        self.pollers = Pollers(mappings, self.service, self.stores, self.log, clock)
+        self.scaling = ScheduledActions(self.service, self.log, now, nap)
+        self._doors = Doors(
+            options, self.service, self.asynchronous, self._address, self.log, clock, self.scaling
+        )
         self._reloading: asyncio.Task[None] | None = None
         # The stores start after the first answer, which they would slow down.
         self._server = Server(Application(self._doors, self.stores.start))
@@ -108,6 +125,14 @@ class Emulator:
             if function.other_events:
                 events = ", ".join(function.other_events)
                 yield f"{function.settings.name} is called by {events} on AWS; here by the Lambda API only."
+        if self._options.schedules:
+            yield from self.schedules.notes()
+        elif self._template.event_sources.schedules:
+            yield "Schedules of the template do not run: --no-schedules."
+        if self._options.event_source_mappings:
+            yield from self.pollers.notes()
+        elif self._template.event_sources.mappings:
+            yield "Queues of the template are not read: --no-event-source-mappings."
         yield from lines(self._template.notes)
         if (most := self._options.max_environments) is not None:
             yield (
@@ -116,10 +141,14 @@ class Emulator:
             )
 
     async def __aenter__(self) -> Emulator:
-        for function in self._template.functions:
-            self._create(function)
         listener = listen(self._options.host, self._options.port)
         self._port = listener.getsockname()[1]
+        try:
+            for function in self._template.functions:
+                self._create(function)
+        except BaseException:
+            listener.close()
+            raise
         self._serving = asyncio.create_task(self._server.serve(sockets=[listener]))
         await self.stores.__aenter__()
         try:
@@ -127,6 +156,8 @@ class Emulator:
         except LambdaException:
             await self.__aexit__(None, None, None)
             raise
+        self.schedules.start()
+        self.pollers.start()
         if self._options.reload:
             self._reloading = asyncio.create_task(self._recycle_on_change())
         return self
@@ -155,10 +186,21 @@ class Emulator:
         code = {function.settings.name: function.code for function in self._template.functions}
         await recycle_on_change(code, self.service.recycle, self.log)
 
+    def _aws_environ(self) -> dict[str, str]:
+        """Where boto3 in a function finds what the emulator answers; a template's own variables win."""
+        host, port = self._address()
+        own = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        return LOCAL_CREDENTIALS | {
+            "AWS_ENDPOINT_URL_LAMBDA": own,
+            "AWS_ENDPOINT_URL_CLOUDWATCH": own + cloudwatch.PATH,
+            "AWS_ENDPOINT_URL_APPLICATION_AUTO_SCALING": own + scaling.PATH,
+        }
+
     def _create(self, function: Function) -> None:
         settings = function.settings
         # A developer's COLDFRAME_* variables win over the template's, and what `up` was told over both.
         environ = {
+            **self._aws_environ(),
             **settings.environ,
             **function_environ({}, os.environ),
             **self.stores.environ,
@@ -181,6 +223,9 @@ class Emulator:
         if self._reloading is not None:
             self._reloading.cancel()
             await asyncio.wait({self._reloading})
+        await self.schedules.close()
+        await self.scaling.close()
+        await self.pollers.close()
         await self.asynchronous.close()
         # First the environments, so that callers in flight get their answer and the
         # server has nothing left to wait for.

@@ -34,6 +34,8 @@ class EmulatorOptions:
     switches: which of AWS's rates hold. max_age_s: of an environment; None: no limit.
     idle_expiry, seed: idle environments are kept for a time that is drawn for each; None: for keep_alive_s.
     stores: where tables, buckets and queues of the template are.
+    schedules: whether schedules of the template run.
+    event_source_mappings: whether queues of the template are read for their functions.
     reload: environments are replaced when the code of their function changes.
     as_aws: failures of functions have AWS's statuses and bodies instead of those that explain.
     environ: variables of every function, over the template's and the COLDFRAME_* ones of this process.
@@ -51,6 +53,8 @@ class EmulatorOptions:
     seed: int = 0
     environ: Mapping[str, str] = field(default_factory=dict)
     stores: StoreOptions = field(default_factory=StoreOptions)
+    schedules: bool = True
+    event_source_mappings: bool = True
     reload: bool = False
     as_aws: bool = False
     log: Log = _print

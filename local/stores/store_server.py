@@ -3,8 +3,8 @@
 A process of its own: importing moto takes half a second and its answers take turns, so in the
 emulator's process both would stop the requests. It gets what to make as JSON on its standard
 input, serves on the socket that it inherits, and ends when its standard input does: with the
-emulator, however that ends. Until then each further line is a message for a queue, which it sends
-with boto3, and each line of its standard output says what became of one.
+emulator, however that ends. Until then each further line is a call to a queue, which it makes with
+boto3, and each line of its standard output says what came of one.
 """
 
 from __future__ import annotations
@@ -14,15 +14,18 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
-from typing import Any
+from typing import Any, Literal
 
 import boto3
 import msgspec
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import ClientError
 
 _LOOPBACK = "127.0.0.1"
+_REDRIVE = "RedrivePolicy"
+_CALLS_AT_ONCE = 64
 _EXISTS = (
     "ResourceInUseException",
     "BucketAlreadyOwnedByYou",
@@ -59,7 +62,7 @@ def main() -> None:
     clients = _clients(plan, _serve(int(sys.argv[1])) if serves else "")
     print("ready", flush=True)
     if serves or plan.queues:
-        send_messages(clients("sqs"))
+        answer_calls(QueueCalls(clients("sqs")))
         os._exit(0)
 
 
@@ -76,25 +79,79 @@ def make(plan: Plan, clients: Clients) -> None:
     for bucket in plan.buckets:
         _made(clients("s3").create_bucket, {"Bucket": bucket} | _location(plan.region))
     for queue, attributes in plan.queues:
-        _made(clients("sqs").create_queue, {"QueueName": queue, "Attributes": attributes})
+        own = {name: value for name, value in attributes.items() if name != _REDRIVE}
+        _made(clients("sqs").create_queue, {"QueueName": queue, "Attributes": own})
+    for queue, attributes in plan.queues:  # a policy names another queue, which has to be there
+        if _REDRIVE in attributes:
+            url = clients("sqs").get_queue_url(QueueName=queue)["QueueUrl"]
+            clients("sqs").set_queue_attributes(QueueUrl=url, Attributes={_REDRIVE: attributes[_REDRIVE]})
 
 
-def send_messages(sqs: Any) -> None:
-    """Sends each line of the standard input, the name of a queue and a message, until it ends.
+class Call(msgspec.Struct, array_like=True):
+    """A call to a queue. number: of the answer. queue: its name. parameters: of the method of QueueCalls."""
 
-    Answers a line each: the queue's URL and "", or "" and why it was not sent, without the message.
+    number: int
+    method: Literal["send", "receive", "delete"]
+    queue: str
+    parameters: dict[str, Any]
+
+
+class QueueCalls:
+    """Calls to queues by name. Safe for threads."""
+
+    def __init__(self, sqs: Any) -> None:
+        self._sqs = sqs
+        self._urls: dict[str, str] = {}
+
+    def send(self, queue: str, message: str) -> str:
+        """Sends a message; the queue's URL."""
+        self._sqs.send_message(QueueUrl=self._url(queue), MessageBody=message)
+        return self._url(queue)
+
+    def receive(self, queue: str, most: int, wait_s: int) -> list[dict[str, Any]]:
+        """Up to `most` messages with all that is known of each."""
+        found = self._sqs.receive_message(
+            QueueUrl=self._url(queue),
+            MaxNumberOfMessages=most,
+            WaitTimeSeconds=wait_s,
+            MessageSystemAttributeNames=["All"],
+            MessageAttributeNames=["All"],
+        )
+        return list(found.get("Messages", []))
+
+    def delete(self, queue: str, handles: list[str]) -> None:
+        """Deletes up to ten messages."""
+        entries = [{"Id": str(i), "ReceiptHandle": handle} for i, handle in enumerate(handles)]
+        self._sqs.delete_message_batch(QueueUrl=self._url(queue), Entries=entries)
+
+    def _url(self, queue: str) -> str:
+        if queue not in self._urls:
+            self._urls[queue] = self._sqs.get_queue_url(QueueName=queue)["QueueUrl"]
+        return self._urls[queue]
+
+
+def answer_calls(queues: QueueCalls) -> None:
+    """Makes each call of the standard input, a `Call` per line, until it ends.
+
+    Answers a line each, in the order in which they end: the number, the result, and "" or what was wrong.
     """
-    for line in sys.stdin.buffer:
-        queue, message = msgspec.json.decode(line, type=tuple[str, str])
-        url, error = "", ""
+    writing = threading.Lock()
+
+    def answer(call: Call) -> None:
+        result, error = None, ""
         try:
-            url = sqs.get_queue_url(QueueName=queue)["QueueUrl"]
-            sqs.send_message(QueueUrl=url, MessageBody=message)
+            result = getattr(queues, call.method)(call.queue, **call.parameters)
         except ClientError as exc:
             error = exc.response["Error"]["Code"]
-        except BotoCoreError as exc:
+        except Exception as exc:  # no answer would be waited for for ever
             error = type(exc).__name__
-        print(msgspec.json.encode((url, error)).decode(), flush=True)
+        line = msgspec.json.encode((call.number, result, error)).decode()
+        with writing:
+            print(line, flush=True)
+
+    with ThreadPoolExecutor(_CALLS_AT_ONCE) as pool:
+        for line in sys.stdin.buffer:
+            pool.submit(answer, msgspec.json.decode(line, type=Call))
 
 
 def _clients(plan: Plan, moto: str) -> Clients:
@@ -104,7 +161,12 @@ def _clients(plan: Plan, moto: str) -> Clients:
 
 def _client(plan: Plan, moto: str, service: str) -> Any:
     # Path style: a bucket's name before `127.0.0.1` is no host.
-    config = Config(connect_timeout=3, retries={"total_max_attempts": 2}, s3={"addressing_style": "path"})
+    config = Config(
+        connect_timeout=3,
+        max_pool_connections=_CALLS_AT_ONCE,
+        retries={"total_max_attempts": 2},
+        s3={"addressing_style": "path"},
+    )
     endpoint = plan.endpoints.get(service, moto)
     return boto3.client(service, endpoint_url=endpoint, region_name=plan.region, config=config)
 

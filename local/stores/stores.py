@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import math
 import os
 import socket
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from types import TracebackType
+from typing import Any
 
 import msgspec
 
 from coldframe.errors import ColdframeError
 from local.lambda_service.destinations import NotSent
+from local.lambda_service.event_sources.pollers import QueueFailed, QueueGone
+from local.lambda_service.event_sources.sqs import Message
 from local.lambda_service.log_pipe import Log
 from local.lambda_service.spawn import exit_reason
 from local.paths import ROOT
@@ -23,6 +27,9 @@ from local.stores.places import Places, StoreOptions, is_aws
 from local.template.parameters import REGION
 from local.template.template import Template
 
+# Ten messages of 1 MB, each escaped as JSON.
+_LONGEST_LINE_BYTES = 1 << 26
+_GONE = "the local stores are gone"
 _LOOPBACK = "127.0.0.1"
 
 
@@ -45,7 +52,9 @@ class Stores:
         self._life: asyncio.Task[None] | None = None
         self._closing = False
         self._ready = asyncio.Event()
-        self._sending = asyncio.Lock()
+        self._numbers = count()
+        self._answers: dict[int, asyncio.Future[tuple[Any, str]]] = {}
+        self._gone = False
         self._listener = _listen(options.port) if self._places.moto_is_needed() else None
         if self._listener is not None:
             self._places.url = f"http://{_LOOPBACK}:{self._listener.getsockname()[1]}"
@@ -84,25 +93,55 @@ class Stores:
             raise NotSent("the emulator is leaving")
         self.start()
         await self._ready.wait()
-        async with self._sending:
-            reply = await self._exchange(msgspec.json.encode((queue, message.decode())) + b"\n")
-        if not reply:
-            raise NotSent("the local stores are gone")
-        url, error = msgspec.json.decode(reply, type=tuple[str, str])
+        url, error = await self._call("send", queue, message=message.decode())
         if error:
             raise NotSent(error)
         return f"aws sqs receive-message --region {REGION} --endpoint-url {endpoint} --queue-url {url}"
 
-    async def _exchange(self, line: bytes) -> bytes:
-        """A line to the server's process, and its answer; empty when it is gone."""
-        process = self._process
-        if process is None or process.stdin is None or process.stdout is None or process.stdin.is_closing():
-            return b""
-        with contextlib.suppress(ConnectionError):
-            process.stdin.write(line)
+    async def receive(self, queue: str, most: int, wait_s: float) -> list[Message]:
+        """Up to ten messages of a queue, by its name; waits so long for a first one. Raises QueueFailed."""
+        found, error = await self._call("receive", queue, most=most, wait_s=math.ceil(wait_s))
+        if error:
+            raise self._failure(error)
+        return list(found)
+
+    async def delete(self, queue: str, receipt_handles: Sequence[str]) -> None:
+        """Deletes up to ten messages. Raises QueueFailed."""
+        _, error = await self._call("delete", queue, handles=list(receipt_handles))
+        if error:
+            raise self._failure(error)
+
+    def _failure(self, error: str) -> QueueFailed:
+        if is_aws(self._places.endpoint("sqs")):
+            return QueueGone("a queue of AWS itself is not read from here")
+        return QueueGone(error) if error == _GONE else QueueFailed(error)
+
+    async def _call(self, method: str, queue: str, **parameters: Any) -> tuple[Any, str]:
+        """A call that the server's process makes: its result, and what was wrong, or ""."""
+        process, number = self._process, next(self._numbers)
+        if process is None or process.stdin is None or process.stdin.is_closing() or self._gone:
+            return None, _GONE
+        answer: asyncio.Future[tuple[Any, str]] = asyncio.get_running_loop().create_future()
+        self._answers[number] = answer
+        try:
+            process.stdin.write(msgspec.json.encode((number, method, queue, parameters)) + b"\n")
             await process.stdin.drain()
-            return await process.stdout.readline()
-        return b""
+            return await answer
+        except ConnectionError:
+            return None, _GONE
+        finally:
+            del self._answers[number]
+
+    async def _read_answers(self, output: asyncio.StreamReader) -> None:
+        """Passes each answer on to whoever waits for it, until the process ends."""
+        while line := await output.readline():
+            number, result, error = msgspec.json.decode(line)
+            if (answer := self._answers.get(number)) is not None and not answer.done():
+                answer.set_result((result, error))
+        self._gone = True
+        for answer in self._answers.values():
+            if not answer.done():
+                answer.set_result((None, _GONE))
 
     async def finished(self) -> None:
         """Returns when the process that was started has ended, be it well or not."""
@@ -152,6 +191,7 @@ class Stores:
             cwd=ROOT,
             env=_environ(os.environ) | self._places.environ,
             pass_fds=descriptors,
+            limit=_LONGEST_LINE_BYTES,
             start_new_session=True,  # a terminal's Ctrl-C is for the emulator
         )
         if self._closing:  # while it was being spawned
@@ -165,6 +205,7 @@ class Stores:
         process.stdin.write(msgspec.json.encode(self._places.plan()) + b"\n")
         made = bool(await process.stdout.readline())
         self._ready.set()
+        await self._read_answers(process.stdout)
         errors = (await process.stderr.read()).decode(errors="replace").strip().splitlines()
         await process.wait()
         if self._listener is not None:
@@ -208,7 +249,8 @@ def without_stores(template: Template) -> Template:
         )
         for function in template.functions
     )
-    return replace(template, functions=functions, tables=(), buckets=(), queues=())
+    sources = replace(template.event_sources, mappings=())
+    return replace(template, functions=functions, tables=(), buckets=(), queues=(), event_sources=sources)
 
 
 def _emptied(environ: Mapping[str, str], names: set[str]) -> dict[str, str]:

@@ -19,7 +19,7 @@ from local.template.notes import Effect, Note
 from local.template.properties import Properties
 from local.template.resources import Resources
 
-_SERVED_EVENTS = frozenset({"HttpApi", "Api"})
+_SERVED_EVENTS = frozenset({"HttpApi", "Api", "Schedule", "ScheduleV2", "SQS"})
 # Lambda's word for what Python calls a machine.
 _ARCHITECTURES = {"aarch64": "arm64", "AMD64": "x86_64"}
 
@@ -30,7 +30,7 @@ class Function:
 
     settings: as the Lambda service is told. alias: what its events call; None for `$LATEST`.
     event_invoke_configs: of asynchronous events, by the qualifier that they come by.
-    other_events: what else would call it on AWS (SQS, Schedule…): nobody does here.
+    other_events: what else would call it on AWS (SNS, Kinesis…): nobody does here.
     code: the files and folders that are deployed.
     """
 

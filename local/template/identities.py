@@ -24,6 +24,9 @@ QUEUE = "AWS::SQS::Queue"
 HTTP_API = "AWS::Serverless::HttpApi"
 REST_API = "AWS::Serverless::Api"
 EVENT_INVOKE_CONFIG = "AWS::Lambda::EventInvokeConfig"
+EVENT_SOURCE_MAPPING = "AWS::Lambda::EventSourceMapping"
+RULE = "AWS::Events::Rule"
+SCHEDULE = "AWS::Scheduler::Schedule"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,9 @@ IDENTITIES: Mapping[str, Identity] = {
     REST_API: Identity(""),
     "AWS::CloudWatch::Alarm": _named("AlarmName", f"arn:aws:cloudwatch:{_IN_REGION}:alarm:{{name}}"),
     "AWS::Events::EventBus": _named("Name", f"arn:aws:events:{_IN_REGION}:event-bus/{{name}}"),
+    # A rule on another bus than the default one is called otherwise, but then it has no schedule.
+    RULE: _named("Name", f"arn:aws:events:{_IN_REGION}:rule/{{name}}"),
+    SCHEDULE: _named("Name", f"arn:aws:scheduler:{_IN_REGION}:schedule/default/{{name}}"),
     "AWS::IAM::Role": _named("RoleName", "arn:aws:iam::{account}:role/{name}"),
     "AWS::Kinesis::Stream": _named("Name", f"arn:aws:kinesis:{_IN_REGION}:stream/{{name}}"),
     "AWS::KinesisFirehose::DeliveryStream": _named(

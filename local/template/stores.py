@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from local.template.errors import TemplateError
-from local.template.identities import SIMPLE_TABLE
+from local.template.errors import NotKnown, TemplateError
+from local.template.identities import QUEUE, SIMPLE_TABLE
+from local.template.notes import Effect, Note
 from local.template.properties import Properties
 from local.template.resources import Resources
+from local.template.values import as_map, as_whole_number
 
 _TABLE_PARAMETERS = (
     "AttributeDefinitions",
@@ -27,6 +30,8 @@ _QUEUE_ATTRIBUTES = (
     "ReceiveMessageWaitTimeSeconds",
     "VisibilityTimeout",
 )
+DEFAULT_VISIBILITY_S = 30
+"""https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_CreateQueue.html, 2026-11-22."""
 _KEY_TYPES = {"String": "S", "Number": "N", "Binary": "B"}
 
 
@@ -48,12 +53,16 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """An SQS queue. url: what `Ref` gives. attributes: of boto3's `create_queue`."""
+    """An SQS queue. url: what `Ref` gives. attributes: of boto3's `create_queue`.
+
+    visibility_s: how long a message stays hidden after it was received.
+    """
 
     name: str
     arn: str
     url: str
     attributes: Mapping[str, str]
+    visibility_s: int = DEFAULT_VISIBILITY_S
 
 
 def read_table(resources: Resources, name: str, properties: Properties) -> Table:
@@ -74,13 +83,40 @@ def read_bucket(resources: Resources, name: str, properties: Properties) -> Buck
     return Bucket(resources.name(name))
 
 
-def read_queue(resources: Resources, name: str, properties: Properties) -> Queue:
-    """An SQS queue."""
+def read_queue(resources: Resources, notes: list[Note], name: str, properties: Properties) -> Queue:
+    """An SQS queue. Of a dead-letter queue that is not made here, a note says that it gets nothing."""
     given = {key: properties.word(key) for key in _QUEUE_ATTRIBUTES}
     attributes = {key: value for key, value in given.items() if value is not None}
+    visibility_s = properties.whole_number("VisibilityTimeout", 0)
+    redrive = _redrive(resources, properties, notes)
+    if redrive is not None:
+        attributes["RedrivePolicy"] = redrive
     return Queue(
-        resources.name(name), resources.attribute(name, "Arn"), resources.reference(name), attributes
+        resources.name(name),
+        resources.attribute(name, "Arn"),
+        resources.reference(name),
+        attributes,
+        DEFAULT_VISIBILITY_S if visibility_s is None else visibility_s,
     )
+
+
+def _redrive(resources: Resources, properties: Properties, notes: list[Note]) -> str | None:
+    """What becomes of messages that fail, as boto3 takes it."""
+    place = properties.place("RedrivePolicy")
+    try:
+        found = as_map(properties.value("RedrivePolicy"), place)
+    except NotKnown:
+        found = {"deadLetterTargetArn": "", "maxReceiveCount": 1}
+    if not found:
+        return None
+    if "deadLetterTargetArn" not in found or "maxReceiveCount" not in found:
+        raise TemplateError(f"{place} needs deadLetterTargetArn and maxReceiveCount.")
+    target = str(found["deadLetterTargetArn"])
+    if target not in {resources.attribute(name, "Arn") for name, _ in resources.of_types(QUEUE)}:
+        notes.append(Note(Effect.IGNORED, place, "the queue for failed messages is not in this template"))
+        return None
+    most = as_whole_number(found["maxReceiveCount"], f"{place}.maxReceiveCount")
+    return json.dumps({"deadLetterTargetArn": target, "maxReceiveCount": most})
 
 
 def _simple_table(properties: Properties) -> dict[str, Any]:

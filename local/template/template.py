@@ -1,4 +1,4 @@
-"""template.yaml as the emulator runs it: functions, APIs, tables, buckets and queues.
+"""template.yaml as the emulator runs it: functions, APIs, tables, buckets, queues, and what else calls.
 
 Reads SAM's own resources and plain functions, the way SAM's translator and CloudFormation would make them:
 parameters, conditions, Globals, implicit APIs. `tests/integration/test_emulated_template.py`
@@ -8,7 +8,7 @@ holds both readings side by side. What cannot be run is left out, and named with
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,6 +17,7 @@ from local.gateway.definitions import Api
 from local.template.apis import read_apis
 from local.template.applications import read_with_applications
 from local.template.errors import NotKnown, NotRunnable, TemplateError
+from local.template.event_sources import EventSourceReader, EventSources
 from local.template.functions import Function, FunctionReader
 from local.template.identities import BUCKET, FUNCTION, PLAIN_FUNCTION, QUEUE, SIMPLE_TABLE, TABLE
 from local.template.notes import Effect, Note, lines
@@ -32,13 +33,14 @@ Read = TypeVar("Read")
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """What is to be run. notes: what of it is not as on AWS."""
+    """What is to be run. event_sources: what calls functions besides APIs. notes: what is not as on AWS."""
 
     functions: tuple[Function, ...]
     apis: tuple[Api, ...] = ()
     tables: tuple[Table, ...] = ()
     buckets: tuple[Bucket, ...] = ()
     queues: tuple[Queue, ...] = ()
+    event_sources: EventSources = field(default_factory=EventSources)
     notes: tuple[Note, ...] = ()
 
     def with_settings(
@@ -94,6 +96,7 @@ class _Reader:
     def __init__(self, path: Path, resources: Resources, region: str) -> None:
         self._path = path
         self._resources = resources
+        self._region = region
         self._notes: list[Note] = []
         self._left_out: set[str] = set()
         self._functions = FunctionReader(resources, path.resolve().parent, region, self._notes)
@@ -106,9 +109,10 @@ class _Reader:
         apis = read_apis(ApiSource(resources, functions), self._notes)
         tables = tuple(self._runnable(partial(read_table, resources), TABLE, SIMPLE_TABLE))
         buckets = tuple(self._runnable(partial(read_bucket, resources), BUCKET))
-        queues = tuple(self._runnable(partial(read_queue, resources), QUEUE))
+        queues = tuple(self._runnable(partial(read_queue, resources, self._notes), QUEUE))
+        sources = EventSourceReader(resources, functions, self._region, self._notes).read(queues)
         notes = (*self._notes, *unread(resources, self._left_out))
-        return Template(functions, apis, tables, buckets, queues, notes)
+        return Template(functions, apis, tables, buckets, queues, sources, notes)
 
     def _runnable(self, read: Callable[[str, Properties], Read], *types: str) -> Iterator[Read]:
         """What `read` makes of the resources of some types, without those that cannot be run here."""

@@ -13,6 +13,7 @@ from local.template.errors import TemplateError
 from local.template.identities import (
     BUCKET,
     EVENT_INVOKE_CONFIG,
+    EVENT_SOURCE_MAPPING,
     FUNCTION,
     HTTP_API,
     LAYER,
@@ -20,6 +21,8 @@ from local.template.identities import (
     PLAIN_LAYER,
     QUEUE,
     REST_API,
+    RULE,
+    SCHEDULE,
     SIMPLE_TABLE,
     TABLE,
 )
@@ -27,8 +30,11 @@ from local.template.notes import Effect, Note
 from local.template.resources import Resources
 
 _READ_TYPES = frozenset(
-    {BUCKET, FUNCTION, HTTP_API, PLAIN_FUNCTION, QUEUE, REST_API, SIMPLE_TABLE, TABLE, EVENT_INVOKE_CONFIG}
-)
+    {
+        BUCKET, EVENT_INVOKE_CONFIG, EVENT_SOURCE_MAPPING, FUNCTION, HTTP_API, PLAIN_FUNCTION, QUEUE,
+        REST_API, RULE, SCHEDULE, SIMPLE_TABLE, TABLE,
+    }
+)  # fmt: skip
 _GENERIC = "it is not read on this machine"
 
 # Labels, permissions, keys, retention, deployment: nothing that a function can notice here.
@@ -66,6 +72,9 @@ _HARMLESS: Mapping[str, frozenset[str]] = {
     ),
     "Queue": frozenset({"KmsDataKeyReusePeriodSeconds", "RedriveAllowPolicy", "SqsManagedSseEnabled"}),
     "EventInvokeConfig": frozenset(),
+    "EventSourceMapping": frozenset({"MetricsConfig"}),
+    "Rule": frozenset({"RoleArn"}),
+    "Schedule": frozenset({"FlexibleTimeWindow", "GroupName"}),
 }  # fmt: skip
 
 # What a value means to be on AWS as if it were not there.
@@ -121,7 +130,8 @@ _WHY: Mapping[str, Mapping[str, str]] = {
     },
     "SimpleTable": {"ProvisionedThroughput": "the table is never throttled"},
     "Bucket": {"NotificationConfiguration": "nobody is told of objects"},
-    "Queue": {"RedrivePolicy": "no message is moved to another queue"},
+    "EventSourceMapping": {"FilterCriteria": "every message is passed on"},
+    "Rule": {"EventPattern": "no event is matched"},
 }
 
 # Types of which there is nothing on this machine and nothing to say: permissions, watching, deployment.
@@ -136,9 +146,8 @@ _WHY_NOT_HERE = {
     "AWS::ApplicationAutoScaling::": "provisioned concurrency stays as it is",
     "AWS::Events::": "no event is sent from here; the Lambda API takes them",
     "AWS::Lambda::Alias": "the alias of a function is that of AutoPublishAlias",
-    "AWS::Lambda::EventSourceMapping": "nobody reads the source; the Lambda API takes its events",
     "AWS::Lambda::Url": "the function has no URL here, only its events and the Lambda API",
-    "AWS::Scheduler::": "nothing is scheduled; the Lambda API takes its events",
+    "AWS::Scheduler::": "schedules have no groups here",
     "AWS::Serverless::StateMachine": "not started here; `coldframe offline start --local` runs the project's",
     "AWS::Serverless::Application": "name its own template with --template, to run it",
 }

@@ -22,11 +22,11 @@ compile bench/requirements.txt huggingface-hub --extra bench -c local/requiremen
 compile tests/requirements.txt huggingface-hub --extra dev -c bench/requirements.txt
 compile layers/model/requirements.txt torch --extra build -c functions/requirements.txt
 # Tools with an environment of their own: they pin versions of what we use too.
-compile_tool() { # compile_tool REQUIREMENTS OUTPUT ["EXCLUDED…"]
+compile_tool() { # compile_tool REQUIREMENTS OUTPUT ["EXCLUDED…"] [uv flags…]
     echo "locking $2"
     echo "$1" | uv pip compile - --quiet --universal --python-version 3.11 --generate-hashes \
         --no-emit-index-url --no-annotate --custom-compile-command "make lock" \
-        --excludes <(tr ' ' '\n' <<<"${3:-}") -o "$2"
+        --excludes <(tr ' ' '\n' <<<"${3:-}") -o "$2" "${@:4}"
 }
 compile_tool aws-sam-cli==1.170.0 local/sam-requirements.txt
 # boto3, because the functions that it runs find it in Lambda's runtime too.
@@ -36,3 +36,6 @@ compile_tool $'ministack==1.5.33\nboto3' tests/ministack-requirements.txt
 compile_tool $'kserve==0.21.0\nkubernetes==36.0.3' tests/kserve-requirements.txt "aiohttp cloudevents cryptography \
 fastapi grpc-interceptor grpcio grpcio-tools h11 httpx numpy orjson pandas pillow prometheus-client protobuf psutil \
 pyasn1 pydantic pyjwt python-multipart starlette tabulate timing-asgi uvicorn watchfiles"
+# Executors of Spark run the product: what serves, in the versions of the function. pyspark 4.3 wants pandas 2.
+compile_tool $'pyspark==4.3.0\npyarrow\npandas<3\nmsgspec\nnumpy\nonnxruntime\ntokenizers' \
+    tests/spark-requirements.txt "huggingface-hub flatbuffers packaging protobuf" -c functions/requirements.txt

@@ -21,7 +21,12 @@ from coldframe.cache.policy import Costs, Policy
 from coldframe.cache.s3_store import S3Store
 from coldframe.cache.shared import SharedCache
 from coldframe.cache.values import Kind, Shapes
+from coldframe.coldstart.pings import invoker, ping_environments
 from coldframe.timing import MovingAverage
+from coldframe.warming.hold import Clients, hold
+from coldframe.warming.policy import HoldCosts
+from coldframe.warming.rounds import Guards
+from coldframe.warming.settings import Predicting
 from functions.post_traffic import app as post_traffic
 from functions.pre_traffic import app as pre_traffic
 from functions.warmer import app as warmer
@@ -30,7 +35,7 @@ from tests.conftest import ROOT
 from tests.functional.conftest import BUCKET, TABLE
 from tests.functional.lambda_door import VERSION, lambda_door
 from tests.functional.test_warm_environments import DEPLOYMENT, versions  # noqa: F401 - a fixture
-from tests.stacks import WARMED, stack
+from tests.stacks import GUARANTEED, PREDICTED, WARMED, stack
 
 pytestmark = stacks.needs_translator
 
@@ -42,6 +47,9 @@ ARNS = {
     "CacheTable.Arn": f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{TABLE}",
     "CacheBucket.Arn": f"arn:aws:s3:::{BUCKET}",
     "ServerlessDeploymentApplication": APPLICATION,
+    "AWS::Partition": "aws",
+    "AWS::Region": REGION,
+    "AWS::AccountId": ACCOUNT,
 }
 # Lines of the log, and events that failed.
 OF_LAMBDA = {"WriteLogs", "KeepFailedEvents"}
@@ -80,8 +88,10 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[Call]:
 def resource_of(service: str, params: dict[str, Any]) -> str:
     """The ARN that a call is about."""
     if service == "dynamodb":
-        [table] = params["RequestItems"]
+        [table] = params.get("RequestItems") or [params["TableName"]]
         return f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{table}"
+    if service == "application-autoscaling":  # the target's id, which only Application Auto Scaling knows
+        return f"arn:aws:application-autoscaling:{REGION}:{ACCOUNT}:scalable-target/an-id"
     if service == "s3":
         return f"arn:aws:s3:::{params['Bucket']}/{params['Key']}"
     if service == "lambda":
@@ -93,9 +103,9 @@ def resource_of(service: str, params: dict[str, Any]) -> str:
     return "*"
 
 
-def grants(role: str) -> list[tuple[str, str]]:
+def grants(role: str, parameters: dict[str, str] = WARMED) -> list[tuple[str, str]]:
     """(action, pattern of resources) that a role allows, but for what Lambda itself does with it."""
-    policies = stacks.properties(stack(**WARMED), role)["Policies"]
+    policies = stacks.properties(stack(**parameters), role)["Policies"]
     statements = [
         statement
         for policy in policies
@@ -129,9 +139,9 @@ def as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def assert_exact(role: str, calls: list[Call]) -> None:
+def assert_exact(role: str, calls: list[Call], parameters: dict[str, str] = WARMED) -> None:
     """Every call is granted, and every grant is used."""
-    granted = grants(role)
+    granted = grants(role, parameters)
     assert calls
     missing = {
         call
@@ -177,6 +187,32 @@ def test_warmer(moto: str, aws_environ: dict[str, str], calls: list[Call], bundl
         client.close()
         cloudwatch.close()
     assert_exact("WarmerRole", calls)
+
+
+@pytest.mark.parametrize("parameters", [PREDICTED, GUARANTEED])
+def test_warmer_that_predicts(
+    parameters: dict[str, str], store: FaultyServer, moto: str, calls: list[Call], bundle: Path
+) -> None:
+    """Its item of the table, one call of CloudWatch, the version; scaling only with a guarantee."""
+    guards = Guards(least=1, most=3, day_usd=1.0, guaranteed=int(parameters.get("WarmGuaranteed", 0)))
+    costs = HoldCosts(1e-6, 1e-3)
+    settings = Predicting(FUNCTION, "live", TABLE, guards, costs, costs)
+    with lambda_door(bundle) as door:
+        lambda_client = boto3.client("lambda", endpoint_url=door.url)
+        cloudwatch = boto3.client("cloudwatch", endpoint_url=moto)
+        dynamodb = boto3.client("dynamodb", endpoint_url=moto)
+        scaling = boto3.client("application-autoscaling", endpoint_url=moto)
+        calls.clear()
+
+        def pinged(version: str, count: int) -> dict[str, Any]:
+            return ping_environments(invoker(lambda_client, version), count)._asdict()
+
+        hold(
+            Clients(lambda_client, cloudwatch, dynamodb, lambda: scaling, pinged), settings, datetime.now(UTC)
+        )
+        for client in (lambda_client, cloudwatch, dynamodb, scaling):
+            client.close()
+    assert_exact("WarmerRole", calls, parameters)
 
 
 def test_pre_traffic_hook(

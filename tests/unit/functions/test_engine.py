@@ -11,16 +11,21 @@ import pytest
 from functions.predict.engine import Engine
 from functions.predict.priming import prime
 from tests.conftest import EXAMPLE, ROOT, SECOND
+from tests.example import SPACE
 
 EVENT = json.loads((ROOT / "tests" / "events" / "http_api_predict.json").read_text())
 CONTEXT = SimpleNamespace(aws_request_id="1", get_remaining_time_in_millis=lambda: 290_000)
 AHEAD = {"AWS_LAMBDA_INITIALIZATION_TYPE": "provisioned-concurrency"}
+BESIDE_OTHERS = {
+    "AWS_LAMBDA_INITIALIZATION_TYPE": "lambda-managed-instances",
+    "AWS_LAMBDA_MAX_CONCURRENCY": "16",
+}
 
 
 @pytest.mark.parametrize(
     ("environ", "passes"),
-    [(AHEAD, 4), ({}, 1), ({**AHEAD, "COLDFRAME_MAX_BATCH_TOKENS": "300"}, 1)],
-    ids=["ahead of traffic", "on demand", "set"],
+    [(AHEAD, 4), ({}, 1), ({**AHEAD, "COLDFRAME_MAX_BATCH_TOKENS": "300"}, 1), (BESIDE_OTHERS, 1)],
+    ids=["ahead of traffic", "on demand", "set", "beside other processes"],
 )
 def test_budget_is_measured_ahead_of_traffic(
     bundle: Path, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], passes: int
@@ -44,7 +49,8 @@ def test_priming_asks_every_model(two_models: Path) -> None:
 
     def handle(event: Mapping[str, Any], context: Any) -> Mapping[str, Any]:
         asked.append((event["rawPath"], json.loads(event.get("body") or "{}")))
-        return engine.handle_event(event, context)
+        response: Mapping[str, Any] = engine.handle_event(event, context)
+        return response
 
     prime(handle)
     for predictor in models.all():
@@ -53,3 +59,12 @@ def test_priming_asks_every_model(two_models: Path) -> None:
         assert {path for path, _ in named} == {"/v1/predict", "/v1/embeddings"}
         assert all(body["heads"] == ["auto", *heads] for path, body in named if path == "/v1/predict")
         assert f"/v2/models/{name}-{heads[0]}/infer" in {path for path, _ in asked}
+
+
+def test_a_batch_of_a_database(bundle: Path) -> None:
+    """A direct invocation by Redshift is answered as its documentation has it: JSON in a string."""
+    engine = Engine({"COLDFRAME_MODEL_DIR": str(bundle)}, has_answered=False)
+    rows = [["NASA launched the shuttle into orbit"], [None]]
+    event = {"request_id": "1", "external_function": "public.f_topic", "num_records": 2, "arguments": rows}
+    answer = json.loads(engine.handle_event(event, CONTEXT))
+    assert answer == {"success": True, "num_records": 2, "results": [SPACE, None]}

@@ -5,21 +5,27 @@ from pathlib import Path
 
 import pytest
 
+from coldframe.capacity.prices import PRICES
 from coldframe.coldstart.express import open_lane
+from coldframe.warming.rounds import Guards
+from coldframe.warming.settings import predicting
 from local.template.cloudformation import load_stack
 from tests import stacks
 from tests.stacks import (
     ALL,
     FORGETFUL,
+    GUARANTEED,
     JWT,
     MODES,
     OFFLINE,
     PREDICT_ALIAS,
+    PREDICTED,
     PROVISIONED,
     SNAPSTART,
     TEMPLATE,
     WARMED,
     WATCHED,
+    WITH_JOBS,
     properties,
     stack,
 )
@@ -36,11 +42,13 @@ def test_translation_does_not_depend_on_parameters(parameters: dict[str, str]) -
 # What each mode adds: it is there when the condition holds, and costs nothing otherwise.
 
 ONLY_IN = {
-    "Provisioned": PROVISIONED,  # ProvisionedConcurrencyTarget and -Policy
-    "WatchingSpilloverAlarm": PROVISIONED,
-    "Offline": OFFLINE,
-    "Warmer": WARMED,
-    "WatchingAlarmTopic": WATCHED,
+    "Provisioned": [PROVISIONED],  # ProvisionedConcurrencyTarget and -Policy
+    "WatchingSpilloverAlarm": [PROVISIONED],
+    "Warmer": [WARMED, PREDICTED, GUARANTEED],
+    "WarmerTarget": [GUARANTEED],
+    "WatchingAlarmTopic": [WATCHED],
+    "Offline": [OFFLINE],
+    "JobsWorker": [WITH_JOBS],
 }
 
 
@@ -50,7 +58,7 @@ def test_what_is_not_asked_for_is_not_there(parameters: dict[str, str]) -> None:
     found = set(stack(**parameters).resources)
     optional = {prefix: {name for name in found if name.startswith(prefix)} for prefix in ONLY_IN}
     assert {prefix for prefix, names in optional.items() if names} == {
-        prefix for prefix, asking in ONLY_IN.items() if asking == parameters
+        prefix for prefix, asking in ONLY_IN.items() if parameters in asking
     }
     assert found - set().union(*optional.values()) == set(stack().resources)
 
@@ -140,8 +148,37 @@ def test_warmer_is_called_before_environments_are_gone() -> None:
 def test_warmer_pings_the_alias_that_requests_call() -> None:
     """The warmer is told the function, the alias and the number."""
     made = stack(**WARMED)
-    assert properties(made, "WarmerFunction")["Environment"]["Variables"] == {
-        "FUNCTION_NAME": {"Ref": "PredictFunction"},
-        "ALIAS": properties(made, PREDICT_ALIAS)["Name"],
-        "WARM_ENVIRONMENTS": "5",
+    variables = properties(made, "WarmerFunction")["Environment"]["Variables"]
+    assert variables["FUNCTION_NAME"] == {"Ref": "PredictFunction"}
+    assert variables["ALIAS"] == properties(made, PREDICT_ALIAS)["Name"]
+    assert (variables["WARM_ENVIRONMENTS"], variables["PREDICTION"]) == ("5", "off")
+    assert predicting(variables, PRICES) is None
+
+
+def test_warmer_predicts_by_the_template_s_parameters() -> None:
+    """Guards and prices are those of the stack, by the names that the function reads."""
+    asked = {
+        **PREDICTED,
+        "WarmMinimum": "1",
+        "WarmMaximum": "7",
+        "WarmUsdPerDay": "0.5",
+        "MemorySize": "1024",
     }
+    variables = properties(stack(**asked), "WarmerFunction")["Environment"]["Variables"]
+    told = {name: "a-name" if isinstance(value, dict) else str(value) for name, value in variables.items()}
+    settings = predicting(told, PRICES)
+    assert settings is not None
+    assert settings.guards == Guards(least=1, most=7, day_usd=0.5, guaranteed=0, fixed=0)
+    assert settings.ping.cold_usd == 0.001
+    assert settings.ping.idle_usd == pytest.approx(0.2e-6 + 0.3 * 0.0000133334)
+    assert variables["TABLE"] == {"Ref": "CacheTable"}
+
+
+def test_a_guarantee_scales_the_alias_down_to_zero() -> None:
+    """Application Auto Scaling may provision none; a new version gets its traffic at once."""
+    made = stack(**GUARANTEED)
+    target = properties(made, "WarmerTarget")
+    assert (int(target["MinCapacity"]), target["MaxCapacity"]) == (0, "3")
+    assert target["ScalableDimension"] == "lambda:function:ProvisionedConcurrency"
+    shift = properties(made, "PredictFunctionDeploymentGroup")["DeploymentConfigName"]
+    assert shift == "CodeDeployDefault.LambdaAllAtOnce"

@@ -3,7 +3,7 @@
 import pytest
 
 from tests import stacks
-from tests.stacks import ALL, JWT, PROVISIONED, SNAPSTART, WARMED, stack
+from tests.stacks import ALL, JWT, PREDICTED, PROVISIONED, SNAPSTART, WARMED, stack
 
 pytestmark = stacks.needs_translator
 
@@ -15,6 +15,11 @@ WRONG = [
     ("IssuerMeansJwt", {"JwtAudience": "coldframe", "AuthMode": "None"}),
     ("PingsAreForOnDemand", {**PROVISIONED, **WARMED}),
     ("PingsAreForOnDemand", {**SNAPSTART, **WARMED}),
+    ("PredictionIsForOnDemand", {**PROVISIONED, **PREDICTED}),
+    ("PredictionIsForOnDemand", {**SNAPSTART, **PREDICTED}),
+    ("GuaranteeNeedsPrediction", {"WarmGuaranteed": "2"}),
+    ("WarmMaximum", {**PREDICTED, "WarmMaximum": "0"}),
+    ("ColdStartUsd", {**PREDICTED, "ColdStartUsd": "0"}),
     ("ColdStartMode", {"ColdStartMode": "Warm"}),
     ("ProvisionedConcurrencyMin", {"ProvisionedConcurrencyMin": "0"}),
     ("MemorySize", {"MemorySize": "128"}),

@@ -67,7 +67,7 @@ def test_every_reference_is_defined(path: Path) -> None:
     """Whatever a template refers to is one of its parameters or resources, or made by SAM."""
     template = read_document(path)
     made_by_sam = {"ServerlessDeploymentApplication"}
-    of_one_sub = {"Live", "SnapStart"}
+    of_one_sub = {"Live", "SnapStart", "Arn", "Joined"}
     known = {*template["Parameters"], *template["Resources"], *made_by_sam, *of_one_sub}
     assert {name for name in references(template) if not name.startswith("AWS::")} <= known
 
@@ -103,7 +103,8 @@ def test_api_calls_the_alias() -> None:
 
 def test_a_changed_parameter_publishes_a_version() -> None:
     """Each parameter that shapes the running function is in the description of its version."""
-    settings = set(references([FUNCTION["MemorySize"], VARIABLES])) & set(TEMPLATE["Parameters"])
+    # With the application of jobs come their variables.
+    settings = set(references([FUNCTION["MemorySize"], VARIABLES])) & set(TEMPLATE["Parameters"]) | {"Jobs"}
     described = set(references(FUNCTION["VersionDescription"])) - {"SnapStart"}  # a name of its own
     assert settings == described
 
@@ -130,7 +131,7 @@ def test_function_uses_the_cache() -> None:
 
 def test_table_has_the_shape_of_the_items() -> None:
     """Key and expiry of the table are the attributes that the store writes."""
-    [table] = of_type("AWS::DynamoDB::Table")
+    table = RESOURCES["CacheTable"]
     [key] = table["Properties"]["KeySchema"]
     assert (key["AttributeName"], key["KeyType"]) == (dynamodb_store.KEY, "HASH")
     assert table["Properties"]["AttributeDefinitions"] == [
@@ -140,30 +141,41 @@ def test_table_has_the_shape_of_the_items() -> None:
     assert expiry == {"AttributeName": dynamodb_store.EXPIRES, "Enabled": True}
 
 
+def test_jobs_have_the_shape_of_their_items() -> None:
+    """So are key and expiry of the table of jobs, and who reads the queue may say which messages failed."""
+    table = RESOURCES["JobsWorkerTable"]["Properties"]
+    assert [key["AttributeName"] for key in table["KeySchema"]] == ["job", "item"]
+    assert table["TimeToLiveSpecification"]["AttributeName"] == "expires_at_s"
+    function = RESOURCES["JobsWorkerFunction"]["Properties"]
+    assert set(function["Environment"]["Variables"]) <= ENVIRONMENT_NAMES
+    [event] = function["Events"].values()
+    assert event["Properties"]["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+
+
 def test_idle_table_costs_nothing() -> None:
-    """The cache table is billed per request: nothing is provisioned for nobody."""
-    [table] = of_type("AWS::DynamoDB::Table")
-    assert table["Properties"]["BillingMode"] == "PAY_PER_REQUEST"
+    """Tables are billed per request: nothing is provisioned for nobody."""
+    for table in of_type("AWS::DynamoDB::Table"):
+        assert table["Properties"]["BillingMode"] == "PAY_PER_REQUEST"
 
 
 def test_objects_outlive_their_items() -> None:
-    """The bucket forgets, but not before the table does."""
-    [bucket] = of_type("AWS::S3::Bucket")
-    [rule] = bucket["Properties"]["LifecycleConfiguration"]["Rules"]
-    assert rule["Status"] == "Enabled"
-    assert rule["ExpirationInDays"] * 86_400 > Settings().cache_ttl_s
+    """A bucket forgets, but not before its table does."""
+    for name, ttl_s in (("CacheBucket", Settings().cache_ttl_s), ("JobsWorkerBucket", Settings().jobs_ttl_s)):
+        [rule] = RESOURCES[name]["Properties"]["LifecycleConfiguration"]["Rules"]
+        assert rule["Status"] == "Enabled"
+        assert rule["ExpirationInDays"] * 86_400 > ttl_s
 
 
 def test_bucket_is_encrypted_and_private() -> None:
-    """The cache bucket is encrypted and blocks all four kinds of public access."""
-    [bucket] = of_type("AWS::S3::Bucket")
-    assert bucket["Properties"]["BucketEncryption"]["ServerSideEncryptionConfiguration"]
-    assert bucket["Properties"]["PublicAccessBlockConfiguration"] == {
-        "BlockPublicAcls": True,
-        "BlockPublicPolicy": True,
-        "IgnorePublicAcls": True,
-        "RestrictPublicBuckets": True,
-    }
+    """Every bucket is encrypted and blocks all four kinds of public access."""
+    for bucket in of_type("AWS::S3::Bucket"):
+        assert bucket["Properties"]["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+        assert bucket["Properties"]["PublicAccessBlockConfiguration"] == {
+            "BlockPublicAcls": True,
+            "BlockPublicPolicy": True,
+            "IgnorePublicAcls": True,
+            "RestrictPublicBuckets": True,
+        }
 
 
 def test_policies_name_their_actions() -> None:
@@ -181,17 +193,15 @@ WITHOUT_RESOURCES = ["cloudwatch:GetMetricStatistics"]
 
 
 def test_policies_name_their_resources() -> None:
-    """Every policy is about a resource of this stack, but for one action that AWS grants for all.
-
-    The bucket of whole objects is the caller's, by its name.
-    """
-    elsewhere = {"ServerlessDeploymentApplication", "OfflineBucket"}
+    """A policy is about resources of this stack, or buckets that a parameter names; but for one action."""
+    made_by_sam = {"ServerlessDeploymentApplication"}
+    named = {"JobsSources", "OfflineBucket"}
     for statement in statements():
         if as_list(statement["Action"]) == WITHOUT_RESOURCES:
             assert statement["Resource"] == "*"
             continue
         for resource in as_list(statement["Resource"]):
-            assert set(references(resource)) & {*RESOURCES, *elsewhere}
+            assert set(references(resource)) & {*RESOURCES, *made_by_sam, *named}
 
 
 FUNCTIONS = {n: r["Properties"] for n, r in RESOURCES.items() if r["Type"] == "AWS::Serverless::Function"}
@@ -248,4 +258,7 @@ def test_outputs() -> None:
         "FailedEventsUrl",
         "OfflineStateMachine",
         "DashboardUrl",
+        "JobsBucketName",
+        "JobsFailedQueueUrl",
+        "JobsTopicArn",
     }

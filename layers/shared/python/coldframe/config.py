@@ -89,6 +89,23 @@ class Settings(Struct, frozen=True, kw_only=True):
         ),
     ] = 100
     cache_ttl_s: Annotated[int, _about("life of a value in the table", "cache_ttl_s")] = 604_800
+    jobs_table: Annotated[str, _about("DynamoDB table of jobs; empty: there are no jobs")] = ""
+    jobs_queue: Annotated[str, _about("address of the SQS queue of jobs")] = ""
+    jobs_failed_queue: Annotated[str, _about("address of the SQS queue of messages that failed")] = ""
+    jobs_bucket: Annotated[str, _about("S3 bucket of jobs: large texts, results, and `uploads/`")] = ""
+    jobs_sources: Annotated[
+        str, _about("S3 buckets that a job may name as its source, separated by commas; empty: only our own")
+    ] = ""
+    jobs_topic: Annotated[
+        str, _about("ARN of the SNS topic that is told of jobs that ended; empty: none")
+    ] = ""
+    jobs_webhook_hosts: Annotated[
+        str, _about("hosts that webhooks may be at, separated by commas; empty: there are no webhooks")
+    ] = ""
+    jobs_webhook_key: Annotated[str, _about("key that webhooks are signed with; `whsec_` and base64")] = ""
+    jobs_ttl_s: Annotated[int, _about("life of a job and its results, from its creation", "jobs_ttl_s")] = (
+        604_800
+    )
     verify_at_init: Annotated[
         bool, _about("compare a golden vector before the model answers; `true` or `false`")
     ] = True

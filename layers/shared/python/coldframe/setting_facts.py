@@ -42,6 +42,7 @@ RANGES = {
     "l1_cache_bytes": (0, 1 << 34),
     "cache_deadline_ms": (1, 60_000),
     "cache_ttl_s": (1, 315_360_000),
+    "jobs_ttl_s": (3_600, 315_360_000),
 }
 """Lowest and highest value of each setting that is a number."""
 CHOICES = {
@@ -49,5 +50,20 @@ CHOICES = {
     "device": ("cpu", "cuda", "auto"),
     "log_level": ("info", "off"),
 }
-TEXTS = frozenset({"model_dir", "models", "cache_table", "cache_bucket"})
+TEXTS = frozenset(
+    {
+        "model_dir",
+        "models",
+        "cache_table",
+        "cache_bucket",
+        "jobs_table",
+        "jobs_queue",
+        "jobs_failed_queue",
+        "jobs_bucket",
+        "jobs_sources",
+        "jobs_topic",
+        "jobs_webhook_hosts",
+        "jobs_webhook_key",
+    }
+)
 FLAGS = frozenset({"verify_at_init"})

@@ -292,6 +292,15 @@ VALID = {
     "LOG_LEVEL": "off",
     "DEVICE": "cpu",
     "MODELS": EXAMPLE,
+    "JOBS_TABLE": "jobs",
+    "JOBS_QUEUE": "https://queue",
+    "JOBS_FAILED_QUEUE": "https://failed",
+    "JOBS_BUCKET": "bucket",
+    "JOBS_SOURCES": "a,b",
+    "JOBS_TOPIC": "arn",
+    "JOBS_WEBHOOK_HOSTS": "example.com",
+    "JOBS_WEBHOOK_KEY": "key",
+    "JOBS_TTL_S": "3600",
 }
 
 

@@ -105,14 +105,16 @@ def test_ignored_properties_of_apis_and_stores(load: Load) -> None:
       KeySchema: [{AttributeName: k, KeyType: HASH}]
       AttributeDefinitions: [{AttributeName: k, AttributeType: S}]
   B: {Type: AWS::S3::Bucket, Properties: {NotificationConfiguration: {LambdaConfigurations: [1]}}}
-  Q: {Type: AWS::SQS::Queue, Properties: {RedrivePolicy: {maxReceiveCount: 3}}}
+  Q:
+    Type: AWS::SQS::Queue
+    Properties: {RedrivePolicy: {maxReceiveCount: 3, deadLetterTargetArn: !ImportValue theirs}}
 """
     assert said(load(one_function(f"{ZIP}, {event}}}", more))) == [
         "Ignored: H.Auth: anybody is served: authorization is not enforced on this machine.",
+        "Ignored: Q.RedrivePolicy: the queue for failed messages is not in this template.",
         "Ignored: H.Domain: the API answers at this machine's address.",
         "Ignored: T.ProvisionedThroughput: the table is never throttled.",
         "Ignored: B.NotificationConfiguration: nobody is told of objects.",
-        "Ignored: Q.RedrivePolicy: no message is moved to another queue.",
     ]
 
 
@@ -120,15 +122,15 @@ def test_what_does_not_exist_here(load: Load) -> None:
     """Resources that nothing on this machine stands for are named by what that means."""
     more = """
   M: {Type: AWS::StepFunctions::StateMachine}
-  S: {Type: AWS::Lambda::EventSourceMapping}
+  S: {Type: AWS::Lambda::EventSourceMapping, Properties: {FunctionName: x}}
   W: {Type: AWS::ApiGatewayV2::Api}
   V: {Type: AWS::ApiGatewayV2::Route}
   "Fn::ForEach::Each": [Name, [a, b], {}]
 """
     assert said(load(one_function(f"{ZIP}}}", more))) == [
         "Left out: Fn::ForEach::Each: Fn::ForEach is not expanded here. Write its resources out.",
+        "Ignored: S.FunctionName: it is no function that runs here.",
         "Not on this machine: M: AWS::StepFunctions::StateMachine.",
-        "Not on this machine: S: nobody reads the source; the Lambda API takes its events.",
         "Not on this machine: W, V: only routes of AWS::Serverless::HttpApi and AWS::Serverless::Api"
         " are served.",
     ]

@@ -293,7 +293,7 @@ def test_events_of_both_apis(load: Load) -> None:
             "A: {Type: HttpApi, Properties:"
             " {Path: /a, Method: get, TimeoutInMillis: 5000, PayloadFormatVersion: '1.0'}},"
             "B: {Type: Api, Properties: {Path: '/{proxy+}', Method: any}},"
-            "C: {Type: SQS, Properties: {}}}}"
+            "C: {Type: SNS, Properties: {}}}}"
         )
     )
     http, rest = template.apis
@@ -305,7 +305,7 @@ def test_events_of_both_apis(load: Load) -> None:
     assert [(each.key, each.payload, each.timeout_s) for each in rest.routes] == [
         ("ANY /{proxy+}", PayloadFormat.V1, 29.0)
     ]
-    assert template.functions[0].other_events == ("SQS",)
+    assert template.functions[0].other_events == ("SNS",)
 
 
 def test_cors_and_throttling(load: Load) -> None:

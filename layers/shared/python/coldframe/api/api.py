@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UnsetType
 
 from coldframe.api.catalogue import find_model, model_card, model_cards
-from coldframe.api.contract import PREDICT, SCORE_DIGITS, log_record
+from coldframe.api.contract import PREDICT, SCORE_DIGITS, SQL_PATHS, log_record
 from coldframe.api.messages import (
     Reply,
     Request,
@@ -48,6 +48,8 @@ from coldframe.vectors import Vector, ranked, to_floats
 
 if TYPE_CHECKING:
     from coldframe.api.inference_protocol import InferenceProtocol
+    from coldframe.jobs.door import JobsDoor
+    from coldframe.sql.sql_routes import SqlRoutes
 
 __all__ = ["Api", "Reply", "Request"]
 
@@ -88,7 +90,11 @@ class Api:
             ("GET", "/v2/models/{model}/versions/{version}"): lambda r: self._protocol.model(r),
             ("GET", "/v2/models/{model}/versions/{version}/ready"): lambda r: self._protocol.model_ready(r),
             ("POST", "/v2/models/{model}/versions/{version}/infer"): lambda r: self._protocol.infer(r),
+            ("POST", "/v1/jobs"): lambda r: self._jobs.create(r),
+            ("GET", "/v1/jobs/{job}"): lambda r: self._jobs.status(r),
+            ("DELETE", "/v1/jobs/{job}"): lambda r: self._jobs.cancel(r),
             ("GET", "/healthz"): self._health,
+            **{("POST", path): lambda r: self._sql.answer(r) for path in SQL_PATHS},
         }
         self._router = Router(self.routes)
 
@@ -155,7 +161,7 @@ class Api:
         manifest = predictor.manifest
         texts = self._texts(asked)
         heads = list(dict.fromkeys(asked.heads or [manifest.default_head]))
-        _check_heads(heads, manifest)
+        check_heads(heads, manifest)
         budget_s = math.inf if isinstance(asked.budget_ms, UnsetType) else asked.budget_ms / 1e3
         reading_s = time.monotonic() - started_s  # waiting, unzipping and decoding count, too
         deadline = deadline_of(request, budget_s - reading_s)
@@ -164,7 +170,7 @@ class Api:
             model=manifest.name,
             version=manifest.version,
             start=request.start,
-            predictions=_answers(prediction, predictor, asked),
+            predictions=text_answers(prediction, predictor, asked),
             usage=prediction.usage,
         )
         timing = {"server-timing": prediction.times.server_timing()}
@@ -186,6 +192,19 @@ class Api:
         from coldframe.api.inference_protocol import InferenceProtocol
 
         return InferenceProtocol(self.models, self._settings)
+
+    @cached_property
+    def _jobs(self) -> "JobsDoor":
+        """Raises NotFound where there are no jobs. With its boto3, it is imported when first needed."""
+        from coldframe.jobs.door import open_door
+
+        return open_door(self.models, self._settings)
+
+    @cached_property
+    def _sql(self) -> "SqlRoutes":
+        from coldframe.sql.sql_routes import SqlRoutes
+
+        return SqlRoutes(self.models, self._settings)
 
     def _embeddings(self, request: Request) -> Reply:
         from coldframe.api.openai import answer_embeddings
@@ -211,14 +230,16 @@ class Api:
         return log_line(**record, **reply.log)
 
 
-def _check_heads(heads: list[str], manifest: Manifest) -> None:
+def check_heads(heads: list[str], manifest: Manifest) -> None:
+    """Raises Invalid for a head that the model does not have."""
     known = [AUTO, *manifest.heads]
     for head in heads:
         if head not in known:
             raise Invalid(f"{echo(head)} is not a head of this model. Heads: {', '.join(known)}.")
 
 
-def _answers(prediction: Prediction, predictor: Predictor, asked: PredictRequest) -> list[TextAnswer]:
+def text_answers(prediction: Prediction, predictor: Predictor, asked: PredictRequest) -> list[TextAnswer]:
+    """A prediction as the contract has it, for each text in input order."""
     labels = predictor.manifest.labels
     answers = [TextAnswer(index, {}) for index in range(prediction.usage.texts)]
     for head, rows in prediction.answers.items():

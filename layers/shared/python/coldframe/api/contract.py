@@ -28,6 +28,13 @@ SCORE_DIGITS = 4  # of an out-of-distribution score: more is noise
 MIN_BUDGET_MS, MAX_BUDGET_MS = 1, 86_400_000  # a day: nothing that answers requests runs for longer
 ENVELOPE_BYTES = 2048  # status and headers around the body in a function's result, rounded up
 
+SQL_PATHS = tuple(
+    f"/v1/sql/{engine}/{function}"
+    for engine in ("snowflake", "bigquery", "redshift")
+    for function in ("topic", "topic_score", "is_topic", "embedding")
+)
+"""Where engines send batches: `coldframe.sql` answers them."""
+
 USAGE_COUNTS = ("texts", "unique", "estimated", "tokens", "padded_tokens", "windows", "batches")
 CACHE_COUNTS = ("l1", "l2", "embedding", "miss")
 

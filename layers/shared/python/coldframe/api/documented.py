@@ -1,7 +1,7 @@
 """A FastAPI application: the contract's documentation, and one endpoint for every other path."""
 
 from collections.abc import Awaitable, Callable
-from functools import partial
+from functools import cache, partial
 
 from fastapi import FastAPI, Request, Response
 from fastapi_offline import FastAPIOffline
@@ -21,5 +21,5 @@ def documented(api: Api, answer: Endpoint) -> FastAPI:
     app: FastAPI = FastAPIOffline(title="Coldframe", version=coldframe.__version__, redoc_url=None)
     app.add_route("/{path:path}", answer, methods=_METHODS, include_in_schema=False)
     app.router.default = request_response(answer)  # a path with a line break matches no route
-    app.openapi = partial(openapi, api.models, api.settings)  # type: ignore[method-assign]
+    app.openapi = cache(partial(openapi, api.models, api.settings))  # type: ignore[method-assign]
     return app

@@ -170,6 +170,8 @@ def problem_reply(error: RequestError, path: str, cause: Exception | None = None
     problem = Problem(f"urn:coldframe:error:{name}", error.title, int(error.status), str(error))
     if path.startswith("/v2"):
         problem.error = problem.detail  # where the Open Inference Protocol has it
+    if path.startswith("/v1/sql/bigquery"):
+        problem.error_message = problem.detail[:1000]  # what BigQuery shows, of less than 1 KB
     return Reply(
         problem.status,
         msgspec.json.encode(problem),

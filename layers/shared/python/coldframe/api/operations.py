@@ -6,12 +6,19 @@ from typing import Any
 
 from coldframe.api import inference_schemas as inference
 from coldframe.api import schemas
+from coldframe.api.contract import SQL_PATHS
+from coldframe.jobs.records import JobRequest
+from coldframe.jobs.schemas import JobReply
+from coldframe.sql import schemas as sql
 
 TAGS = {
     "Classify": "Texts to labels with probabilities.",
     "Embed": "Texts to vectors, as OpenAI's API has it.",
     "Models": "What is served: models, their encoders and their heads.",
     "Open Inference Protocol": "The same models by tensors, version 2 of the protocol.",
+    "SQL": "Batches of Snowflake, BigQuery and Redshift, by their own contracts. `coldframe sql` prints the"
+    " statements that create the functions.",
+    "Jobs": "Texts that can wait for their answers.",
     "Health": "Whether every model is loaded.",
 }
 
@@ -21,7 +28,7 @@ class Operation:
     """What OpenAPI says of a route.
 
     examples: bodies by name, each of which is answered as it stands; the first is the one to try.
-    tensors: JSON may be followed by binary tensors, both ways.
+    tensors: JSON may be followed by binary tensors, both ways. status: of the answer.
     """
 
     tag: str
@@ -31,6 +38,7 @@ class Operation:
     description: str = ""
     examples: Mapping[str, Any] = field(default_factory=dict)
     tensors: bool = False
+    status: int = 200
 
 
 _TEXT = "My parcel has not arrived yet"
@@ -76,6 +84,37 @@ _INFER = Operation(
 _MODEL = Operation(_PROTOCOL, "A model's inputs and outputs", inference.ModelMetadata)
 _MODEL_READY = Operation(_PROTOCOL, "Whether a model is loaded", inference.ModelReady)
 
+_SQL_TYPES = {  # by engine and number of arguments; then the reply
+    "snowflake": (sql.SnowflakeTexts, sql.SnowflakeTextsAndLabels, sql.SnowflakeReply),
+    "bigquery": (sql.BigQueryTexts, sql.BigQueryTextsAndLabels, sql.BigQueryReply),
+    "redshift": (sql.RedshiftTexts, sql.RedshiftTextsAndLabels, sql.RedshiftReply),
+}
+_SQL_SUMMARIES = {
+    "topic": "The label of each text",
+    "topic_score": "The probability of a label for each text",
+    "is_topic": "Whether each text has a label",
+    "embedding": "The embedding of each text",
+}
+LABELLED = ("topic_score", "is_topic")
+"""Functions with a second argument."""
+
+
+def _sql_operation(path: str) -> Operation:
+    *_, engine, function = path.split("/")
+    texts, labelled, reply = _SQL_TYPES[engine]
+    summary = f"{_SQL_SUMMARIES[function]}, for {engine}"
+    request = labelled if function in LABELLED else texts
+    return Operation("SQL", summary, reply, request, examples={"A batch": _sql_example(engine, function)})
+
+
+def _sql_example(engine: str, function: str) -> dict[str, Any]:
+    """Nulls for the labels, which differ from model to model."""
+    rows = [[text, None] if function in LABELLED else [text] for text in [*_TEXTS, None]]
+    if engine == "snowflake":
+        return {"data": [[number, *row] for number, row in enumerate(rows)]}
+    return {"calls" if engine == "bigquery" else "arguments": rows}
+
+
 OPERATIONS: dict[tuple[str, str], Operation] = {
     ("POST", "/v1/predict"): _PREDICT,
     ("POST", "/v1/embeddings"): _EMBED,
@@ -90,5 +129,22 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("GET", "/v2/models/{model}/versions/{version}"): _MODEL,
     ("GET", "/v2/models/{model}/versions/{version}/ready"): _MODEL_READY,
     ("POST", "/v2/models/{model}/versions/{version}/infer"): _INFER,
+    **{("POST", path): _sql_operation(path) for path in SQL_PATHS},
     ("GET", "/healthz"): Operation("Health", "Whether every model is loaded", schemas.Health),
 }
+
+_JOBS = "Jobs"
+JOB_OPERATIONS: dict[tuple[str, str], Operation] = {
+    ("POST", "/v1/jobs"): Operation(
+        _JOBS,
+        "Have texts classified later",
+        JobReply,
+        JobRequest,
+        "Send `texts` or `source`, not both. The same request, or `Idempotency-Key`, is the same job.",
+        {"Texts": {"texts": _TEXTS}, "Texts, and a topic to tell": {"texts": _TEXTS, "push": {"sns": True}}},
+        status=202,
+    ),
+    ("GET", "/v1/jobs/{job}"): Operation(_JOBS, "How a job is, and its answers", JobReply),
+    ("DELETE", "/v1/jobs/{job}"): Operation(_JOBS, "Cancel a job", JobReply),
+}
+"""Of deployments that have jobs."""

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from coldframe.api.contract import DEFAULT_TOP_K, MAX_BUDGET_MS, MAX_HEADS, MAX_TOP_K, MIN_BUDGET_MS
 from coldframe.model.bundle import Figures
@@ -222,3 +222,6 @@ class Problem(Struct, omit_defaults=True):
     status: int
     detail: str
     error: Annotated[str, Meta(description="`detail` again, for clients of /v2.")] | UnsetType = UNSET
+    error_message: (
+        Annotated[str, Meta(max_length=1000, description="`detail` again, for BigQuery.")] | UnsetType
+    ) = field(default=UNSET, name="errorMessage")

@@ -43,6 +43,16 @@ class Estimator:
         self._weights = content[4 * tokens :].cast("h")  # (V * k,), in units of `facts.scales`
         self._labels = labels
 
+    @property
+    def idf(self) -> Sequence[float]:
+        """Inverse document frequency of each token, (V,)."""
+        return self._idf
+
+    @property
+    def weights(self) -> Sequence[int]:
+        """What each token says for each label, (V * k,), in units of the manifest's scales."""
+        return self._weights
+
     def predict(self, ids: Iterable[int]) -> list[float]:
         """Probability of each label. ids: the tokens of a text, without [CLS] and [SEP]."""
         return self.probabilities(self.evidence(ids))

@@ -140,6 +140,14 @@ class Predictor:
         prompt_tokens = sum(tokens[text] for text in texts)
         return Embedding(usage, times, unsaved, known.error, vectors, prompt_tokens)
 
+    def guess(self, texts: Sequence[str], deadline: Deadline = NO_DEADLINE) -> list[Guess]:
+        """What the estimator says of each text, sure or not; the encoder is neither loaded nor run.
+
+        Raises Invalid and OutOfTime, as `predict` does.
+        """
+        windows = self._tokenizer.cut([normalise(text) for text in texts], deadline)
+        return [self._guess(cut, deadline) for cut in windows]
+
     def _guess(self, windows: Sequence[Window], deadline: Deadline) -> Guess:
         deadline.check()
         ids = content_tokens(windows)

@@ -1,0 +1,85 @@
+"""Spark: `coldframe.spark` beside a naive map of the same model, row by row, on sentences with repeats."""
+
+import json
+import os
+import random
+import re
+import statistics
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bench.data.newsgroups import is_available, read_newsgroups
+from bench.data.texts import NEWSGROUPS, OWN, load_texts
+from coldframe.errors import ColdframeError
+from local.paths import ROOT, SPARK_PYTHON, default_model, python_path
+
+_EXPONENT = 0.7
+"""Of the popularity of sentences, by rank: Breslau et al. 1999 found 0.64 to 0.83 for web requests."""
+
+
+class SparkFailed(ColdframeError):
+    """The comparison cannot be run."""
+
+
+def run(model_dir: Path, rows: int, cores: int, rounds: int, seed: int) -> float:
+    """Prints one table; returns how many times as quick as the naive map ours is. Raises SparkFailed."""
+    if not SPARK_PYTHON.exists():
+        raise SparkFailed(f"{SPARK_PYTHON} is missing. Run `make .venv-spark/stamp`; Spark needs Java, too.")
+    source, texts = make_rows(rows, seed)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.parquet"
+        pq.write_table(pa.table({"id": range(rows), "body": texts}), path)
+        told = _run_job(path, model_dir, cores, rounds)
+    if not told["same"]:
+        raise SparkFailed("Both sides ran, and their labels differ.")
+    ours_s, naive_s = (statistics.median(told["taken_s"][side]) for side in ("ours", "naive"))
+    ratio = statistics.median(
+        naive / ours for naive, ours in zip(told["taken_s"]["naive"], told["taken_s"]["ours"], strict=True)
+    )
+    print("| side | seconds | rows/s | |")
+    print("|---|---|---|---|")
+    print(f"| naive `mapInPandas`, row by row | {naive_s:.1f} | {rows / naive_s:,.0f} | 1 |")
+    print(f"| `coldframe.spark.predict` | {ours_s:.1f} | {rows / ours_s:,.0f} | **{ratio:.2f}** |")
+    print(
+        f"\n{source}: {rows:,} rows, {len(set(texts)):,} of them distinct; {cores} cores,"
+        f" median of {rounds} rounds; same labels; load average {os.getloadavg()[0]:.1f}."
+    )
+    return ratio
+
+
+def make_rows(rows: int, seed: int) -> tuple[str, list[str]]:
+    """Sentences drawn by chance, a few of them often; where they are from comes first."""
+    if is_available():
+        source, posts = NEWSGROUPS, read_newsgroups().posts
+    else:
+        source, posts = OWN, load_texts(2000, seed).texts
+    sentences = list(dict.fromkeys(found for post in posts for found in split(post)))
+    drawn = random.Random(seed)
+    drawn.shuffle(sentences)
+    weights = [rank**-_EXPONENT for rank in range(1, len(sentences) + 1)]
+    return f"Sentences of {source}", drawn.choices(sentences, weights, k=rows)
+
+
+def split(post: str) -> list[str]:
+    """Its sentences of at least three words."""
+    found = (" ".join(part.split()) for part in re.split(r"(?<=[.!?])\s+|\n\n", post))
+    return [sentence for sentence in found if sentence.count(" ") >= 2]
+
+
+def _run_job(path: Path, model_dir: Path, cores: int, rounds: int) -> dict[str, dict[str, list[float]]]:
+    arguments = [str(path), str(model_dir.resolve()), default_model(), str(cores), str(rounds)]
+    environ = os.environ | {
+        "PYTHONPATH": python_path(),
+        "PYSPARK_PYTHON": str(SPARK_PYTHON),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    command = [str(SPARK_PYTHON), "-m", "bench.targets.spark_job", *arguments]
+    done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True)
+    if done.returncode:
+        raise SparkFailed(f"The job failed: {done.stderr.strip().splitlines()[-1]}")
+    told: dict[str, dict[str, list[float]]] = json.loads(done.stdout.splitlines()[-1])
+    return told

@@ -1,0 +1,110 @@
+"""Columns of texts, as tables hold them: one answer per row, no answer for no text.
+
+What tables have and requests have not: rows without a text, and many rows with the same one.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import NamedTuple, TypeVar
+
+from coldframe.errors import Invalid, OutOfTime
+from coldframe.model.estimator import AnswerSource
+from coldframe.model.files import AUTO
+from coldframe.pipeline.answers import Prediction
+from coldframe.pipeline.predictor import Predictor
+from coldframe.timing import NO_DEADLINE, Deadline
+from coldframe.vectors import Vector, ranked, to_floats
+
+T = TypeVar("T")
+
+TEXTS_AT_ONCE = 4096
+"""Distinct texts of one prediction: enough of each length to fill passes, few enough for any memory."""
+
+
+class Answer(NamedTuple):
+    """What a head says of a text.
+
+    label: None where the head abstains. scores: the probability of each label, in the manifest's order.
+    source: who gave an answer of the head `auto`; None of other heads.
+    """
+
+    label: str | None
+    probability: float
+    out_of_distribution: float
+    scores: tuple[float, ...]
+    source: AnswerSource | None
+
+
+Answers = dict[str, list[Answer | None]]
+"""By head, one per row; None for a row without a text."""
+
+
+def check_heads(predictor: Predictor, heads: Sequence[str]) -> None:
+    """Raises Invalid for the first of `heads` that the model lacks, and lists those that it has."""
+    known = [AUTO, *predictor.manifest.heads]
+    for head in heads:
+        if head not in known:
+            raise Invalid(f'"{head}" is not a head of this model. Heads: {", ".join(known)}.')
+
+
+def predict_column(
+    predictor: Predictor,
+    texts: Sequence[str | None],
+    heads: Sequence[str],
+    use_cache: bool = True,
+    deadline: Deadline = NO_DEADLINE,
+) -> Answers:
+    """Answers of each row by each of `heads`. Raises what `Predictor.predict` raises."""
+    found: dict[str, dict[str, Answer]] = {head: {} for head in heads}
+    for part in _parts(distinct(texts)):
+        prediction = predictor.predict(part, heads, use_cache, deadline)
+        for head in heads:
+            found[head].update(zip(part, _answers(predictor, prediction, head), strict=True))
+        predictor.cache.save(prediction.unsaved, deadline.remaining_s())
+    return {head: spread(texts, found[head]) for head in heads}
+
+
+def embed_column(
+    predictor: Predictor, texts: Sequence[str | None], deadline: Deadline = NO_DEADLINE
+) -> list[Vector | None]:
+    """The embedding of each row. Raises what `Predictor.embed` raises."""
+    found: dict[str, Vector] = {}
+    for part in _parts(distinct(texts)):
+        embedding = predictor.embed(part, deadline)
+        found.update(zip(part, embedding.vectors, strict=True))
+        predictor.cache.save(embedding.unsaved, deadline.remaining_s())
+    return spread(texts, found)
+
+
+def refuse_rushed(answers: Iterable[Answer | None]) -> None:
+    """Raises OutOfTime for a guess that was made in a hurry: the next query would find another answer."""
+    rushed = sum(answer is not None and answer.source is AnswerSource.RUSHED for answer in answers)
+    if rushed:
+        raise OutOfTime(f"There was no time to encode {rushed} of the rows.")
+
+
+def distinct(texts: Sequence[str | None]) -> list[str]:
+    """The texts, each once, in the order in which they first come."""
+    return [text for text in dict.fromkeys(texts) if text is not None]
+
+
+def spread(texts: Sequence[str | None], found: Mapping[str, T]) -> list[T | None]:
+    """What was found of each row's text; None for a row without one."""
+    return [None if text is None else found[text] for text in texts]
+
+
+def _parts(texts: list[str]) -> Iterator[list[str]]:
+    rest = iter(texts)
+    while part := list(islice(rest, TEXTS_AT_ONCE)):
+        yield part
+
+
+def _answers(predictor: Predictor, prediction: Prediction, head: str) -> Iterator[Answer]:
+    labels, least = predictor.manifest.labels, predictor.min_probability[head]
+    rows = prediction.answers[head]
+    sources = prediction.sources if head == AUTO else [None] * len(rows)
+    for row, source in zip(rows, sources, strict=True):
+        *scores, strangeness = to_floats(row)
+        best = ranked(scores)[0]
+        label = None if scores[best] < least else labels[best]
+        yield Answer(label, scores[best], strangeness, tuple(scores), source)

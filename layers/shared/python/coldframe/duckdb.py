@@ -1,0 +1,84 @@
+"""Functions of SQL inside DuckDB, in this process: `topic`, `topic_score`, `is_topic`, `embedding`.
+
+DuckDB hands over up to 2,048 rows at a time, as Arrow columns. Equal texts among them are asked once, and
+what one function has computed of a text another takes from the predictor's cache.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+from duckdb.func import FunctionNullHandling, PythonUDFType
+from msgspec.structs import replace
+
+from coldframe.config import load_settings
+from coldframe.pipeline.models import load_predictor
+from coldframe.pipeline.predictor import Predictor
+from coldframe.sql.functions import SqlFunctions
+from coldframe.sql.rejecting import REJECTING_ODDS
+
+
+class Functions:
+    """The functions of one model, over Arrow columns of any number of rows. Safe for threads."""
+
+    def __init__(self, functions: SqlFunctions, dimension: int) -> None:
+        self._functions, self._dimension = functions, dimension
+
+    def topic(self, texts: pa.ChunkedArray) -> pa.Array:
+        """The label of each text; null for null, and where the head abstains."""
+        return pa.array(self._functions.topic(texts.to_pylist()), pa.string())
+
+    def topic_score(self, texts: pa.ChunkedArray, labels: pa.ChunkedArray) -> pa.Array:
+        """The probability of a label for each text; null where either is null. Raises Invalid."""
+        return pa.array(self._functions.topic_score(texts.to_pylist(), labels.to_pylist()), pa.float64())
+
+    def is_topic(self, texts: pa.ChunkedArray, labels: pa.ChunkedArray) -> pa.Array:
+        """Whether the label of each text is this one; null where either is null. Raises Invalid."""
+        return pa.array(self._functions.is_topic(texts.to_pylist(), labels.to_pylist()), pa.bool_())
+
+    def embedding(self, texts: pa.ChunkedArray) -> pa.Array:
+        """The embedding (d,) of each text; null for null."""
+        rows = self._functions.embedding(texts.to_pylist())
+        return pa.array(rows, pa.list_(pa.float32(), self._dimension))
+
+
+def register(
+    connection: duckdb.DuckDBPyConnection,
+    model: Predictor | Path | str | None = None,
+    head: str | None = None,
+    prefix: str = "",
+    rejecting_odds: float = REJECTING_ODDS,
+) -> None:
+    """Adds the functions to a connection; every query of it may use them.
+
+    model: a predictor, or a folder of encoders and models; without one, COLDFRAME_MODEL_DIR.
+    head: the model's default unless named.
+    prefix: of the functions' names, where several models are registered.
+    Raises BadSetting, a BundleError, and Invalid for an unknown head.
+    """
+    predictor = model if isinstance(model, Predictor) else _load(model)
+    dimension = predictor.encoder.facts.dimension
+    functions = Functions(SqlFunctions(predictor, head, rejecting_odds), dimension)
+    added: Mapping[str, tuple[Callable[..., pa.Array], int, str]] = {
+        "topic": (functions.topic, 1, "VARCHAR"),
+        "topic_score": (functions.topic_score, 2, "DOUBLE"),
+        "is_topic": (functions.is_topic, 2, "BOOLEAN"),
+        "embedding": (functions.embedding, 1, f"FLOAT[{dimension}]"),
+    }
+    for name, (function, arguments, kind) in added.items():
+        connection.create_function(
+            prefix + name,
+            function,
+            ["VARCHAR"] * arguments,
+            kind,
+            type=PythonUDFType.ARROW,
+            # The functions answer null with null themselves, and keep every row.
+            null_handling=FunctionNullHandling.SPECIAL,
+        )
+
+
+def _load(folder: Path | str | None) -> Predictor:
+    settings = load_settings(os.environ)
+    return load_predictor(settings if folder is None else replace(settings, model_dir=Path(folder)))

@@ -1,0 +1,126 @@
+"""The bucket and the queues of jobs, on S3 and SQS."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from coldframe.jobs.ports import BadSource, Unavailable
+from coldframe.jobs.records import Body
+
+_MESSAGES_OF_A_CALL = 10
+_CALL_BYTES = 1_000_000  # of SendMessageBatch: 1 MiB, with what surrounds the messages
+_URL_S = 3600
+_CODES_OF_A_BAD_SOURCE = ("NoSuchKey", "NoSuchBucket", "AccessDenied", "404", "403", "InvalidBucketName")
+_REASON_CHARACTERS = 1000
+
+Client = Callable[[], Any]
+"""boto3's client, when it is first needed."""
+
+
+class S3Objects:
+    """Objects of one bucket, and of those that sources may be in. Safe for threads.
+
+    sources: names of buckets that callers may name, separated by commas; the own one's `uploads/` is one.
+    """
+
+    def __init__(self, bucket: str, sources: str, client: Client) -> None:
+        self._bucket = bucket
+        self._sources = frozenset(filter(None, (each.strip() for each in sources.split(","))))
+        self._client = client
+
+    def put(self, key: str, content: bytes) -> None:
+        self._call("put_object", Bucket=self._bucket, Key=key, Body=content)
+
+    def get(self, key: str) -> bytes:
+        try:
+            return bytes(self._call("get_object", Bucket=self._bucket, Key=key)["Body"].read())
+        except Unavailable:
+            raise
+        except Exception as exc:  # the body breaks off
+            raise Unavailable(type(exc).__name__) from exc
+
+    def _allows(self, uri: str) -> bool:
+        bucket, _, key = uri.removeprefix("s3://").partition("/")
+        return bucket in self._sources or (bucket == self._bucket and key.startswith("uploads/"))
+
+    def lines(self, uri: str) -> Iterator[str]:
+        """Lines of an object, with their ends, as they arrive. Raises BadSource, Unavailable."""
+        if not self._allows(uri):
+            raise BadSource("the source is in no bucket that COLDFRAME_JOBS_SOURCES names")
+        bucket, _, key = uri.removeprefix("s3://").partition("/")
+        try:
+            body = self._client().get_object(Bucket=bucket, Key=key)["Body"]
+            # Bytes know no line ends but \n and \r; text would end lines at U+2028, which JSON may hold.
+            for number, line in enumerate(body.iter_lines(keepends=True)):
+                yield line.decode("utf-8" if number else "utf-8-sig")
+        except UnicodeDecodeError as exc:
+            raise BadSource("the source is not UTF-8") from exc
+        except Exception as exc:  # whatever boto3 or the network comes up with
+            code = getattr(exc, "response", {}).get("Error", {}).get("Code", type(exc).__name__)
+            if code in _CODES_OF_A_BAD_SOURCE:
+                raise BadSource(f"the source cannot be read: {code}") from exc
+            raise Unavailable(code) from exc
+
+    def url(self, key: str) -> str:
+        """Where an object can be fetched for an hour, or for as long as the credentials last."""
+        request = {"Bucket": self._bucket, "Key": key}
+        return str(self._client().generate_presigned_url("get_object", Params=request, ExpiresIn=_URL_S))
+
+    def _call(self, method: str, **request: Any) -> Any:
+        try:
+            return getattr(self._client(), method)(**request)
+        except Exception as exc:  # whatever boto3 or the network comes up with
+            raise Unavailable(type(exc).__name__) from exc
+
+
+class SqsQueue:
+    """The queue of jobs, and the one of failed messages. Both are URLs. Safe for threads."""
+
+    def __init__(self, url: str, failed_url: str, client: Client) -> None:
+        self._url = url
+        self._failed_url = failed_url
+        self._client = client
+
+    def send(self, bodies: Sequence[Body]) -> None:
+        lot: list[str] = []
+        size = 0
+        for body in bodies:
+            text = msgspec.json.encode(body).decode()
+            bytes_ = len(text.encode())
+            if lot and (len(lot) == _MESSAGES_OF_A_CALL or size + bytes_ > _CALL_BYTES):
+                self._send(lot)
+                lot, size = [], 0
+            lot.append(text)
+            size += bytes_
+        if lot:
+            self._send(lot)
+
+    def _send(self, bodies: Sequence[str]) -> None:
+        entries = [{"Id": str(i), "MessageBody": body} for i, body in enumerate(bodies)]
+        answer = self._call("send_message_batch", QueueUrl=self._url, Entries=entries)
+        if answer.get("Failed"):
+            raise Unavailable(str(answer["Failed"][0].get("Code", "SendMessageBatch")))
+
+    def retry_in(self, receipt_handle: str, delay_s: int) -> None:
+        self._call(
+            "change_message_visibility",
+            QueueUrl=self._url,
+            ReceiptHandle=receipt_handle,
+            VisibilityTimeout=delay_s,
+        )
+
+    def fail(self, body: str, reason: str) -> None:
+        attribute = {"DataType": "String", "StringValue": reason[:_REASON_CHARACTERS] or "unknown"}
+        self._call(
+            "send_message",
+            QueueUrl=self._failed_url,
+            MessageBody=body,
+            MessageAttributes={"reason": attribute},
+        )
+
+    def _call(self, method: str, **request: Any) -> Any:
+        try:
+            return getattr(self._client(), method)(**request)
+        except Exception as exc:  # whatever boto3 or the network comes up with
+            raise Unavailable(type(exc).__name__) from exc

@@ -1,0 +1,36 @@
+"""Replies of the routes of jobs, from which OpenAPI is generated."""
+
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from coldframe.jobs.states import State
+
+
+class PartReply(Struct, omit_defaults=True):
+    """Answers to a part of a job's texts: here as `predictions`, or as JSON at `url`, for an hour."""
+
+    part: int
+    texts: int
+    version: str
+    url: str = ""
+    predictions: Raw | UnsetType = UNSET
+
+
+class JobReply(Struct, omit_defaults=True):
+    """A job as it is. Times are seconds since 1970.
+
+    parts: messages that the texts were divided into, once that is known. done: those that are answered.
+    reason: why it failed. predictions: of all texts, as `POST /v1/predict` has them, when they are few.
+    results: of each part, when they are many.
+    """
+
+    id: str
+    state: State
+    created: int
+    expires: int
+    done: int
+    parts: int | UnsetType = UNSET
+    reason: str = ""
+    model: str = ""
+    version: str = ""
+    predictions: Raw | UnsetType = UNSET
+    results: list[PartReply] | UnsetType = UNSET

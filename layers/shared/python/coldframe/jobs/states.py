@@ -1,0 +1,61 @@
+"""The states of a job and of its parts: pure rules, which every store keeps.
+
+A job is `queued` until an environment works on it, then `running`. It ends once, as `done`, `failed` or
+`cancelled`, and stays as it ended whatever comes later: messages are delivered more than once, and late.
+"""
+
+from enum import StrEnum
+
+
+class State(StrEnum):
+    """Of a job."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more is done for the job."""
+        return self in _ENDED
+
+
+class Event(StrEnum):
+    """What happens to a job."""
+
+    BEGIN = "begin"
+    FINISH = "finish"
+    FAIL = "fail"
+    CANCEL = "cancel"
+
+
+_ENDED = frozenset({State.DONE, State.FAILED, State.CANCELLED})
+_TARGETS = {
+    Event.BEGIN: State.RUNNING,
+    Event.FINISH: State.DONE,
+    Event.FAIL: State.FAILED,
+    Event.CANCEL: State.CANCELLED,
+}
+_ALLOWED = {
+    Event.BEGIN: frozenset({State.QUEUED}),
+    Event.FINISH: frozenset({State.RUNNING}),
+    Event.FAIL: frozenset({State.QUEUED, State.RUNNING}),
+    Event.CANCEL: frozenset({State.QUEUED, State.RUNNING}),
+}
+
+
+def states_before(event: Event) -> frozenset[State]:
+    """States in which an event changes something: the condition of a store's write."""
+    return _ALLOWED[event]
+
+
+def state_after(event: Event) -> State:
+    """The state that an event leads to from there."""
+    return _TARGETS[event]
+
+
+def step(state: State, event: Event) -> State:
+    """The state after an event; the same one where the event comes too late or too early."""
+    return _TARGETS[event] if state in _ALLOWED[event] else state

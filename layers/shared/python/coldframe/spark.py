@@ -1,0 +1,130 @@
+"""Predictions in Spark: a data frame with a column of texts in, the same with columns of answers out.
+
+Spark runs a process of Python for each core of an executor and keeps it: the model is loaded once in its
+life. Rows of a partition are gathered, asked once for each distinct text, and encoded sorted by length.
+"""
+
+import os
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from msgspec.structs import replace
+
+from coldframe.arrow import answer_arrays, answer_fields
+from coldframe.columns import check_heads, predict_column
+from coldframe.config import load_settings
+from coldframe.errors import Invalid
+from coldframe.model.files import AUTO
+from coldframe.pipeline.models import load_predictor
+from coldframe.pipeline.predictor import Predictor
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+ROWS = 16_384
+TEXT_BYTES = 16 << 20
+"""Rows and bytes of text that are gathered: Spark hands over at most 10,000 rows at a time."""
+
+_loading = threading.Lock()
+_loaded: dict[tuple[str, str], Predictor] = {}
+"""Predictors of this process, by folder and name of their model; read and written under the lock."""
+
+
+def predict(
+    frame: "DataFrame",
+    column: str,
+    model_dir: Path | str | None = None,
+    heads: Sequence[str] = (AUTO,),
+    prefix: str = "",
+    model: str | None = None,
+) -> "DataFrame":
+    """The rows of a frame, in their order within each partition, with the answers of each in further columns.
+
+    column: of strings; null gets null.
+    model_dir, model: where the models are on every executor, and the name of one; None for what
+    COLDFRAME_MODEL_DIR and COLDFRAME_MODELS say there.
+    heads: several have columns of their own each.
+    Raises Invalid for a column that is not there, no string, or would be overwritten.
+    """
+    from pyspark.sql.types import StringType, StructType
+
+    kinds = {field.name: field.dataType for field in frame.schema.fields}
+    if not isinstance(kinds.get(column), StringType):
+        found = kinds[column].simpleString() if column in kinds else "missing"
+        raise Invalid(f"The column {column!r} is {found}, expected a string. Columns: {', '.join(kinds)}.")
+    added = _spark_fields(heads, prefix)
+    if twice := [field.name for field in added if field.name in kinds]:
+        raise Invalid(f"The frame has a column {twice[0]!r} already. Name those of the answers by `prefix`.")
+    schema = StructType([*frame.schema.fields, *added])
+    chosen = {"model_dir": None if model_dir is None else str(model_dir), "models": model}
+    work = partial(_answer_partition, column=column, chosen=chosen, heads=tuple(heads), prefix=prefix)
+    return frame.mapInArrow(work, schema)
+
+
+def answer_batches(
+    batches: Iterable[pa.RecordBatch],
+    predictor: Predictor,
+    column: str,
+    heads: Sequence[str],
+    prefix: str = "",
+) -> Iterator[pa.RecordBatch]:
+    """Batches with the columns of answers, rows in their order. Raises what `Predictor.predict` raises."""
+    check_heads(predictor, heads)
+    for part in _gathered(batches, column):
+        texts = part.column(column).to_pylist()
+        found = predict_column(predictor, texts, heads)
+        arrays = [array for head in heads for array in answer_arrays(found[head], head)]
+        for field, array in zip(answer_fields(heads, prefix), arrays, strict=True):
+            part = part.append_column(field, array)
+        yield from part.combine_chunks().to_batches()
+
+
+def _answer_partition(
+    batches: Iterable[pa.RecordBatch],
+    column: str,
+    chosen: Mapping[str, str | None],
+    heads: Sequence[str],
+    prefix: str,
+) -> Iterator[pa.RecordBatch]:
+    """What an executor runs for each partition."""
+    yield from answer_batches(batches, _predictor(chosen), column, heads, prefix)
+
+
+def _predictor(chosen: Mapping[str, str | None]) -> Predictor:
+    """The predictor of this process. Raises BadSetting or a BundleError."""
+    settings = load_settings(os.environ)
+    if folder := chosen["model_dir"]:
+        settings = replace(settings, model_dir=Path(folder))
+    if name := chosen["models"]:
+        settings = replace(settings, models=name)
+    key = (str(settings.model_dir), settings.models)
+    with _loading:
+        if key not in _loaded:
+            _loaded[key] = load_predictor(settings)
+        return _loaded[key]
+
+
+def _gathered(batches: Iterable[pa.RecordBatch], column: str) -> Iterator[pa.Table]:
+    """Batches, several at a time."""
+    pending: list[pa.RecordBatch] = []
+    for batch in batches:
+        pending.append(batch)
+        texts = sum(waiting.column(column).nbytes for waiting in pending)
+        if sum(waiting.num_rows for waiting in pending) >= ROWS or texts >= TEXT_BYTES:
+            yield pa.Table.from_batches(pending)
+            pending = []
+    if pending:
+        yield pa.Table.from_batches(pending)
+
+
+def _spark_fields(heads: Sequence[str], prefix: str) -> list[Any]:
+    from pyspark.sql.types import DoubleType, StringType, StructField
+
+    return [
+        StructField(field.name, StringType() if field.type == pa.string() else DoubleType())
+        for field in answer_fields(heads, prefix)
+    ]

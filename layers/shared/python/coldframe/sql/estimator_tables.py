@@ -1,0 +1,127 @@
+"""The estimator as plain SQL inside DuckDB: tables of tokens and weights, and a macro that joins them.
+
+Nothing of Python runs when it is asked. For ASCII texts, and encoders with a WordPiece vocabulary of lower
+case, whose tokens SQL can find. Sums are taken in another order than in `Estimator`: probabilities differ by
+rounding, 1e-12 at most.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from coldframe.errors import Invalid
+from coldframe.model.bundle import EncoderFacts, EstimatorFacts, load_pair
+from coldframe.model.estimator import Estimator
+from coldframe.model.files import TOKENIZER, encoder_folder, model_folder, read_file, served_models
+
+_PIECES, _WEIGHTS, _IDF, _LABELS = (
+    "estimator_pieces",
+    "estimator_weights",
+    "estimator_idf",
+    "estimator_labels",
+)
+
+
+def create_estimator(
+    connection: duckdb.DuckDBPyConnection, model_dir: Path | str, model: str = "", prefix: str = ""
+) -> None:
+    """Adds the table macro `estimate(table)`: a row (id, topic, probability, sure) for each (id, text).
+
+    A text that is null or not ASCII gets nulls. Where `sure` is true, `topic` is what `auto` answers.
+    model: by name, or the first of the folder. prefix: of the macro and of its tables.
+    Raises Invalid for a model whose tokens SQL cannot find, and a BundleError.
+    """
+    if not re.fullmatch(r"\w*", prefix):
+        raise Invalid(f"The prefix {prefix!r} is no part of a name. Expected letters, digits and _.")
+    folder = Path(model_dir)
+    name = served_models(folder, model)[0]
+    manifest, built = load_pair(folder, name)
+    facts = built.facts
+    if facts.tokenizer != "wordpiece" or not facts.lower_case:
+        raise Invalid(
+            f"The encoder {built.name!r} has no WordPiece vocabulary of lower case, which SQL could"
+            " tokenize by. Use `register` instead."
+        )
+    vocabulary = json.loads(read_file(encoder_folder(folder, built.name), TOKENIZER))["model"]["vocab"]
+    estimator = Estimator(model_folder(folder, name), manifest.estimator)
+    tables = {
+        _PIECES: pa.table({"token": list(vocabulary), "id": list(vocabulary.values())}),
+        _IDF: pa.table({"id": range(len(estimator.idf)), "idf": list(estimator.idf)}),
+        _WEIGHTS: _weights(estimator, manifest.estimator),
+        _LABELS: pa.table(
+            {"place": range(len(manifest.labels)), "label": manifest.labels}
+            | {"bias": manifest.estimator.bias, "scale": manifest.estimator.scales}
+        ),
+    }
+    for table, content in tables.items():
+        connection.register("estimator_content", content)
+        connection.execute(f'CREATE OR REPLACE TABLE "{prefix}{table}" AS FROM estimator_content')
+        connection.unregister("estimator_content")
+    connection.execute("".join(_macro(prefix, facts, manifest.estimator, vocabulary["[UNK]"])))
+
+
+def _weights(estimator: Estimator, facts: EstimatorFacts) -> pa.Table:
+    """(token, label, weight) of what is not nought."""
+    labels = len(facts.bias)
+    found = [(at // labels, at % labels, weight) for at, weight in enumerate(estimator.weights) if weight]
+    ids, places, weights = zip(*found, strict=True)
+    return pa.table({"id": ids, "place": places, "weight": pa.array(weights, pa.float64())})
+
+
+def _macro(prefix: str, facts: EncoderFacts, estimator: EstimatorFacts, unknown: int) -> Iterator[str]:
+    pieces, weights, idf, labels = (f'"{prefix}{name}"' for name in (_PIECES, _WEIGHTS, _IDF, _LABELS))
+    yield f"""
+CREATE OR REPLACE MACRO "{prefix}estimate"(given) AS TABLE
+WITH RECURSIVE rows AS (SELECT row_number() OVER () AS row, id, text FROM query_table(given)),
+-- BERT drops control characters and cuts at white space and punctuation.
+words AS (
+  SELECT row, unnest(found) AS word, generate_subscripts(found, 1) AS place FROM (
+    SELECT row, regexp_extract_all(
+      lower(regexp_replace(text, '[\\x00-\\x08\\x0B\\x0C\\x0E-\\x1F\\x7F]', '', 'g')),
+      '[a-z0-9]+|[!-/:-@\\[-`{{-~]') AS found
+    FROM rows WHERE regexp_full_match(text, '[\\x00-\\x7F]*', 's'))),
+-- WordPiece: the longest piece that the rest of the word begins with, again and again.
+cuts AS (
+  SELECT DISTINCT word, 0 AS cut, NULL::BIGINT AS token FROM words WHERE length(word) <= 100
+  UNION ALL
+  SELECT word, cut + max(size), arg_max(found, size) FROM (
+    SELECT cuts.word, cuts.cut, sizes.size, vocabulary.id AS found
+    FROM cuts, unnest(range(1, length(cuts.word) - cuts.cut + 1)) AS sizes(size), {pieces} AS vocabulary
+    WHERE vocabulary.token = CASE WHEN cuts.cut = 0 THEN '' ELSE '##' END
+      || substr(cuts.word, cuts.cut + 1, sizes.size))
+  GROUP BY word, cut),
+whole AS (SELECT word FROM cuts GROUP BY word HAVING max(cut) = length(word)),
+tokens AS (
+  SELECT row, coalesce(token, {unknown}) AS token,
+    row_number() OVER (PARTITION BY row ORDER BY place, cut) AS place
+  FROM words LEFT JOIN (SELECT * FROM cuts SEMI JOIN whole USING (word) WHERE token IS NOT NULL)
+    USING (word)),
+"""  # noqa: S608
+    yield f"""
+terms AS (
+  SELECT row, token, (1 + ln(count(*))) * idf AS weight, idf
+  FROM tokens JOIN {idf} AS known ON known.id = token
+  WHERE place <= {facts.content_tokens * facts.max_windows} GROUP BY row, token, idf),
+documents AS (
+  SELECT row, sqrt(sum(weight * weight)) AS size,
+    count(*) FILTER (idf < {estimator.unseen_idf!r}) >= {estimator.min_tokens} AS known
+  FROM terms GROUP BY row),
+said AS (
+  SELECT row, place, sum(terms.weight * learnt.weight) AS evidence
+  FROM terms JOIN {weights} AS learnt ON learnt.id = token GROUP BY row, place),
+logits AS (
+  SELECT rows.row, place, label, coalesce(known, {estimator.min_tokens} = 0) AS known,
+    (coalesce(evidence * scale / size, 0) + bias) / {estimator.temperature!r} AS logit
+  FROM rows CROSS JOIN {labels} AS labels LEFT JOIN said USING (row, place) LEFT JOIN documents USING (row)
+  WHERE regexp_full_match(text, '[\\x00-\\x7F]*', 's')),
+answers AS (
+  SELECT row, arg_max(label, logit) AS topic, 1 / sum(exp(logit - highest)) AS probability,
+    any_value(known) AS known
+  FROM (SELECT *, max(logit) OVER (PARTITION BY row) AS highest FROM logits) GROUP BY row)
+SELECT id, topic, probability, probability > {estimator.threshold!r} AND known AS sure
+FROM rows LEFT JOIN answers USING (row) ORDER BY row
+"""  # noqa: S608

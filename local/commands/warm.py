@@ -1,0 +1,128 @@
+"""`coldframe warm`: warmers side by side on traces, in virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from coldframe.capacity import limits
+
+if TYPE_CHECKING:
+    from local.planning.warming.demand import Demand
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.option("--replay", "traces", multiple=True, type=_FILE, help="A trace to replay; repeatable.")
+@click.argument("more_traces", nargs=-1, type=_FILE, metavar="[TRACE]…")
+@click.option(
+    "--fit", "fitted", type=_FILE, help="Learn the forecast's first weights from this trace, and print them."
+)
+@click.option(
+    "--functions",
+    default="all",
+    show_default=True,
+    type=click.Choice(("all", "odd", "even")),
+    help="Of a trace: all, or every second one from the first (odd) or the second (even). Built-in weights "
+    "know the odd ones of FeMux's sample of Azure 2019.",
+)
+@click.option(
+    "--slot-s",
+    default=60.0,
+    show_default=True,
+    type=click.FloatRange(1.0, 3600.0),
+    help="How often a policy decides.",
+)
+@click.option(
+    "--memory-mb",
+    default=limits.VCPU.value,
+    show_default=True,
+    type=click.IntRange(0, limits.MEMORY.value),
+    help="Of an environment; 0: what the trace says, or else 1024.",
+)
+@click.option(
+    "--usd", is_flag=True, help="Cold share and USD on Lambda, too, by the simulator: pings and provisioned."
+)
+@click.option(
+    "--cold-usd",
+    type=click.FloatRange(0, min_open=True),
+    help="What one cold start is worth.  [default: 0.001]",
+)
+@click.option("--init-ms", default=625.0, show_default=True, type=click.FloatRange(1.0))
+@click.option("--architecture", default="arm64", show_default=True, type=click.Choice(("arm64", "x86_64")))
+@click.option("--region", default="us-east-1", show_default=True)
+@click.option("--prices", "price_file", type=_FILE, help="A file of prices.  [default: the project's]")
+@click.option("--seed", default=0, show_default=True, type=int)
+@click.option(
+    "--raw",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Every line of it, as JSON; compressed if it ends in .gz.",
+)
+def warm(
+    traces: tuple[Path, ...],
+    more_traces: tuple[Path, ...],
+    fitted: Path | None,
+    functions: str,
+    slot_s: float,
+    memory_mb: int,
+    usd: bool,
+    cold_usd: float | None,
+    init_ms: float,
+    architecture: str,
+    region: str,
+    price_file: Path | None,
+    seed: int,
+    raw: Path | None,
+) -> None:
+    """How good warmers are: FeMux's cost (RUM) of each policy on each TRACE, and ours beside the best.
+
+    Every policy decides for a slot from what came before it alone. The first two hours, or a quarter of a
+    short trace, are for learning and are not counted. A name that ends in * is in no paper.
+    """
+    from coldframe.warming.costs import COLD_USD
+    from local.planning.prices import PRICES, load_prices
+    from local.planning.warming.demand import demands
+    from local.planning.warming.fit import fit
+    from local.planning.warming.on_lambda import Terms, outcome_table, outcomes
+    from local.planning.warming.raw import write_raw
+    from local.planning.warming.replay import Line, replay, table
+
+    paths = (*traces, *more_traces)
+    if (fitted is None) == (not paths):
+        raise click.UsageError("Name traces with --replay, or one with --fit.")
+    if fitted is not None:
+        for row in fit(_chosen(demands(fitted, slot_s, seed), functions), seed):
+            click.echo(f"{row},")
+        return
+    lines: list[Line] = []
+    for path in paths:
+        chosen = _chosen(demands(path, slot_s, seed), functions)
+        found = list(replay(path.name, _with_bar(chosen), memory_mb or None))
+        click.echo(f"{path.name}: {len(chosen)} functions, {functions}; slots of {slot_s:g} s")
+        click.echo(table(found))
+        lines += found
+        if usd:
+            prices = load_prices(price_file or PRICES).region(region)
+            terms = Terms(memory_mb or 1024, init_ms / 1e3, prices, architecture, cold_usd or COLD_USD, seed)
+            click.echo(outcome_table(list(outcomes(chosen, terms)), terms.cold_usd))
+    if raw is not None:
+        write_raw(
+            raw,
+            {"slot_s": slot_s, "memory_mb": memory_mb, "functions": functions, "seed": seed},
+            map(asdict, lines),
+        )
+
+
+def _with_bar(demands: list[Demand]) -> Iterable[Demand]:
+    from tqdm import tqdm
+
+    return tqdm(demands, unit="function", desc="replaying", disable=None, leave=False)
+
+
+def _chosen(all_of_them: list[Demand], functions: str) -> list[Demand]:
+    return all_of_them if functions == "all" else all_of_them[functions == "even" :: 2]

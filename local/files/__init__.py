@@ -1,0 +1,1 @@
+"""Files of texts, predicted on one machine: read, answered in parts by all cores, written in order."""

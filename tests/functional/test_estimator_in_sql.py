@@ -1,0 +1,71 @@
+"""The estimator as plain SQL: the tokens, probabilities and decisions of `Estimator`, for ASCII texts."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench.data.texts import sentences
+from coldframe.errors import Invalid
+from coldframe.pipeline.predictor import Predictor
+from coldframe.sql.estimator_tables import create_estimator
+from tests.example import SPACE
+
+
+@pytest.fixture(scope="module")
+def connection(bundle: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database with the estimator of the example."""
+    with duckdb.connect() as opened:
+        create_estimator(opened, bundle)
+        yield opened
+
+
+def estimate(connection: duckdb.DuckDBPyConnection, texts: list[str | None]) -> list[Any]:
+    rows = pa.table({"id": pa.array(range(len(texts)), pa.int64()), "text": pa.array(texts, pa.string())})
+    connection.register("texts", rows)
+    return connection.execute("FROM estimate('texts')").fetchall()
+
+
+def check(connection: duckdb.DuckDBPyConnection, predictor: Predictor, texts: list[str]) -> None:
+    labels = predictor.manifest.labels
+    found = estimate(connection, [*texts])
+    assert [row[0] for row in found] == list(range(len(texts)))
+    for (_, topic, probability, sure), guess in zip(found, predictor.guess(texts), strict=True):
+        assert probability == pytest.approx(max(guess.probabilities), abs=1e-12)
+        assert guess.probabilities[labels.index(topic)] == pytest.approx(probability, abs=1e-12)
+        assert sure == guess.sure
+
+
+def test_sentences(connection: duckdb.DuckDBPyConnection, predictor: Predictor) -> None:
+    """Sentences, alone and together, and a text longer than the windows that are read."""
+    ascii_only = [text for text in sentences() if text.isascii()][:60]
+    check(
+        connection,
+        predictor,
+        [*ascii_only, " ".join(ascii_only), " ".join(ascii_only * 10), "x" * 101, "", "!!"],
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.text(st.characters(max_codepoint=127), max_size=60), min_size=1, max_size=8))
+def test_any_ascii(connection: duckdb.DuckDBPyConnection, predictor: Predictor, texts: list[str]) -> None:
+    """Control characters, quotes, digits in words: the same tokens, so the same answers."""
+    check(connection, predictor, texts)
+
+
+def test_refused(connection: duckdb.DuckDBPyConnection, bundle: Path) -> None:
+    """A prefix that would end a name is refused."""
+    with pytest.raises(Invalid, match="is no part of a name"):
+        create_estimator(connection, bundle, prefix='x"')
+
+
+def test_others_are_left(connection: duckdb.DuckDBPyConnection) -> None:
+    """A text that is null or not ASCII has no answer, and no row is lost."""
+    found = estimate(connection, [None, "café in Paris", "NASA launched the shuttle into orbit"])
+    assert found[0][1:] == found[1][1:] == (None, None, None)
+    assert found[2][1] == SPACE
