@@ -178,4 +178,17 @@ def spark(rows: int, cores: int, rounds: int, seed: int) -> None:
     run(model_dir(), rows, cores, rounds, seed)
 
 
-COMMANDS = (emulator, image, from_zero, cpu, batching, workers, memory, road, cache_faults, simulate, sql, spark)
+COMMANDS = (
+    emulator,
+    image,
+    from_zero,
+    cpu,
+    batching,
+    workers,
+    memory,
+    road,
+    cache_faults,
+    simulate,
+    sql,
+    spark,
+)
