@@ -8,6 +8,7 @@ from bench.benchmarks.serve.measure import CAPACITY_RPS, LOADS, POLICIES, ServeO
 from bench.benchmarks.serve.mixes import MIXES
 from bench.benchmarks.serve.table import goals, met_of, serve_table
 from bench.records.raw_files import Answer, Results, read_results
+from bench.targets.peers import load_peers
 
 
 @pytest.fixture(scope="module")
@@ -48,3 +49,15 @@ def test_shares_are_of_what_they_say() -> None:
     answers = [Answer("t", 1.0, 0.0, 0.0, ms, status) for ms, status in seen]
     met = met_of(answers, deadline_ms=10)
     assert (met.of_all, met.of_admitted) == (1 / 4, 1 / 3)
+
+
+def test_peers_put_requests_together(tmp_path: Path) -> None:
+    """Each of the four servers with batching of its own is asked for it, and where it differs, elsewhere."""
+    peers = {name: peer for name, peer in load_peers().items() if peer.batched is not None}
+    assert set(peers) == {"bentoml", "infinity", "litserve", "mlserver"}
+    for name, peer in peers.items():
+        server = peer.batching(name, tmp_path).server
+        assert server.environ["PEER_BATCH"] == server.environ["MLSERVER_MODEL_MAX_BATCH_SIZE"] == "32"
+        assert b'"a text"' in server.ask("a text")
+    assert "32" in peers["infinity"].batching("infinity", tmp_path).server.command
+    assert peers["bentoml"].batching("bentoml", tmp_path).server.path == "/predict_many"

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coldframe.scheduling.jobs import Outcome, Reason
+from coldframe.scheduling.jobs import Job, Outcome, Reason, Work
 from coldframe.scheduling.limits import Limits
 from coldframe.scheduling.pass_times import PassTimes
-from coldframe.scheduling.scheduler import Run
+from coldframe.scheduling.scheduler import Run, Scheduler
 from tests.unit.coldframe.scheduling.virtual_time import Arrival, KnownTimes, VirtualDevice
 
 ROUNDING_S = 1e-6
@@ -261,3 +261,15 @@ def test_company_is_found_under_overload() -> None:
     done = sum(fate.outcome is Outcome.DONE for fate in device.play(requests))
     one_at_a_time = 2 / (FIXED_S + TOKEN_S * 8.5)
     assert done > 1.8 * one_at_a_time
+
+
+def test_a_pass_may_hold_rows_of_any_length() -> None:
+    """Where an encoder pads nothing, rows of all lengths share a pass, up to the budget by their mean."""
+    model = KnownTimes(FIXED_S, TOKEN_S, largest=64)
+    scheduler = Scheduler(Limits(budget_tokens=128), {"packed": model}, mixing=frozenset({"packed"}))
+    for lengths_of_one in ([5, 60, 7], [9], [40, 7]):
+        assert isinstance(scheduler.offer(Work("packed", lengths_of_one), 0.0), Job)
+    run = scheduler.next_run(0.0)
+    assert run is not None
+    assert len({job for job, _ in run.planned.entries}) > 1
+    assert run.planned.tokens == sum(job.work.lengths[row] for job, row in run.planned.entries)
