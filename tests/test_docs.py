@@ -13,6 +13,7 @@ from typing import get_type_hints
 import click
 import msgspec
 import pytest
+from click.testing import CliRunner
 from msgspec import Meta
 
 from coldframe.config import ENVIRONMENT_NAMES
@@ -279,3 +280,28 @@ def test_prices_are_what_the_formulas_give() -> None:
     ):
         assert f"{price:.2f}" == told
         assert f"{told} USD" in DEPLOY or f"x86-64: {told}" in DEPLOY
+
+
+# docs/serve.md
+
+SERVE = REFERENCE["serve"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "options"),
+    [("posts", ["--text-ms", "9"]), ("headlines", ["--text-ms", "1.1", "--sharing", "1.9"])],
+)
+def test_costs_of_homes_are_what_the_command_says(texts: str, options: list[str]) -> None:
+    """Each sum in the tables of docs/serve.md is one that `coldframe homes` prints."""
+    printed = CliRunner().invoke(main, ["homes", *options]).stdout
+    rows = {line.partition("  ")[0]: re.split(r"  +", line)[1:] for line in printed.splitlines()}
+    for told, row in (
+        (f"{texts}.*: Lambda on demand", "lambda, on demand"),
+        (f"{texts}: containers.*", "containers, always on"),
+        ("one L4 .*", "g6.xlarge, one L4"),
+    ):
+        cells = re.escape(" | ".join(rows[row]))
+        assert re.search(rf"^\| {told} \| {cells} \|$", SERVE, re.MULTILINE), row
+    planned, *pays = re.findall(r"(?:for|from) ([\d,]+)(?: texts/s| on)", printed)
+    l4, _, h200 = pays
+    assert f"| {texts} | {planned} | {l4} texts/s | {h200} texts/s |" in SERVE
