@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,13 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.command()
 @click.option("--replay", "traces", multiple=True, type=_FILE, help="A trace to replay; repeatable.")
 @click.argument("more_traces", nargs=-1, type=_FILE, metavar="[TRACE]…")
+@click.option(
+    "--made",
+    "shapes",
+    multiple=True,
+    type=click.Choice(("constant", "diurnal", "bursts", "on-off")),
+    help="Five made functions of this shape, four days; repeatable.",
+)
 @click.option(
     "--fit", "fitted", type=_FILE, help="Learn the forecast's first weights from this trace, and print them."
 )
@@ -66,6 +74,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 def warm(
     traces: tuple[Path, ...],
     more_traces: tuple[Path, ...],
+    shapes: tuple[str, ...],
     fitted: Path | None,
     functions: str,
     slot_s: float,
@@ -86,24 +95,26 @@ def warm(
     """
     from coldframe.warming.costs import COLD_USD
     from local.planning.prices import PRICES, load_prices
-    from local.planning.warming.demand import demands
+    from local.planning.warming.demand import demands, made_demands
     from local.planning.warming.fit import fit
     from local.planning.warming.on_lambda import Terms, outcome_table, outcomes
     from local.planning.warming.raw import write_raw
     from local.planning.warming.replay import Line, replay, table
 
     paths = (*traces, *more_traces)
-    if (fitted is None) == (not paths):
-        raise click.UsageError("Name traces with --replay, or one with --fit.")
+    if (fitted is None) == (not paths and not shapes):
+        raise click.UsageError("Name traces with --replay, or shapes with --made; or a trace with --fit.")
     if fitted is not None:
         for row in fit(_chosen(demands(fitted, slot_s, seed), functions), seed):
             click.echo(f"{row},")
         return
     lines: list[Line] = []
-    for path in paths:
-        chosen = _chosen(demands(path, slot_s, seed), functions)
-        found = list(replay(path.name, _with_bar(chosen), memory_mb or None))
-        click.echo(f"{path.name}: {len(chosen)} functions, {functions}; slots of {slot_s:g} s")
+    of_traces = [(path.name, partial(demands, path, slot_s, seed)) for path in paths]
+    of_traces += [(shape, partial(made_demands, shape, slot_s, seed)) for shape in shapes]
+    for name, read in of_traces:
+        chosen = _chosen(read(), functions)
+        found = list(replay(name, _with_bar(chosen), memory_mb or None))
+        click.echo(f"{name}: {len(chosen)} functions, {functions}; slots of {slot_s:g} s")
         click.echo(table(found))
         lines += found
         if usd:

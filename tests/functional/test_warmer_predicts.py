@@ -120,7 +120,7 @@ def test_the_next_round_reads_what_is_new(world: World) -> None:
     ("item", "reason"),
     [
         ({"form": {"N": "2"}, "revision": {"N": "5"}}, "its form is 2, expected 1"),
-        ({"form": {"N": "1"}, "revision": {"N": "5"}, "pings": {"S": "x"}}, "cannot be read"),
+        ({"form": {"N": "1"}, "revision": {"N": "5"}, "pings": {"S": "x"}}, "bytes are expected"),
         ({"form": {"N": "1"}, "revision": {"S": "many"}}, "cannot be read"),
         ({}, "its form is None"),
     ],

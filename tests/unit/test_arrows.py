@@ -24,6 +24,7 @@ PLANTS = {
     "bench": ("bench/data/texts.py", "from tests.conftest import ROOT"),
     "capacity": (f"{COLDFRAME}/capacity/prices.py", "from coldframe.errors import ColdframeError"),
     "scheduling": (f"{COLDFRAME}/scheduling/limits.py", "from coldframe.timing import Deadline"),
+    "warming": (f"{COLDFRAME}/warming/costs.py", "from coldframe.capacity.prices import PRICES"),
     "planning": ("local/planning/bill.py", "import boto3"),
     "pipeline": (f"{COLDFRAME}/pipeline/answers.py", "import boto3"),
     "gpu": (f"{COLDFRAME}/model/heads.py", "import coldframe.gpu.files"),

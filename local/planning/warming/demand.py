@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from local.planning.concurrency import means, peaks
+from local.planning.traces.made import made
 from local.planning.traces.read import read_trace
 from local.planning.traces.trace import Trace, TraceUnusable
 
@@ -19,6 +20,7 @@ Levels = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.floating[Any]]
 
 MINUTE_S = 60.0
+_MADE_RPS, _MADE_H, _MADE_BURST = (0.002, 0.01, 0.03, 0.1, 1.0), 96.0, 10
 _DURATION_S = 0.05  # where a trace tells none, and of invocations made of minutes
 
 
@@ -55,6 +57,15 @@ def demands(path: Path, slot_s: float, seed: int = 0) -> list[Demand]:
             for number, (name, minutes, memory_mb) in enumerate(rows)
         ]
     return list(of_trace(read_trace(path, seed=seed), slot_s))
+
+
+def made_demands(shape: str, slot_s: float, seed: int) -> list[Demand]:
+    """Of five functions of a shape of `traces.made`, from a request in eight minutes to one a second."""
+    return [
+        replace(one, name=f"{shape}, {rps:g} a second")
+        for rps in _MADE_RPS
+        for one in of_trace(made(rps, _MADE_H, shape, seed, _MADE_BURST), slot_s)
+    ]
 
 
 def of_trace(trace: Trace, slot_s: float) -> Iterator[Demand]:

@@ -54,6 +54,7 @@ def test_the_future_changes_no_decision(past: list[int], future: list[int]) -> N
 
 
 @given(PEAKS)
+@settings(deadline=None)
 def test_touched_knows_the_latest_use_of_each_level(peaks: list[int]) -> None:
     """As a search through all slots does."""
     touched = Touched()

@@ -20,13 +20,14 @@ RECORDS = st.builds(
 
 
 @given(RECORDS)
+@settings(deadline=None)
 def test_a_record_is_read_as_it_was_written(record: Record) -> None:
     """Every field, through what a table can keep."""
     assert from_attributes(to_attributes(record)) == record
 
 
 @given(RECORDS, st.sampled_from(["form", "peaks", "pings", "end_slot", "spent_usd", "revision"]), st.data())
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 def test_a_damaged_record_is_refused_or_right(record: Record, name: str, data: st.DataObject) -> None:
     """Whatever stands in a field: either it is read, or it is Damaged and nothing else."""
     attributes = to_attributes(record)

@@ -117,8 +117,10 @@ def _packed(values: Sequence[int]) -> bytes:
 
 
 def _unpacked(packed: Any) -> tuple[int, ...]:
+    if not isinstance(packed, bytes):
+        raise Damaged(f"bytes are expected where it has {type(packed).__name__}")
     inflate = zlib.decompressobj()
-    content = inflate.decompress(bytes(packed), _MOST_BYTES)
+    content = inflate.decompress(packed, _MOST_BYTES)
     if not inflate.eof or len(content) % _NUMBER_BYTES:
         raise Damaged("it is cut, or too long")
     return struct.unpack(f"<{len(content) // _NUMBER_BYTES}I", content)

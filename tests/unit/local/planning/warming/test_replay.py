@@ -19,8 +19,8 @@ from local.paths import ROOT
 from local.planning.prices import load_prices
 from local.planning.traces.trace import TraceUnusable
 from local.planning.warming import forecasters, keeping
-from local.planning.warming.contest import BOUND, OURS, Contest
-from local.planning.warming.demand import Demand, demands
+from local.planning.warming.contest import BOUND, OURS, VARIANT, Contest
+from local.planning.warming.demand import Demand, demands, made_demands
 from local.planning.warming.fit import fit
 from local.planning.warming.on_lambda import Terms, outcomes
 from local.planning.warming.replay import replay, totals
@@ -161,6 +161,18 @@ def test_the_command_replays_and_keeps_raw_lines(tmp_path: Path) -> None:
     ours = [line for line in lines if line["policy"] == OURS]
     assert [line["ratio"] for line in ours] == [ratio.name for ratio in RATIOS]
     assert f"{ours[0]['score']['rum']:,.1f}" in done.output
+
+
+def test_ours_costs_two_thirds_where_traffic_comes_and_goes() -> None:
+    """Every price ratio, beside every published policy, on functions that nobody has tuned for."""
+    found = totals(replay("on-off", made_demands("on-off", 60.0, 11)[1:4], 1769))
+    for ratio in RATIOS:
+        rest = [
+            one.rum
+            for (policy, name), one in found.items()
+            if name == ratio.name and policy != OURS and not policy.endswith(VARIANT)
+        ]
+        assert found[OURS, ratio.name].rum <= 0.7 * min(rest)
 
 
 def test_the_command_wants_a_trace() -> None:
