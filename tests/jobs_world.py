@@ -148,9 +148,9 @@ class MemoryObjects:
         self._faults.maybe()
         if uri not in self.contents:
             raise BadSource("the source cannot be read: NoSuchKey")
-        for line in self.contents[uri].decode().splitlines(keepends=True):
+        for line in self.contents[uri].splitlines(keepends=True):
             self._faults.maybe()
-            yield line
+            yield line.decode()
 
     def url(self, key: str) -> str:
         return f"https://bucket/{key}"

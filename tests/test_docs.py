@@ -13,6 +13,7 @@ from typing import get_type_hints
 import click
 import msgspec
 import pytest
+from click.testing import CliRunner
 from msgspec import Meta
 
 from coldframe.config import ENVIRONMENT_NAMES
@@ -41,12 +42,15 @@ SERVER, SAM = "make run", "make sam PORT=3001"
 (TRAINING,) = (block for block in BLOCKS if "--name tickets" in block and "--compare" not in block)
 OWN_SERVER = ".venv/bin/coldframe up --model tickets --port 3002"
 STORES_SERVER = ".venv/bin/coldframe up --port 3003 --stores-port 4566"
-BY_FIXTURES = [block.split("#")[0].strip() for block in (SERVER, SAM, TRAINING, OWN_SERVER, STORES_SERVER)]
+JOBS_SERVER = ".venv/bin/coldframe up --parameter Jobs=on --port 3004"
+SERVERS = (SERVER, SAM, TRAINING, OWN_SERVER, STORES_SERVER, JOBS_SERVER)
+BY_FIXTURES = [block.split("#")[0].strip() for block in SERVERS]
 NEEDS = {
     "localhost:3000": "server",
     "localhost:3001": "sam",
     "localhost:3002": "own_server",
     "localhost:3003": "stores_server",
+    "localhost:3004": "jobs_server",
     "models/tickets": "own_model",
 }
 STARTS_TESTS = "make test"  # what is running now
@@ -118,6 +122,13 @@ def stores_server(bundle: Path) -> Iterator[None]:
     """`coldframe up` with stores on a port of their own; answers of an earlier run are removed."""
     shutil.rmtree(ROOT / "build" / "answers", ignore_errors=True)
     with running(STORES_SERVER, "in memory: http://127.0.0.1:4566"):
+        yield
+
+
+@pytest.fixture(scope="module")
+def jobs_server(bundle: Path) -> Iterator[None]:
+    """`coldframe up` with jobs."""
+    with running(JOBS_SERVER, "listening on http://127.0.0.1:3004"):
         yield
 
 
@@ -279,3 +290,28 @@ def test_prices_are_what_the_formulas_give() -> None:
     ):
         assert f"{price:.2f}" == told
         assert f"{told} USD" in DEPLOY or f"x86-64: {told}" in DEPLOY
+
+
+# docs/serve.md
+
+SERVE = REFERENCE["serve"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "options"),
+    [("posts", ["--text-ms", "9"]), ("headlines", ["--text-ms", "1.1", "--sharing", "1.9"])],
+)
+def test_costs_of_homes_are_what_the_command_says(texts: str, options: list[str]) -> None:
+    """Each sum in the tables of docs/serve.md is one that `coldframe homes` prints."""
+    printed = CliRunner().invoke(main, ["homes", *options]).stdout
+    rows = {line.partition("  ")[0]: re.split(r"  +", line)[1:] for line in printed.splitlines()}
+    for told, row in (
+        (f"{texts}.*: Lambda on demand", "lambda, on demand"),
+        (f"{texts}: containers.*", "containers, always on"),
+        ("one L4 .*", "g6.xlarge, one L4"),
+    ):
+        cells = re.escape(" | ".join(rows[row]))
+        assert re.search(rf"^\| {told} \| {cells} \|$", SERVE, re.MULTILINE), row
+    planned, *pays = re.findall(r"(?:for|from) ([\d,]+)(?: texts/s| on)", printed)
+    l4, _, h200 = pays
+    assert f"| {texts} | {planned} | {l4} texts/s | {h200} texts/s |" in SERVE

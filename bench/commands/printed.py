@@ -36,6 +36,21 @@ def image(image: str, samples: int) -> None:
     run(image, samples)
 
 
+@click.command("from-zero")
+@click.argument("image", default="coldframe:server")
+@click.option(
+    "--samples", default=5, show_default=True, type=click.IntRange(1, 1000), help="Fresh containers."
+)
+@click.option("--cpu", default=1.0, show_default=True, type=click.FloatRange(0.25))
+@click.option("--memory-mb", default=1024, show_default=True, type=click.IntRange(256))
+def from_zero(image: str, samples: int, cpu: float, memory_mb: int) -> None:
+    """The server's IMAGE as Knative runs it: from no container to the first answer, and its memory."""
+    from bench.benchmarks.from_zero import run
+    from local.homes.facts import Choices, Replicas, Size
+
+    run(Choices("server", image, Size(cpu, memory_mb), Replicas(0, 1)), samples)
+
+
 @click.command()
 @click.option("--seconds", default=3.0, show_default=True, type=click.FloatRange(0.1), help="Of each size.")
 def cpu(seconds: float) -> None:
@@ -152,4 +167,4 @@ def spark(rows: int, cores: int, rounds: int, seed: int) -> None:
     run(model_dir(), rows, cores, rounds, seed)
 
 
-COMMANDS = (emulator, image, cpu, batching, memory, road, cache_faults, simulate, sql, spark)
+COMMANDS = (emulator, image, from_zero, cpu, batching, memory, road, cache_faults, simulate, sql, spark)

@@ -194,6 +194,30 @@ def loadgen(out: Path, seed: int, **given: Any) -> None:
 
 
 @click.command()
+@click.option(
+    "--workers", default=0, type=click.IntRange(0), help="Passes at a time; default: one for each core."
+)
+@click.option("--seconds", default=6.0, show_default=True, type=click.FloatRange(0.2), help="Of each rate.")
+@click.option("--rounds", default=1, show_default=True, type=click.IntRange(1), help="Turns of every policy.")
+@click.option(
+    "--deadline-ms", default=500.0, show_default=True, type=click.FloatRange(1), help="Of every request."
+)
+@click.option("--peers", is_flag=True, help="Also beside other servers with their own batching, over HTTP.")
+@click.option("--only", multiple=True, help="With --peers: a folder of bench/peers; may be repeated.")
+@ENVIRONMENTS
+@out_option("serve.jsonl")
+@SEED
+def serve(out: Path, seed: int, **given: Any) -> None:
+    """Passes shared across requests: the scheduler beside a fixed delay and beside none, open loop."""
+    from bench.benchmarks.serve.measure import ServeOptions, run
+    from bench.benchmarks.serve.table import serve_table
+
+    require_bench_libraries()
+    run(ServeOptions(model_dir(), out, seed, **given))
+    show(serve_table, out)
+
+
+@click.command()
 @click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
     "--out",
@@ -271,4 +295,4 @@ def gpu(out: Path, seed: int, **given: Any) -> None:
     show(gpu_table, out)
 
 
-COMMANDS = (cold, load, compare, encoder, cost, loadgen, gpu, report)
+COMMANDS = (cold, load, compare, encoder, cost, loadgen, serve, gpu, report)

@@ -12,6 +12,7 @@ from bench.benchmarks.cost import cost_table
 from bench.benchmarks.encoder import encoder_table
 from bench.benchmarks.load import load_table
 from bench.benchmarks.loadgen import loadgen_table
+from bench.benchmarks.serve.table import policies_table
 from bench.records.budgets import load_budgets
 from bench.records.raw_files import Results, read_results
 from bench.reporting.goals import goals_table
@@ -21,7 +22,7 @@ from coldframe.errors import ColdframeError
 from local.paths import ROOT
 
 PUBLISHED = ROOT / "bench" / "published"
-_ORDER = ("cold", "load", "compare", "encoder", "cost", "loadgen")
+_ORDER = ("cold", "load", "compare", "encoder", "cost", "loadgen", "serve")
 _TITLES = {
     "cold": "Cold starts",
     "load": "Load",
@@ -29,6 +30,7 @@ _TITLES = {
     "encoder": "The encoder",
     "cost": "What a million predictions cost, USD",
     "loadgen": "MLPerf LoadGen beside our own loader",
+    "serve": "Passes shared across requests",
 }
 _TABLES = {
     "load": load_table,
@@ -36,6 +38,7 @@ _TABLES = {
     "encoder": encoder_table,
     "cost": cost_table,
     "loadgen": loadgen_table,
+    "serve": policies_table,
 }
 _MARK = "<!-- bench:{name} -->"
 _END = "<!-- /bench -->"

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -12,15 +12,43 @@ from bench.targets.environments import PEERS, PEERS_MODEL
 from bench.targets.serving import Server, free_port, local_api
 from local.paths import ROOT
 
+BATCH, BATCH_WAIT_S = 32, 0.005
+"""Of servers that put requests together: requests of a batch, and how long its first one waits."""
+
+
+class Batched(Struct, frozen=True, forbid_unknown_fields=True):
+    """How a peer is started and asked where it puts requests together; empty: as where it does not."""
+
+    command: list[str] = []
+    path: str = ""
+    body: str = ""
+
 
 class Peer(Struct, frozen=True, forbid_unknown_fields=True):
-    """One entry of peers.toml. In `command`, {python}, {bin}, {port} and {folder} are filled in."""
+    """One entry of peers.toml. In `command`, {python}, {bin}, {port} and {folder} are filled in.
+
+    batched: there for a peer that can put requests together.
+    """
 
     title: str
     command: list[str]
     path: str
     body: str
     needs_torch: bool = False
+    batched: Batched | None = None
+
+    def batching(self, name: str, environment: Path) -> "Contender":
+        """As `contender`, with requests put together."""
+        how = self.batched or Batched()
+        peer = Peer(self.title, how.command or self.command, how.path or self.path, how.body or self.body)
+        found = peer.contender(name, environment).server
+        batches = {
+            "PEER_BATCH": str(BATCH),
+            "PEER_BATCH_WAIT_S": str(BATCH_WAIT_S),
+            "MLSERVER_MODEL_MAX_BATCH_SIZE": str(BATCH),
+            "MLSERVER_MODEL_MAX_BATCH_TIME": str(BATCH_WAIT_S),
+        }
+        return Contender(self.title, replace(found, environ={**found.environ, **batches}))
 
     def contender(self, name: str, environment: Path) -> "Contender":
         """This peer on a port of its own. name: its folder; environment: where it is installed."""

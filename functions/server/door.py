@@ -18,7 +18,7 @@ from coldframe.api.contract import log_record
 from coldframe.api.documented import documented
 from coldframe.api.inference_schemas import ServerLive
 from coldframe.api.messages import json_reply, problem_reply
-from coldframe.api.operations import OPERATIONS
+from coldframe.api.operations import JOB_OPERATIONS, OPERATIONS
 from coldframe.api.routing import Router
 from coldframe.errors import NotReady, RequestError
 from coldframe.serving.caller import Caller
@@ -64,7 +64,7 @@ class Door:
         self._api: Api | None = None
         self._driver: Driver | None = None
         self.room = Room(settings.queue_requests, settings.queue_bytes, metrics.hold, self._expected_wait_s)
-        self._router = Router(dict.fromkeys([*OPERATIONS, ("GET", METRICS)], _no_handler))
+        self._router = Router(dict.fromkeys([*OPERATIONS, *JOB_OPERATIONS, ("GET", METRICS)], _no_handler))
 
     def open(self, api: Api, driver: Driver) -> None:
         """From now on `api` answers. driver: of the passes that it makes."""

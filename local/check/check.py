@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from coldframe.config import PREFIX, load_settings
 from coldframe.errors import BadSetting
-from local.check import concurrency, destinations, limits
+from local.check import concurrency, destinations, limits, queues
 from local.check.deployment import Deployment, Finding, variables_of
 
 Rule = Callable[[Deployment], Iterator[Finding]]
@@ -64,4 +64,7 @@ RULES: tuple[Rule, ...] = (
     concurrency.missing_permission,
     destinations.destination_refused,
     destinations.missing_destination_permission,
+    queues.visibility_under_timeout,
+    queues.missing_partial_failures,
+    queues.missing_dead_letter_queue,
 )

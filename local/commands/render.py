@@ -16,12 +16,16 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_MODELS = "COLDFRAME_MODELS"
+_MODELS, _DEVICE = "COLDFRAME_MODELS", "COLDFRAME_DEVICE"
+# By whether there is a GPU. `coldframe bench from-zero` measures what the first of the two sizes holds at its
+# peak; nobody has measured yet what CUDA takes.
+_IMAGES = {False: "coldframe:server", True: "coldframe:gpu"}
+_MEMORIES_MB = {False: 1024, True: 4096}
 _OPTIONS = (
-    click.option("--image", default="coldframe:server", show_default=True, help="By tag or digest."),
+    click.option("--image", help="By tag or digest.  [default: coldframe:server; with --gpu: coldframe:gpu]"),
     click.option("--name", default="coldframe", show_default=True, help="Of every object."),
     click.option("--cpu", default=1.0, show_default=True, type=click.FloatRange(0.25, 192)),
-    click.option("--memory-mb", default=1024, show_default=True, type=click.IntRange(512)),
+    click.option("--memory-mb", type=click.IntRange(512), help="[default: 1024; with --gpu: 4096]"),
     click.option("--gpu", default=0, show_default=True, type=click.IntRange(0, 16), help="Of a replica."),
     click.option("--models", help="Names to serve, with commas.  [default: all in the image]"),
     click.option(
@@ -130,10 +134,10 @@ def ecs(
 
 
 def _choices(
-    image: str,
+    image: str | None,
     name: str,
     cpu: float,
-    memory_mb: int,
+    memory_mb: int | None,
     gpu: int,
     models: str | None,
     environment: tuple[tuple[str, str], ...],
@@ -146,9 +150,13 @@ def _choices(
 
     if most < least:
         raise click.UsageError(f"--min {least} is more than --max {most}.")
+    on_gpu = gpu > 0
     settings = dict(environment) | ({_MODELS: models} if models else {})
+    if on_gpu:  # without a GPU it does not start: better than a replica that is too slow
+        settings.setdefault(_DEVICE, "cuda")
     load_server_settings(settings)
-    return Choices(name, image, Size(cpu, memory_mb, gpu), Replicas(least, most), settings)
+    size = Size(cpu, memory_mb or _MEMORIES_MB[on_gpu], gpu)
+    return Choices(name, image or _IMAGES[on_gpu], size, Replicas(least, most), settings)
 
 
 def _print(objects: Sequence[Manifest]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -101,7 +102,7 @@ def warm(
     lines: list[Line] = []
     for path in paths:
         chosen = _chosen(demands(path, slot_s, seed), functions)
-        found = list(replay(path.name, chosen, memory_mb or None))
+        found = list(replay(path.name, _with_bar(chosen), memory_mb or None))
         click.echo(f"{path.name}: {len(chosen)} functions, {functions}; slots of {slot_s:g} s")
         click.echo(table(found))
         lines += found
@@ -115,6 +116,12 @@ def warm(
             {"slot_s": slot_s, "memory_mb": memory_mb, "functions": functions, "seed": seed},
             map(asdict, lines),
         )
+
+
+def _with_bar(demands: list[Demand]) -> Iterable[Demand]:
+    from tqdm import tqdm
+
+    return tqdm(demands, unit="function", desc="replaying", disable=None, leave=False)
 
 
 def _chosen(all_of_them: list[Demand], functions: str) -> list[Demand]:

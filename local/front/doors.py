@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 
 from coldframe.timing import Clock
 from local.front import browsers, console, event_stream
+from local.front.cloudwatch import PATH as CLOUDWATCH_PATH
+from local.front.cloudwatch import cloudwatch
 from local.front.console import Console
 from local.front.door import Door
 from local.front.event_stream import EventStream
@@ -13,6 +15,8 @@ from local.front.lambda_api.door import LambdaApi, is_lambda_api
 from local.front.metrics_door import PATH as METRICS_PATH
 from local.front.metrics_door import MetricsDoor
 from local.front.options import EmulatorOptions
+from local.front.scaling import PATH as SCALING_PATH
+from local.front.scaling import ScheduledActions
 from local.front.what_if import PATH as WHAT_IF_PATH
 from local.front.what_if import WhatIfDoor
 from local.gateway.gateway import Gateways
@@ -33,11 +37,16 @@ class Doors:
         address: Callable[[], tuple[str, int]],
         log: Log,
         clock: Clock,
+        scaling: ScheduledActions,
     ) -> None:
         names = browsers.own_names(options.host)
         template = options.template
         self.events = EventStream(service, names)
         self._lambda_api = browsers.OwnPagesOnly(LambdaApi(service, asynchronous), names)
+        self._aws: Mapping[str, Door] = {
+            CLOUDWATCH_PATH: browsers.OwnPagesOnly(cloudwatch(service), names),
+            SCALING_PATH: browsers.OwnPagesOnly(scaling.door(), names),
+        }
         self._console = browsers.OwnPagesOnly(Console(address), names, always=True)
         what_if = browsers.OwnPagesOnly(WhatIfDoor(service, options), names, always=True)
         self._own_pages: Mapping[str, Door] = {METRICS_PATH: MetricsDoor(service), WHAT_IF_PATH: what_if}
@@ -51,6 +60,8 @@ class Doors:
         """The door of a path. What is nobody else's is the APIs'; `host` says which one's."""
         if path in self._own_pages:
             return self._own_pages[path]
+        if (aws := self._aws.get(path.rstrip("/"))) is not None:
+            return aws
         if console.is_console(path):
             return self._console
         if is_lambda_api(path):

@@ -17,11 +17,12 @@ import uvloop
 
 from coldframe.timing import Clock
 from functions.server.listening import listen
-from local.front import console
+from local.front import cloudwatch, console, scaling
 from local.front.asgi import Application
 from local.front.doors import Doors
 from local.front.options import EmulatorOptions
 from local.front.safe_log import SafeLog
+from local.front.scaling import ScheduledActions
 from local.front.server import Server
 from local.front.summary import summary
 from local.gateway.definitions import DEFAULT_STAGE
@@ -32,6 +33,7 @@ from local.lambda_service.lambda_types import LambdaException
 from local.lambda_service.scratch import remove_leftovers
 from local.lambda_service.service import LambdaService
 from local.lambda_service.spawn import function_environ, raise_file_limit
+from local.stores.places import LOCAL_CREDENTIALS
 from local.stores.stores import Stores
 from local.template.functions import Function
 from local.template.notes import lines
@@ -80,6 +82,7 @@ class Emulator:
             max_age_s=options.max_age_s,
             seed=options.seed,
             clock=clock,
+            now=now,
         )
         self.stores = Stores(self._template, options.stores, self.log)
         self.asynchronous = AsyncInvocations(self.service, self.stores, self.log, clock=clock, sleep=sleep)
@@ -87,7 +90,10 @@ class Emulator:
         self.schedules = Schedules(schedules, self.asynchronous, self.log, now, nap)
         mappings = self._template.event_sources.mappings if options.event_source_mappings else ()
         self.pollers = Pollers(mappings, self.service, self.stores, self.log, clock)
-        self._doors = Doors(options, self.service, self.asynchronous, self._address, self.log, clock)
+        self.scaling = ScheduledActions(self.service, self.log, now, nap)
+        self._doors = Doors(
+            options, self.service, self.asynchronous, self._address, self.log, clock, self.scaling
+        )
         self._reloading: asyncio.Task[None] | None = None
         # The stores start after the first answer, which they would slow down.
         self._server = Server(Application(self._doors, self.stores.start))
@@ -135,10 +141,14 @@ class Emulator:
             )
 
     async def __aenter__(self) -> Emulator:
-        for function in self._template.functions:
-            self._create(function)
         listener = listen(self._options.host, self._options.port)
         self._port = listener.getsockname()[1]
+        try:
+            for function in self._template.functions:
+                self._create(function)
+        except BaseException:
+            listener.close()
+            raise
         self._serving = asyncio.create_task(self._server.serve(sockets=[listener]))
         await self.stores.__aenter__()
         try:
@@ -176,10 +186,21 @@ class Emulator:
         code = {function.settings.name: function.code for function in self._template.functions}
         await recycle_on_change(code, self.service.recycle, self.log)
 
+    def _aws_environ(self) -> dict[str, str]:
+        """Where boto3 in a function finds what the emulator answers; a template's own variables win."""
+        host, port = self._address()
+        own = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        return LOCAL_CREDENTIALS | {
+            "AWS_ENDPOINT_URL_LAMBDA": own,
+            "AWS_ENDPOINT_URL_CLOUDWATCH": own + cloudwatch.PATH,
+            "AWS_ENDPOINT_URL_APPLICATION_AUTO_SCALING": own + scaling.PATH,
+        }
+
     def _create(self, function: Function) -> None:
         settings = function.settings
         # A developer's COLDFRAME_* variables win over the template's, and what `up` was told over both.
         environ = {
+            **self._aws_environ(),
             **settings.environ,
             **function_environ({}, os.environ),
             **self.stores.environ,
@@ -203,6 +224,7 @@ class Emulator:
             self._reloading.cancel()
             await asyncio.wait({self._reloading})
         await self.schedules.close()
+        await self.scaling.close()
         await self.pollers.close()
         await self.asynchronous.close()
         # First the environments, so that callers in flight get their answer and the

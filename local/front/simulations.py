@@ -25,7 +25,6 @@ from local.planning.what_if import Lever, Outcome, Setting, simulated
 
 if TYPE_CHECKING:
     from local.front.options import EmulatorOptions
-    from local.front.what_if import Asked
     from local.lambda_service.service import LambdaService
 
 RECORDED = "recorded"
@@ -61,23 +60,25 @@ class Simulations:
         """What can be moved."""
         return [str(lever) for lever in Lever]
 
-    def prepared(self, asked: Asked) -> Callable[[], dict[str, Any]]:
+    def prepared(
+        self, name: str, traffic: str, lever: str, level: int, memory_mb: int
+    ) -> Callable[[], dict[str, Any]]:
         """What simulates: it takes no more of the service, and so may run in another thread.
 
         Raises NoTraffic, and ResourceNotFoundException for a function that is not there.
         """
-        if asked.lever not in self.levers():
-            raise NoTraffic(f"The lever is {asked.lever!r}, expected one of {', '.join(self.levers())}.")
-        function = self._service.functions.hosted(asked.function)
+        if lever not in self.levers():
+            raise NoTraffic(f"The lever is {lever!r}, expected one of {', '.join(self.levers())}.")
+        function = self._service.functions.hosted(name)
         recorded = function.recording.by_arrival()
         uptime_s = self._service.uptime_s()
-        trace = self._trace(asked.trace, recorded, uptime_s)
+        trace = self._trace(traffic, recorded, uptime_s)
         measured, base = _measured(recorded, function), self._scenario(function)
         settings, here = function.settings, None
-        if asked.trace == RECORDED and function.recording.is_complete:
+        if traffic == RECORDED and function.recording.is_complete:
             here = _live(recorded, function.metrics.bill.usd(self._service.now()), uptime_s)
         now = _present(function)
-        wanted = Setting(Lever(asked.lever), asked.level, asked.memory_mb)
+        wanted = Setting(Lever(lever), level, memory_mb)
 
         def simulate() -> dict[str, Any]:
             prices = load_prices().region(_REGION)

@@ -61,7 +61,9 @@ class WhatIfDoor:
             return _answer({"traces": simulations.traces(), "levers": simulations.levers()})
         try:
             asked = msgspec.json.decode(request.body, type=Asked)
-            simulate = simulations.prepared(asked)
+            simulate = simulations.prepared(
+                asked.function, asked.trace, asked.lever, asked.level, asked.memory_mb
+            )
             async with self._one_at_a_time:
                 return _answer(await asyncio.to_thread(simulate))
         except (*NOT_JSON, ColdframeError) as exc:

@@ -34,4 +34,4 @@ def compose(choices: Choices) -> list[Manifest]:
     if choices.size.gpus:
         device = {"driver": "nvidia", "count": choices.size.gpus, "capabilities": ["gpu"]}
         service["deploy"] = {"resources": {"reservations": {"devices": [device]}}}
-    return [{"name": choices.name, "services": {"server": service}}]
+    return [{"services": {choices.name: service}}]

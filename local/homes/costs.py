@@ -109,7 +109,8 @@ def costs(
     found = prices.container.get(architecture)
     if found is None:
         raise PricesUnusable(
-            f"There are no prices of containers for {architecture}, only for {', '.join(prices.container)}."
+            f"There are no prices of containers on {architecture} for this region, only on:"
+            f" {', '.join(prices.container) or 'none'}. Name a file that has them with --prices."
         )
     hour_usd = cpus * found.vcpu_h_usd + memory_mb / _MB_PER_GB * found.gb_h_usd
     gpus = tuple(

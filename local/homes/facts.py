@@ -13,8 +13,8 @@ NOTICE_S = 5
 NOTICE = f"{PREFIX}DRAIN_NOTICE_S"
 MARGIN_S = 5
 """Between the end of the drain and the kill: the process still has to exit."""
-START_S = 60
-"""A start that takes longer has failed. On a GPU, CUDA is loaded too."""
+START_S = 120
+"""A start that takes longer has failed; a busy machine took seven seconds. On a GPU, CUDA is loaded too."""
 GPU_START_S = 180
 
 

@@ -10,7 +10,7 @@ from local.homes.notes import Manifest, Noted
 
 MOST_CONCURRENCY = 1000
 """https://knative.dev/docs/serving/configuration/config-defaults/, read 2026-11-22."""
-_TIMEOUT_S = 60
+_TIMEOUT_S, _MOST_TIMEOUT_S = 60, 600
 BUSY = Noted(
     16,
     "Requests at once in one replica, on average, before another one is started. Try your own texts: fewer\n"
@@ -50,7 +50,7 @@ def knative(choices: Choices) -> list[Manifest]:
 
 def timeout_s(choices: Choices) -> int:
     """Of one request; for a replica that ends it is the grace period, too."""
-    return max(_TIMEOUT_S, choices.end_s(choices.environment))
+    return min(max(_TIMEOUT_S, choices.end_s(choices.environment)), _MOST_TIMEOUT_S)
 
 
 def probed(choices: Choices, name: str, environment: Manifest) -> Manifest:

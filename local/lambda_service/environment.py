@@ -52,8 +52,8 @@ class ExecutionEnvironment:
     cores: one for each init phase that may run at the same time. An init phase waits for its turn before
     its time is measured: on Lambda every environment has cores of its own, and nothing waits. So the wait
     is not billed, though it is part of what the client waits.
-    restored: it starts from a snapshot. This machine cannot keep a process as a snapshot, so each loads anew
-    while AWS's own part of the restore goes on; only what comes after `restore/next` is measured.
+    restored: it starts from a snapshot. This machine cannot keep a process as a snapshot, so each loads anew,
+    ahead of its restore or while AWS's own part of that goes on. Measured is what comes after `restore/next`.
     """
 
     def __init__(
@@ -85,6 +85,7 @@ class ExecutionEnvironment:
         self._running: Running | None = None
         self._report_init = False
         self._restore = Restore(function.restore_ms) if restored else None
+        self._loading: asyncio.Future[bool] | None = None
         self._reaping: list[RuntimeProcess] = []
         self._scratch = ScratchFolder()
         kind = "provisioned-concurrency" if provisioned else "on-demand"
@@ -120,35 +121,62 @@ class ExecutionEnvironment:
         async with self._cores:
             if self._state is EnvironmentState.STOPPED:  # while it waited
                 return False
-            loop = asyncio.get_running_loop()
-            self._initializing = loop.create_future()
+            self._initializing = asyncio.get_running_loop().create_future()
             self._say(self._lines.init_start())
             self._start_process()
-            self._init_timer = loop.call_later(self._init_limit_s(), self._init_timed_out)
+            self._limit_init()
             return await self._initializing
 
-    async def _restored(self, restore: Restore) -> bool:
-        """Loads the function, which on AWS was done when the version was published, then restores it."""
-        loop = asyncio.get_running_loop()
+    async def load(self, *, announced: bool = False) -> bool:
+        """Loads the function up to its snapshot; whether that went well.
+
+        Ahead of the restore, as when a version is published; or by the restore itself, which waits for it.
+        announced: in the log, as an init phase.
+        """
+        if self._loading is None:
+            self._loading = asyncio.ensure_future(self._load(announced))
+        return await asyncio.shield(self._loading)
+
+    async def _load(self, announced: bool) -> bool:
+        restore = self._restore
         async with self._cores:
-            if self._state is EnvironmentState.STOPPED:  # while it waited
+            if self._state is EnvironmentState.STOPPED or restore is None:  # while it waited
                 return False
-            self._initializing = loop.create_future()
+            self._initializing = asyncio.get_running_loop().create_future()
+            if announced:
+                self._say(self._lines.init_start())
             self._start_process()
-            self._init_timer = loop.call_later(self._init_limit_s(), self._init_timed_out)
+            self._limit_init()
             either: set[asyncio.Future[Any]] = {restore.loaded, self._initializing}
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-            self._init_timer.cancel()
-        if self._initializing.done():  # it could not be loaded
-            return self._initializing.result()
+            self._cancel_timers()
+        if self._initializing.done() or self._process is None:  # it could not be loaded
+            return False
+        if announced:
+            self._drain()
+            self._say(self._lines.init_report(self._process.age_ms(), "init"))
+        return True
+
+    async def _restored(self, restore: Restore) -> bool:
+        self.started_s = time.perf_counter()
+        restore.start()
+        if not await self.load():
+            return False
         self._say(self._lines.restore_start())
         await restore.until_due()
         async with self._cores:
-            if self._process is not None and not self._initializing.done():
-                restore.begin()
-                self._init_timer = loop.call_later(self._init_limit_s(), self._init_timed_out)
-                self._process.restore()
-            return await self._initializing
+            initializing = self._initializing
+            if initializing is None or self._process is None or initializing.done():
+                return False
+            restore.begin()
+            self._memory.watch(self._process)
+            self._limit_init()
+            self._process.restore()
+            return await initializing
+
+    def _limit_init(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._init_timer = loop.call_later(self._init_limit_s(), self._init_timed_out)
 
     async def invoke(self, call: Call) -> Invoked:
         """One invocation. The environment must be READY, or its init phase have failed."""
@@ -253,7 +281,7 @@ class ExecutionEnvironment:
 
     def _init_limit_s(self) -> float:
         function = self.function
-        if self.provisioned:
+        if self.provisioned or (self._restore is not None and not self._restore.began):
             return max(function.provisioned_init_limit_s, function.timeout_s)
         return function.init_limit_s
 

@@ -118,8 +118,8 @@ def differences(function: FunctionSettings) -> Iterator[str]:
     """What this machine cannot give a function as Lambda would."""
     if function.snapstart:
         yield (
-            f"{function.name} starts from a snapshot on AWS. This machine cannot keep one: each environment "
-            f"loads while AWS's part of the restore, taken to last {function.restore_ms:g} ms, goes on."
+            f"{function.name} starts from a snapshot on AWS. This machine cannot keep one: the next process "
+            f"loads ahead of its restore, of which AWS's part is taken to last {function.restore_ms:g} ms."
         )
     given, here = vcpus(function.memory_mb), os.cpu_count() or 1
     if function.cpu_from_memory and given > here:

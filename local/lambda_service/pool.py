@@ -33,6 +33,7 @@ from local.lambda_service.lambda_types import Invoked
 from local.lambda_service.log_pipe import Log
 from local.lambda_service.running import Call
 from local.lambda_service.settings import FunctionSettings
+from local.lambda_service.snapshots import Slot, Snapshots
 from local.lambda_service.spawn import die_with_parent
 
 T = TypeVar("T")
@@ -74,6 +75,7 @@ class EnvironmentPool:
         self._clock = clock
         self._state = concurrency.State(limits)
         self._environments: dict[int, ExecutionEnvironment] = {}
+        self._snapshots = Snapshots(self._make_snapshot, self._in_background)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._expiry: asyncio.TimerHandle | None = None
         self._closed = False
@@ -130,10 +132,12 @@ class EnvironmentPool:
     def set_snapstart(self, version: str) -> None:
         """Environments of this version start from its snapshot from now on."""
         self._decide(SetSnapStart(version, True))
+        self._snapshots.prepare(version, announced=True)
 
     def recycle(self) -> None:
         """No environment of before serves another invocation."""
         self._decide(Recycle())
+        self._snapshots.renew()
 
     def stop_expired(self) -> None:
         """Stops the environments that were idle for the keep-alive time."""
@@ -144,6 +148,7 @@ class EnvironmentPool:
         self._closed = True
         if self._expiry is not None:
             self._expiry.cancel()
+        self._snapshots.close()
         for environment in list(self._environments.values()):
             self._in_background(environment.stop())
         # Environments that died by themselves are among them too, until they are reaped.
@@ -189,23 +194,36 @@ class EnvironmentPool:
     def _new(
         self, environment_id: int, version: str, *, provisioned: bool, restored: bool = False
     ) -> ExecutionEnvironment:
-        function = replace(self._function, version=version)
-        environment = ExecutionEnvironment(
-            function,
-            provisioned,
-            self._log,
-            on_finished=lambda: self._finished(environment_id),
-            on_stopped=lambda: self._stopped(environment_id),
-            cores=self._cores,
-            restored=restored,
-        )
+        if restored and self._snapshots.has(version):
+            environment = self._snapshots.take(version, environment_id)
+        else:
+            slot = Slot()
+            slot.environment_id = environment_id
+            environment = self._make(version, slot, provisioned, restored)
         self._environments[environment_id] = environment
         return environment
 
-    def _stopped(self, environment_id: int) -> None:
-        environment = self._environments.pop(environment_id)
+    def _make(self, version: str, slot: Slot, provisioned: bool, restored: bool) -> ExecutionEnvironment:
+        return ExecutionEnvironment(
+            replace(self._function, version=version),
+            provisioned,
+            self._log,
+            on_finished=lambda: self._finished(slot.environment_id),
+            on_stopped=lambda: self._stopped(slot),
+            cores=self._cores,
+            restored=restored,
+        )
+
+    def _make_snapshot(self, version: str, slot: Slot) -> ExecutionEnvironment:
+        return self._make(version, slot, provisioned=False, restored=True)
+
+    def _stopped(self, slot: Slot) -> None:
+        if slot.environment_id not in self._environments:  # it waited behind its snapshot
+            self._snapshots.lost(slot)
+            return
+        environment = self._environments.pop(slot.environment_id)
         self._in_background(environment.stop())  # its process has yet to be reaped
-        self._decide(Died(environment_id))
+        self._decide(Died(slot.environment_id))
 
     def _in_background(self, coroutine: Coroutine[None, None, T]) -> asyncio.Task[T]:
         task = asyncio.create_task(coroutine)

@@ -14,7 +14,7 @@ from local.lambda_service.report import Outcome
 
 
 class Restore:
-    """assumed_ms: AWS's own part. It runs from now on, while the function is loaded here.
+    """assumed_ms: AWS's own part, which begins with `start`.
 
     loaded: done once the function waits behind its snapshot. failure: how the invocation ends that waited for
     a restore that failed.
@@ -26,7 +26,7 @@ class Restore:
         self.restore_ms = 0.0
         self.billed_ms = 0
         self._assumed_ms = assumed_ms
-        self._due_s = time.perf_counter() + assumed_ms / 1000
+        self._due_s = 0.0
         self._began_s: float | None = None
 
     @property
@@ -38,6 +38,10 @@ class Restore:
         """The function waits behind its snapshot."""
         if not self.loaded.done():
             self.loaded.set_result(None)
+
+    def start(self) -> None:
+        """An invocation needs it."""
+        self._due_s = time.perf_counter() + self._assumed_ms / 1000
 
     async def until_due(self) -> None:
         """Until AWS's own part is over."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import defaultdict
 from types import TracebackType
 
 from coldframe.capacity.admission import LATEST, Arrival, Limits, Throttle
@@ -22,6 +23,7 @@ from local.lambda_service.lambda_types import InvocationView, Invoked, Snapshot
 from local.lambda_service.latest_invocations import LatestInvocations
 from local.lambda_service.log_pipe import Log, never_failing
 from local.lambda_service.metrics import FunctionMetrics
+from local.lambda_service.minutes import Minutes
 from local.lambda_service.pool import EnvironmentPool, PoolClosed
 from local.lambda_service.report import InvocationStatus, Outcome
 from local.lambda_service.running import Call
@@ -41,7 +43,7 @@ class LambdaService:
     switches: which of AWS's rates hold. max_age_s: of an environment; None: no limit.
     idle_expiry, seed: idle environments are kept for a time that is drawn for each; None: for keep_alive_s.
     init_cores: init phases that may run at the same time; others wait, unbilled. None: one for each core.
-    clock: seconds, for keep-alive, rates and cost; a test may turn it forward.
+    clock: seconds, for keep-alive, rates and cost; a test may turn it forward. now: seconds since 1970.
     """
 
     def __init__(
@@ -57,7 +59,9 @@ class LambdaService:
         seed: int = 0,
         init_cores: int | None = None,
         clock: Clock = time.monotonic,
+        now: Clock = time.time,
     ) -> None:
+        self._minutes: defaultdict[str, Minutes] = defaultdict(lambda: Minutes(now))
         self._log = never_failing(log)
         limits = Limits(
             keep_alive_s=keep_alive_s,
@@ -141,7 +145,9 @@ class LambdaService:
         claimed, requested = self.concurrency.taken_by_others(function, now)
         arrival = Arrival(version, claimed, requested, synchronous)
         try:
-            ended = await function.pool.invoke(Call(event, arn, client_context), arrival)
+            with self._minutes[name].under_way(qualifier) as counted:
+                ended = await function.pool.invoke(Call(event, arn, client_context), arrival)
+                counted.ended(ended)
         except PoolClosed:  # the emulator is leaving
             crash = Outcome(InvocationStatus.ERROR, error_type="Runtime.ExitError")
             return Invoked(crash, executed_version=version)
@@ -207,6 +213,10 @@ class LambdaService:
                 for environment_id, environment in function.pool.environments()
             ),
         )
+
+    def minutes(self, name: str) -> Minutes:
+        """CloudWatch's metrics of a function, by the minute."""
+        return self._minutes[name]
 
     def invocations_after(self, number: int) -> tuple[InvocationView, ...]:
         """Those of the latest invocations that ended after the one of this number, oldest first."""

@@ -15,7 +15,8 @@ _MB_PER_GB = 1024
 
 @dataclass(frozen=True)
 class Usage:
-    """What AWS charges for, of one run. GB-seconds are those of `span_s` seconds."""
+    """What AWS charges for, of one run. GB-seconds are those of `span_s` seconds. calls_usd: what other
+    services charge."""
 
     requests: int
     on_demand_gb_s: float
@@ -24,12 +25,13 @@ class Usage:
     restores_gb: float
     snapshot_gb: float
     span_s: float
+    calls_usd: float = 0.0
 
     def month_usd(self, prices: RegionPrices, architecture: str) -> float:
         """A month like this run, with the tiers of duration; without the free tier."""
         months = self.span_s / MONTH_S
         of_lambda = prices.lambda_[architecture]
-        usd = self.requests * prices.request_usd
+        usd = self.requests * prices.request_usd + self.calls_usd
         provisioned = "provisioned concurrency"
         usd += costs(self.provisioned_gb_s, of_lambda.provisioned_gb_s_usd, provisioned)
         usd += costs(self.provisioned_duration_gb_s, of_lambda.provisioned_duration_gb_s_usd, provisioned)
@@ -37,9 +39,14 @@ class Usage:
         cache_usd = costs(self.snapshot_gb * MONTH_S, prices.snapstart_cache_gb_s_usd, "SnapStart")
         return usd / months + of_lambda.on_demand_usd(self.on_demand_gb_s / months) + cache_usd
 
-    def and_on_demand(self, requests: int, gb_s: float) -> Usage:
-        """With these invocations of another function."""
-        return replace(self, requests=self.requests + requests, on_demand_gb_s=self.on_demand_gb_s + gb_s)
+    def and_on_demand(self, requests: int, gb_s: float, calls_usd: float) -> Usage:
+        """With these invocations of another function, and what it calls."""
+        return replace(
+            self,
+            requests=self.requests + requests,
+            on_demand_gb_s=self.on_demand_gb_s + gb_s,
+            calls_usd=self.calls_usd + calls_usd,
+        )
 
 
 def usage(run: Run, workload: Workload, setup: Setup, memory_mb: int, span_s: float) -> Usage:

@@ -10,13 +10,14 @@ from local.planning.batching import batched
 from local.planning.candidates import Candidate, Goal
 from local.planning.concurrency import means
 from local.planning.field import Field
+from local.planning.pings import MOST_PINGED
+from local.planning.prediction import predicted
 from local.planning.prices import MONTH_S
 from local.planning.scenario import play
 from local.planning.schedules import levels_by_hour, target_tracking, timetable
 from local.planning.summary import summarize
 from local.planning.traces.trace import as_trace
 
-_MOST_PINGED = 50  # functions/warmer keeps no more
 _SHARES = (0.5, 0.9, 0.99, 1.0)
 _LEAST_MANAGED_MB = 2048
 _CONTAINER_GB = 2.0
@@ -44,7 +45,7 @@ def pings(field: Field) -> Candidate:
         overrides = ("ColdStartMode=OnDemand", f"WarmEnvironments={count}")
         return field.on_lambda("pings", f"{count} held", replace(field.base, warm=count), overrides)
 
-    return _fewest(held, min(_MOST_PINGED, int(field.minutes.max()) + 1), field.goal)
+    return _fewest(held, min(MOST_PINGED, int(field.minutes.max()) + 1), field.goal)
 
 
 def provisioned(field: Field) -> Candidate | None:
@@ -195,6 +196,7 @@ LEVERS: tuple[Callable[[Field], Candidate | None], ...] = (
     provisioned,
     scheduled,
     tracked,
+    predicted,
     snapstart,
     batches,
     managed,

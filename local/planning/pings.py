@@ -11,8 +11,13 @@ from local.planning.concurrency import peaks
 from local.planning.simulator import Workload
 
 EVERY_S = 300.0
+MOST_PINGED = 50  # functions/warmer keeps no more
 _PING_S = 0.3  # docs/deploy.md assumes it of a ping, and the two of a round of the warmer itself
 _ROUND_S, _ROUND_GB = 0.8, 0.5
+# One call of CloudWatch for one metric: https://aws.amazon.com/cloudwatch/pricing/, read 2026-11-22.
+_CALL_USD = 0.01e-3
+
+Counts = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -28,18 +33,28 @@ class Pinged:
         """What the warmer itself takes."""
         return self.rounds * _ROUND_S * _ROUND_GB
 
+    @property
+    def calls_usd(self) -> float:
+        """What the warmer pays for its metrics."""
+        return self.rounds * _CALL_USD
 
-def with_pings(workload: Workload, environments: int, span_s: float) -> Pinged:
-    """So many pings at once each five minutes, unless requests kept as many busy since the last round."""
+
+def steady(workload: Workload, environments: int, span_s: float) -> Counts:
+    """So many pings in each round, unless requests kept as many busy since the last one."""
     rounds = max(1, int(span_s // EVERY_S))
     busy = peaks(workload.arrivals_s, workload.durations_s, EVERY_S, span_s)[: rounds - 1]
     due = np.append(True, busy < environments)[:rounds]
-    moments_s = np.repeat(np.flatnonzero(due) * EVERY_S, environments)
+    return np.asarray(due * environments, np.int64)
+
+
+def with_pings(workload: Workload, counts: Counts) -> Pinged:
+    """The pings of each round, all at once, among the requests."""
+    moments_s = np.repeat(np.arange(len(counts)) * EVERY_S, counts)
     arrivals_s = np.concatenate([workload.arrivals_s, moments_s])
     order = np.argsort(arrivals_s, kind="stable")
     durations_s = np.concatenate([workload.durations_s, np.full(len(moments_s), _PING_S, np.float32)])
     return Pinged(
         Workload(arrivals_s[order], durations_s[order].astype(np.float32)),
         order < len(workload),
-        rounds,
+        len(counts),
     )

@@ -14,7 +14,7 @@ from coldframe.capacity.limits import CONCURRENCY, MAX_AGE
 from coldframe.capacity.states import Limits
 from coldframe.capacity.switches import ALL_RATES, Switches
 from local.planning.bill import Usage, usage
-from local.planning.pings import with_pings
+from local.planning.pings import steady, with_pings
 from local.planning.prices import RegionPrices
 from local.planning.provisioning import PROVISION, RECYCLE, RESERVE
 from local.planning.simulator import Change, Engine, Floats, Function, Pool, Run, Setup, Workload, simulate
@@ -34,8 +34,8 @@ class Scenario:
 
     versions: of each function, with their shares of its requests, as an alias with weights sends them; empty
     for a single one. crash_share: of the invocations that end with the loss of their environment.
-    warm: environments that pings hold, of an only function. changes: in the course of time; `ALL` is every
-    function, or every version.
+    warm: environments that pings hold, of an only function; or pings: how many in each round.
+    changes: in the course of time; `ALL` is every function, or every version.
     """
 
     memory_mb: int
@@ -50,6 +50,7 @@ class Scenario:
     versions: tuple[tuple[str, float], ...] = ()
     crash_share: float = 0.0
     warm: int = 0
+    pings: tuple[int, ...] = ()
     synchronous: bool = True
     seed: int = 0
 
@@ -94,14 +95,18 @@ def play(trace: Trace, measured: Measured, scenario: Scenario, engine: str = "au
         durations_s = durations_for(len(trace), timings, scenario.seed)
     workload, setup = _workload(trace, durations_s, scenario), _setup(trace, timings, scenario)
     span_s = max(trace.span_s, 1.0)
-    pinged = with_pings(workload, scenario.warm, span_s) if scenario.warm else None
+    pinged = None
+    if scenario.pings:
+        pinged = with_pings(workload, np.array(scenario.pings, np.int64))
+    elif scenario.warm:
+        pinged = with_pings(workload, steady(workload, scenario.warm, span_s))
     everything = pinged.workload if pinged else workload
     run = simulate(everything, setup, cast(Engine, engine))
     used = usage(run, everything, setup, scenario.memory_mb, span_s)
     started = int(run.started.sum())
     if pinged:
         run = run.of(pinged.requests)
-        used = used.and_on_demand(pinged.rounds, pinged.warmer_gb_s)
+        used = used.and_on_demand(pinged.rounds, pinged.warmer_gb_s, pinged.calls_usd)
     source = "the trace" if trace.durations_s is not None else measured.source
     by_version = _by_version(run, workload, scenario)
     return Played(scenario, summarize(run, workload), used, started, source, run, by_version)

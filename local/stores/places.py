@@ -16,7 +16,7 @@ from local.template.template import Template
 
 _CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 # Local stores take anything; boto3 wants something.
-_LOCAL_CREDENTIALS = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
+LOCAL_CREDENTIALS = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Places:
         """The developer's own for endpoints that they gave; moto's server takes any."""
         given = any(endpoint is not None for endpoint in self.options.endpoints.values())
         own = {name: os.environ[name] for name in _CREDENTIALS if name in os.environ}
-        return own if given and own else _LOCAL_CREDENTIALS
+        return own if given and own else LOCAL_CREDENTIALS
 
     def plan(self) -> dict[str, Any]:
         """What the server's process is to make, as `local.stores.store_server.Plan`."""

@@ -16,6 +16,7 @@ from local.front.emulator import Emulator
 from local.front.options import EmulatorOptions
 from local.stores.stores import without_stores
 from local.template.template import Template, load_template
+from tests.conftest import ROOT
 from tests.functional.emulation import PATIENCE_S
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("aws_environ")]
@@ -86,12 +87,12 @@ class Running:
         found = self._sqs.get_queue_attributes(QueueUrl=self._url(queue), AttributeNames=names)
         return sum(map(int, found["Attributes"].values()))
 
-    async def send(self, *bodies: str) -> None:
+    async def send(self, *bodies: str, queue: str = "Work") -> None:
         entries = [{"Id": str(i), "MessageBody": body} for i, body in enumerate(bodies)]
 
         def sent() -> None:
             for first in range(0, len(entries), 10):
-                self._sqs.send_message_batch(QueueUrl=self._url("Work"), Entries=entries[first : first + 10])
+                self._sqs.send_message_batch(QueueUrl=self._url(queue), Entries=entries[first : first + 10])
 
         await asyncio.to_thread(sent)
 
@@ -179,3 +180,14 @@ async def test_switched_off(load: Callable[[str], Template], tmp_path: Path) -> 
         assert here.count("Work") == 1
     assert "Queues of the template are not read: --no-event-source-mappings." in here.lines
     assert without_stores(load(PARTIAL)).event_sources.mappings == ()
+
+
+async def test_a_template_of_a_stranger(tmp_path: Path) -> None:
+    """A template that was not written for us runs as it stands: queue, alias, bucket, dead letters."""
+    template = load_template(ROOT / "tests" / "fixtures" / "stranger_queue.yaml", {"Visibility": "12"})
+    async with running(template, tmp_path) as here:
+        await here.send("a.png", "broken.png", "b.png", queue="Pictures")
+        await here.until(lambda: here.count("Broken") == 1 and here.count("Pictures") == 0)
+        s3 = boto3.client("s3", endpoint_url=here.emulator.stores.url)
+        made = s3.list_objects_v2(Bucket="coldframe-made")["Contents"]
+        assert [each["Key"] for each in made] == ["a.png", "b.png"]

@@ -58,6 +58,14 @@ def test_bad_setting_is_refused_here_and_not_at_the_start(home: str) -> None:
     assert not isinstance(done.exception, BadSetting)
 
 
+def test_gpu_needs_its_own_image_and_says_so_to_the_server() -> None:
+    """With a GPU the server starts on CUDA or not at all; whoever wants another device says so."""
+    said = rendered("compose", "--gpu", "1")
+    assert "image: coldframe:gpu\n" in said
+    assert "COLDFRAME_DEVICE: cuda\n" in said
+    assert "COLDFRAME_DEVICE: auto\n" in rendered("compose", "--gpu", "1", "--env", "COLDFRAME_DEVICE=auto")
+
+
 def test_fewest_are_no_more_than_most() -> None:
     """The usage error names both numbers."""
     done = CliRunner().invoke(main, ["render", "knative", "--min", "3", "--max", "2"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -14,7 +15,7 @@ from local.lambda_service.service import LambdaService
 from local.lambda_service.settings import LogFormat, LoggingConfig
 from local.template.template import load_template
 from tests.conftest import ROOT
-from tests.functional.emulation import FakeClock, answer, function, invoke, until
+from tests.functional.emulation import FakeClock, answer, function, invoke, is_alive, until
 
 pytestmark = pytest.mark.anyio
 
@@ -30,6 +31,7 @@ async def serving(lines: list[str], **changes: Any) -> AsyncIterator[LambdaServi
     async with LambdaService(lines.append, clock=clock) as service:
         service.create_function(function(runtime="python3.13", **{**settings, **changes}))
         service.functions.put_alias("f", "live", service.functions.publish("f"))
+        await until(lambda: any("INIT_REPORT" in line or "initReport" in line for line in lines))
         lines.clear()
         yield service
 
@@ -54,6 +56,28 @@ async def test_restore_has_its_lines_and_no_init_duration(lines: list[str]) -> N
     assert lines[1] == f"RESTORE_REPORT {lasted}"
     assert lines[4].endswith(f"\t{lasted}\tBilled Restore Duration: {cold.billed_restore_ms} ms")
     assert (warm.restore_ms, warm.billed_restore_ms) == (None, 0)
+
+
+async def test_version_is_loaded_when_it_is_published(lines: list[str]) -> None:
+    """Its init phase is in the log, and no invocation waits for it."""
+    async with LambdaService(lines.append) as service:
+        service.create_function(function(snapstart=True, runtime="python3.13"))
+        lines.clear()
+        service.functions.publish("f")
+        await until(lambda: len(lines) == 2)
+        assert kinds(lines) == ["INIT_START", "INIT_REPORT"]
+        assert not service.snapshot().environments
+
+
+async def test_burst_is_restored_too(lines: list[str]) -> None:
+    """One process was loaded ahead; the others load for their restores, and each serves one request."""
+    async with serving(lines) as service:
+        ended = await asyncio.gather(*(invoke(service) for _ in range(4)))
+        pids = {view.pid for view in service.snapshot().environments}
+    assert len(pids) == 4
+    assert all(one.restore_ms is not None and one.cold for one in ended)
+    assert kinds(lines).count("RESTORE_REPORT") == 4
+    await until(lambda: not any(is_alive(pid) for pid in pids if pid))
 
 
 async def test_hooks_run_as_on_lambda(lines: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""BentoML: one service, one worker with a thread per core, one text at a time."""
+"""BentoML: one service, one worker with a thread per core, one text at a time, or adaptive batches."""
 
 import os
 
@@ -16,3 +16,8 @@ class Topics:
     @bentoml.api
     def predict(self, text: str) -> dict[str, object]:
         return self.pipeline.predict([text])[0]
+
+    @bentoml.api(batchable=True, max_batch_size=int(os.environ.get("PEER_BATCH", "1")), max_latency_ms=30_000)
+    def predict_many(self, texts: list[str]) -> list[dict[str, object]]:
+        """Texts of several requests: BentoML chooses how many."""
+        return self.pipeline.predict(texts)

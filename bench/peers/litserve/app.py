@@ -1,4 +1,4 @@
-"""LitServe: one worker per core, one text at a time."""
+"""LitServe: one worker per core, one text at a time, or batches where PEER_BATCH says so."""
 
 import os
 
@@ -15,8 +15,8 @@ class Topics(litserve.LitAPI):
     def decode_request(self, request: dict[str, str]) -> str:
         return request["text"]
 
-    def predict(self, text: str) -> dict[str, object]:
-        return self.pipeline.predict([text])[0]
+    def predict(self, text: str | list[str]) -> dict[str, object] | list[dict[str, object]]:
+        return self.pipeline.predict([text])[0] if isinstance(text, str) else self.pipeline.predict(text)
 
     def encode_response(self, output: dict[str, object]) -> dict[str, object]:
         return output
@@ -24,5 +24,7 @@ class Topics(litserve.LitAPI):
 
 if __name__ == "__main__":
     workers = int(os.environ["PEER_WORKERS"])
-    server = litserve.LitServer(Topics(), accelerator="cpu", workers_per_device=workers)
+    batch, wait_s = int(os.environ.get("PEER_BATCH", "1")), float(os.environ.get("PEER_BATCH_WAIT_S", "0"))
+    api = Topics(max_batch_size=batch, batch_timeout=wait_s)
+    server = litserve.LitServer(api, accelerator="cpu", workers_per_device=workers)
     server.run(host="127.0.0.1", port=int(os.environ["PEER_PORT"]), generate_client_file=False)

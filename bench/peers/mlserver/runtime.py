@@ -1,4 +1,4 @@
-"""MLServer: a runtime of our own, one process per core, one text at a time."""
+"""MLServer: a runtime of our own, one process per core; batches where the environment says so."""
 
 from mlserver import MLModel
 from mlserver.codecs import StringCodec

@@ -7,6 +7,7 @@ of past, AR of 10 lags, 10 harmonics, rounded up. Nothing is known before the fi
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ _RIDGE = 1e-6
 _REGIME = 0.1  # of the past; a smaller regime has no model of its own
 _ALPHAS = tuple(np.round(np.arange(0.05, 1.0, 0.05), 2))
 _LEAST = 8e-6
+_BLOCK = 1440
 
 
 def rounded_up(forecast: Floats) -> Levels:
@@ -45,13 +47,22 @@ def fourier(needed: Levels) -> Floats:
 
 def autoregressive(needed: Levels) -> Floats:
     """AR(10) with a constant, fitted to the past of each slot anew."""
-    rows, targets, following = _lagged(needed)
-    return _predict(rows, targets, np.ones(targets.shape), following)
+    return np.concatenate(
+        [
+            _predict(rows, targets, np.ones(targets.shape), following)
+            for rows, targets, following in _lagged(needed)
+        ]
+    )
 
 
 def threshold_autoregressive(needed: Levels) -> Floats:
     """SETAR of two regimes: below and above the median of the past, each with its AR(10)."""
-    rows, targets, following = _lagged(needed)
+    return np.concatenate([_of_regime(*of_block) for of_block in _lagged(needed)])
+
+
+def _of_regime(
+    rows: npt.NDArray[np.float64], targets: npt.NDArray[np.float64], following: npt.NDArray[np.float64]
+) -> Floats:
     latest = rows[:, :, 1]  # the slot before each target
     median = np.median(latest, axis=1)
     above = following[:, 1] > median
@@ -97,14 +108,19 @@ def _pasts(needed: Levels) -> npt.NDArray[np.float64]:
 
 def _lagged(
     needed: Levels,
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Of each slot: a constant and ten lags of each slot of its past, those slots, and its own lags."""
-    past = _pasts(needed)
-    windows = np.lib.stride_tricks.sliding_window_view(past, _LAGS + 1, axis=1)  # (slots, PAST - 10, 11)
-    lags = windows[:, :, :-1][:, :, ::-1]  # latest first
-    rows = np.concatenate([np.ones((*lags.shape[:2], 1)), lags], axis=2)
-    own = past[:, ::-1][:, :_LAGS]
-    return rows, windows[:, :, -1], np.concatenate([np.ones((len(own), 1)), own], axis=1)
+) -> Iterator[tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]]:
+    """Of each slot: a constant and ten lags of each slot of its past, those slots, and its own lags.
+
+    Block by block: a slot takes 10 KB.
+    """
+    of_all = _pasts(needed)
+    for start in range(0, len(of_all), _BLOCK):
+        past = of_all[start : start + _BLOCK]
+        windows = np.lib.stride_tricks.sliding_window_view(past, _LAGS + 1, axis=1)  # (slots, PAST - 10, 11)
+        lags = windows[:, :, :-1][:, :, ::-1]  # latest first
+        rows = np.concatenate([np.ones((*lags.shape[:2], 1)), lags], axis=2)
+        own = past[:, ::-1][:, :_LAGS]
+        yield rows, windows[:, :, -1], np.concatenate([np.ones((len(own), 1)), own], axis=1)
 
 
 def _predict(

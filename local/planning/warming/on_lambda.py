@@ -105,9 +105,9 @@ def _played(demand: Demand, policy: str, held: Levels, terms: Terms, pinged: boo
     used = usage(run, workload, setup, terms.memory_mb, demand.span_s)
     warmed = bool(held.any())
     rounds = len(held) if warmed else 0
-    used = used.and_on_demand(rounds, rounds * _ROUND_S * _ROUND_GB)
+    used = used.and_on_demand(rounds, rounds * _ROUND_S * _ROUND_GB, rounds * _CALL_USD)
     months = demand.span_s / (730 * 3600)
-    usd = used.month_usd(terms.prices, terms.architecture) * months + rounds * _CALL_USD
+    usd = used.month_usd(terms.prices, terms.architecture) * months
     cold = int(((run.outcomes[is_request] & kernel.COLD) != 0).sum())
     return Outcome(demand.name, policy, int(is_request.sum()), cold, usd, demand.span_s)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coldframe.jobs.states import Event, State, state_after, states_before, step
@@ -12,6 +12,7 @@ from coldframe.jobs.states import Event, State, state_after, states_before, step
 EVENTS = st.lists(st.sampled_from(Event), max_size=20)
 
 
+@settings(deadline=None)
 @given(EVENTS)
 def test_a_job_ends_once(events: list[Event]) -> None:
     """Whatever comes in whatever order, a job that has ended stays as it is."""
@@ -22,6 +23,7 @@ def test_a_job_ends_once(events: list[Event]) -> None:
         ended = state if state.has_ended else None
 
 
+@settings(deadline=None)
 @given(EVENTS)
 def test_done_was_running(events: list[Event]) -> None:
     """A job is done only after it ran, and runs only after it was queued."""
@@ -33,6 +35,7 @@ def test_done_was_running(events: list[Event]) -> None:
         assert after is not State.DONE or before in (State.RUNNING, State.DONE)
 
 
+@settings(deadline=None)
 @given(st.sampled_from(State), st.sampled_from(Event))
 def test_the_condition_of_a_store_is_the_rule(state: State, event: Event) -> None:
     """A conditional write changes what the rule changes, and nothing else."""
@@ -41,6 +44,7 @@ def test_the_condition_of_a_store_is_the_rule(state: State, event: Event) -> Non
     assert step(changed, event) is changed
 
 
+@settings(deadline=None)
 @given(st.permutations([Event.FINISH, Event.FAIL, Event.CANCEL]))
 def test_the_first_end_wins(ends: list[Event]) -> None:
     """Of several ends of a running job the first one holds."""

@@ -1,5 +1,7 @@
 """What a round decides, and which guard had the last word."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
 from hypothesis import given, settings
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 from coldframe.warming.policy import HoldCosts, pinged_levels
 from coldframe.warming.rounds import Decision, Guards, decide
 from coldframe.warming.trial import fixed_pings, replayed_usd
+from tests.conftest import ROOT
 
 PING, PROVISION = HoldCosts(7e-6, 1e-3), HoldCosts(1.7e-3, 1e-3)
 DAILY = [0, 0, 0, 0, 0, 4] * 96  # every half hour
@@ -88,3 +91,13 @@ def test_the_replay_of_a_round_is_that_of_the_policy() -> None:
     assert told.predicted_usd == replayed_usd(DAILY[-288:], pinged_levels(DAILY, PING)[-288:], PING, 300.0)
     assert told.fixed_usd == replayed_usd(DAILY[-288:], fixed_pings(DAILY[-288:], 0), PING, 300.0)
     assert told.predicted_usd < 0.7 * told.fixed_usd
+
+
+def test_the_warmer_imports_the_standard_library_only() -> None:
+    """Its zip brings nothing: neither numpy nor msgspec is loaded, and boto3 only when it is called."""
+    code = (
+        "import sys; before = set(sys.modules); import functions.warmer.app; "
+        "print(sorted({n.partition('.')[0] for n in set(sys.modules) - before} - sys.stdlib_module_names))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.strip() == "['coldframe', 'functions']"

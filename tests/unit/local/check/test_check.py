@@ -16,8 +16,8 @@ from local.check.check import RULES, check
 from local.check.deployment import Deployment, InitFailed, load_deployment, measure_init_s
 from local.template.cloudformation import Stack, load_stack, stack_of
 from tests import stacks
-from tests.conftest import EXAMPLE, tiny_encoder_manifest, tiny_manifest
-from tests.stacks import FORGETFUL, JWT, OPEN, PROVISIONED, SNAPSTART, TEMPLATE, WARMED, WATCHED
+from tests.conftest import EXAMPLE, ROOT, tiny_encoder_manifest, tiny_manifest
+from tests.stacks import FORGETFUL, JWT, OPEN, PROVISIONED, SNAPSTART, TEMPLATE, WARMED, WATCHED, WITH_JOBS
 
 pytestmark = stacks.needs_translator
 
@@ -126,11 +126,26 @@ def sending_elsewhere(resources: Resources) -> None:
     statement["Resource"] = {"Fn::GetAtt": ["CacheBucket", "Arn"]}
 
 
+def without(name: str, key: str) -> Callable[[Resources], None]:
+    """Takes a property away."""
+
+    def change(resources: Resources) -> None:
+        del resources[name]["Properties"][key]
+
+    return change
+
+
+def visible_after(seconds: int) -> Callable[[Resources], None]:
+    """Hides messages of jobs for so long."""
+    return set_property("JobsWorkerQueue", "Properties.VisibilityTimeout", seconds)
+
+
 def fifo(resources: Resources) -> None:
     resources["FailedEvents"]["Properties"]["FifoQueue"] = True
 
 
 TARGET = "ProvisionedConcurrencyTarget"
+JOBS_MAPPING = "JobsWorkerFunctionMessages"
 PREDICT_VARIABLES = "Properties.Environment.Variables"
 CANARY = "CodeDeployDefault.LambdaCanary10Percent5Minutes"
 
@@ -212,6 +227,11 @@ BREAKS: list[tuple[str, Callable[[Resources], None], dict[str, str]]] = [
         {},
     ),
     ("MissingDestinationPermission", without_sending("PredictRole"), {}),
+    ("VisibilityUnderTimeout", visible_after(120), WITH_JOBS),
+    ("VisibilityUnderTimeout", without("JobsWorkerQueue", "VisibilityTimeout"), WITH_JOBS),
+    ("VisibilityUnderTimeout", set_property("JobsWorkerFunction", "Properties.Timeout", 720), WITH_JOBS),
+    ("MissingPartialFailures", without(JOBS_MAPPING, "FunctionResponseTypes"), WITH_JOBS),
+    ("MissingDeadLetterQueue", without("JobsWorkerQueue", "RedrivePolicy"), WITH_JOBS),
     ("MissingDestinationPermission", without_sending("WarmerRole"), WARMED),
     ("MissingDestinationPermission", sending_elsewhere, WARMED),
 ]  # fmt: skip
@@ -454,3 +474,12 @@ def test_other_templates(tmp_path: Path) -> None:
         ("ProvisionedWithSnapStart", "BothAliaslive"),
         ("ProvisionedWithWeights", "BothAliaslive"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"), [({}, []), ({"Visibility": "10"}, [("VisibilityUnderTimeout", "Pictures")])]
+)
+def test_queues_of_other_templates(parameters: dict[str, str], expected: list[tuple[str, str]]) -> None:
+    """A stranger's queue is judged by its window and by the timeout behind its function's alias."""
+    stack = load_stack(ROOT / "tests" / "fixtures" / "stranger_queue.yaml", parameters)
+    assert [(finding.rule, finding.where) for finding in check(deployment_of(stack))] == expected

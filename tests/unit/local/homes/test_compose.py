@@ -25,7 +25,7 @@ def test_every_file_is_valid(chosen: Choices) -> None:
 def test_schema_refuses_what_compose_does_not_know() -> None:
     """A misspelt field is no valid file: the test above can fail."""
     [found] = read(compose(USUAL))
-    found["services"]["server"]["read_olny"] = True
+    found["services"]["coldframe"]["read_olny"] = True
     with pytest.raises(ValidationError):
         SCHEMA.validate(found)
 
@@ -33,10 +33,10 @@ def test_schema_refuses_what_compose_does_not_know() -> None:
 def test_settings_stay_texts() -> None:
     """A value that YAML would read as something else is written as a text."""
     chosen = Choices(
-        "a", "b", USUAL.size, USUAL.replicas, {"COLDFRAME_LOG_LEVEL": "off", "COLDFRAME_THREADS": "2"}
+        "coldframe", "b", USUAL.size, USUAL.replicas, {"COLDFRAME_LOG_LEVEL": "off", "COLDFRAME_THREADS": "2"}
     )
     [found] = read(compose(chosen))
-    assert found["services"]["server"]["environment"] == {
+    assert found["services"]["coldframe"]["environment"] == {
         "COLDFRAME_LOG_LEVEL": "off",
         "COLDFRAME_THREADS": "2",
     }
@@ -45,11 +45,11 @@ def test_settings_stay_texts() -> None:
 def test_port_is_for_this_machine() -> None:
     """Docker publishes past a firewall, so the port is bound to the loopback address."""
     [found] = read(compose(USUAL))
-    assert found["services"]["server"]["ports"] == ["127.0.0.1:8080:8080"]
+    assert found["services"]["coldframe"]["ports"] == ["127.0.0.1:8080:8080"]
 
 
 def test_gpu_is_reserved() -> None:
     """The service reserves NVIDIA's device."""
     [found] = read(compose(WITH_GPU))
-    [device] = found["services"]["server"]["deploy"]["resources"]["reservations"]["devices"]
+    [device] = found["services"]["on-gpu"]["deploy"]["resources"]["reservations"]["devices"]
     assert device == {"driver": "nvidia", "count": 1, "capabilities": ["gpu"]}

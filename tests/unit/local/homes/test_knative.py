@@ -80,6 +80,13 @@ def test_readiness_has_no_period() -> None:
     assert "periodSeconds" not in container["readinessProbe"]
 
 
+@pytest.mark.parametrize(("grace_s", "expected_s"), [("25", 60), ("100", 105), ("599", 600)])
+def test_grace_of_knative_is_the_timeout(grace_s: str, expected_s: int) -> None:
+    """A longer drain needs a longer timeout, up to the longest that Knative takes by default."""
+    chosen = Choices("a", "b", USUAL.size, USUAL.replicas, {"COLDFRAME_DRAIN_GRACE_S": grace_s})
+    assert revision_of(chosen)["spec"]["timeoutSeconds"] == expected_s
+
+
 @pytest.mark.parametrize("chosen", [USUAL, WITH_GPU], ids=["cpu", "gpu"])
 def test_flag_is_needed_for_a_gpu_only(chosen: Choices) -> None:
     """Without a GPU no feature of the cluster has to be switched on."""

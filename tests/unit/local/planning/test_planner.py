@@ -14,15 +14,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coldframe.capacity.idle_expiry import IdleExpiry
+from coldframe.warming.policy import HoldCosts, held_levels, pinged_levels
 from local.cli import main
 from local.planning.always_on import queue_waits
 from local.planning.batching import batched
 from local.planning.candidates import Candidate, Goal
 from local.planning.concurrency import means, peaks
+from local.planning.expectation import Expectation
 from local.planning.field import Field
 from local.planning.levers import batches
-from local.planning.pings import with_pings
+from local.planning.pings import steady, with_pings
 from local.planning.planner import Plan, Planner, scaled, table
+from local.planning.prediction import predicted
 from local.planning.prices import load_prices
 from local.planning.scenario import Scenario, play
 from local.planning.schedules import levels_by_hour, target_tracking, timetable
@@ -97,9 +100,47 @@ def test_pings_hold_environments_that_would_expire() -> None:
 def test_rounds_are_skipped_while_requests_keep_as_many_busy() -> None:
     """Two at once in the first five minutes: the second round pings nobody."""
     workload = Workload(np.array([10.0, 10.5]), np.full(2, 2.0, np.float32))
-    pinged = with_pings(workload, 2, 900.0)
+    pinged = with_pings(workload, steady(workload, 2, 900.0))
     assert pinged.workload.arrivals_s.tolist() == [0.0, 0.0, 10.0, 10.5, 600.0, 600.0]
     assert pinged.requests.tolist() == [False, False, True, True, False, False]
+
+
+def test_pings_may_change_from_round_to_round() -> None:
+    """Two in the first round, none in the second, one in the third, and each round asks CloudWatch once."""
+    workload = Workload(np.array([10.0]), np.full(1, 2.0, np.float32))
+    pinged = with_pings(workload, np.array([2, 0, 1]))
+    assert pinged.workload.arrivals_s.tolist() == [0.0, 0.0, 10.0, 600.0]
+    assert pinged.requests.tolist() == [False, False, True, False]
+    assert pinged.calls_usd == pytest.approx(3 * 0.01 / 1000)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.integers(0, 6), max_size=60), st.sampled_from([1e-6, 1e-4]))
+def test_expected_levels_are_the_warmer_s(needed: list[int], idle_usd: float) -> None:
+    """Those that the warmer function would hold, for any costs, from one forecast."""
+    expected, costs = Expectation(needed), HoldCosts(idle_usd, 0.001)
+    assert expected.held(costs) == held_levels(needed, costs)
+    assert expected.pinged(costs) == pinged_levels(needed, costs)
+
+
+def test_what_is_predicted_is_learnt_from_the_past_alone() -> None:
+    """A burst of twenty each noon: the first one meets nobody, and later ones are expected."""
+    days, noon_s = 4, 12 * HOUR_S
+    arrivals_s = np.concatenate([day * 24 * HOUR_S + noon_s + np.linspace(0, 30, 20) for day in range(days)])
+    trace = as_trace(arrivals_s, ["f"], np.full(20 * days, 40.0), span_s=days * 24 * HOUR_S)
+    field = Field(trace, MEASURED, US_EAST, "arm64", Scenario(1769), Goal(60_000.0, 1.0))
+    predicted(field)
+    by_setting = {candidate.setting: candidate for candidate in field.tried}
+    dear, cheap = (
+        next(one for name, one in by_setting.items() if "pings" in name and f", {worth} USD" in name)
+        for worth in ("0.1", "0.0001")
+    )
+    assert dear.cold_share < cheap.cold_share
+    assert dear.cold_share >= 1 / days  # those of the first noon
+    assert any("provisioned" in name for name in by_setting)
+    overrides = dict(override.split("=") for override in dear.overrides)
+    assert (overrides["WarmPrediction"], overrides["ColdStartUsd"]) == ("on", "0.1")
+    assert float(overrides["WarmUsdPerDay"]) > 0
 
 
 # Provisioned concurrency that changes.
@@ -211,7 +252,7 @@ def test_cheapest_that_holds_the_goal_wins() -> None:
         else:
             assert re.search(r"are borne|are asked for|throttled", verdict.why)
     assert {verdict.candidate.lever for verdict in plan.verdicts} == {
-        "on demand", "pings", "provisioned", "scheduled", "target tracking", "SnapStart",
+        "on demand", "pings", "provisioned", "scheduled", "target tracking", "predicted", "SnapStart",
         "managed instances", "MicroVMs", "container",
     }  # fmt: skip
 
@@ -306,7 +347,9 @@ def test_plan_is_for_one_function() -> None:
         planned(as_trace([0.0, 1.0], ["a", "b"]))
 
 
-@pytest.mark.parametrize("name", ["on demand", "pings", "provisioned", "target tracking", "SnapStart"])
+@pytest.mark.parametrize(
+    "name", ["on demand", "pings", "provisioned", "target tracking", "predicted", "SnapStart"]
+)
 def test_overrides_pass_the_checks_of_the_template(name: str, bundle: Path) -> None:
     """What a plan tells to deploy is what `coldframe check` lets through."""
     candidate = lever(planned(read_trace(SAMPLE), memories_mb=(1769,)), name)
@@ -335,7 +378,7 @@ def test_command_prints_a_table_json_and_a_page(tmp_path: Path) -> None:
     assert "sam deploy --parameter-overrides ColdStartMode=" in shown.output
     numbers = json.loads(CliRunner().invoke(main, [*common, "--json"]).stdout)
     assert numbers["winner"]["overrides"][0].startswith("ColdStartMode=")
-    assert len(numbers["levers"]) == 8  # managed instances begin at 2 GB
+    assert len(numbers["levers"]) == 9  # managed instances begin at 2 GB
     html = page.read_text()
     assert not re.search(r"<(script|link|img)[^>]+(src|href)=[\"']?(https?:)?//", html)
     for said in ("45 minutes", "requests a day", "every setting that was tried"):

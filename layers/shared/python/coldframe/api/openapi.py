@@ -16,7 +16,7 @@ import coldframe
 from coldframe.api import messages, schemas
 from coldframe.api.catalogue import model_cards, protocol_models
 from coldframe.api.contract import JSON
-from coldframe.api.operations import OPERATIONS, TAGS, Operation
+from coldframe.api.operations import JOB_OPERATIONS, OPERATIONS, TAGS, Operation
 from coldframe.config import Settings
 from coldframe.errors import REQUEST_ERRORS, MethodNotAllowed, NotFound, RequestError
 from coldframe.model.files import AUTO
@@ -30,7 +30,9 @@ _FP32 = {"type": "number", "minimum": -3.4e38, "maximum": 3.4e38}
 
 def openapi(models: Models, settings: Settings) -> dict[str, Any]:
     """The document of an environment that serves these models."""
-    types = {kind for operation in OPERATIONS.values() for kind in (operation.request, operation.reply)}
+    operations = {**OPERATIONS, **JOB_OPERATIONS} if settings.jobs_table else OPERATIONS
+    tags = {operation.tag for operation in operations.values()}
+    types = {kind for operation in operations.values() for kind in (operation.request, operation.reply)}
     named = sorted(filter(None, types | {schemas.Problem}), key=lambda kind: kind.__name__)
     _, components = msgspec.json.schema_components(named, ref_template=_REF)
     for component in components.values():
@@ -41,12 +43,14 @@ def openapi(models: Models, settings: Settings) -> dict[str, Any]:
     _tighten_infer(components, models, settings)
     _tighten_sql(components, models, settings)
     paths: dict[str, Any] = {}
-    for (method, path), operation in OPERATIONS.items():
+    for (method, path), operation in operations.items():
         paths.setdefault(path, {})[method.lower()] = _describe(operation, path, models)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Coldframe", "version": coldframe.__version__, "description": _ABOUT},
-        "tags": [{"name": name, "description": description} for name, description in TAGS.items()],
+        "tags": [
+            {"name": name, "description": description} for name, description in TAGS.items() if name in tags
+        ],
         "paths": paths,
         "components": {"schemas": components},
     }
@@ -160,7 +164,7 @@ def _describe(operation: Operation, path: str, models: Models) -> dict[str, Any]
     described: dict[str, Any] = {
         "summary": operation.summary,
         "tags": [operation.tag],
-        "responses": {"200": _content("The answer", operation.reply, operation.tensors)},
+        "responses": {str(operation.status): _content("The answer", operation.reply, operation.tensors)},
     }
     if operation.description:
         described["description"] = operation.description
@@ -179,6 +183,9 @@ def _describe(operation: Operation, path: str, models: Models) -> dict[str, Any]
 
 def _parameter(name: str, path: str, models: Models) -> dict[str, Any]:
     """A name in the path, with all that it may be; the one to try comes first."""
+    if name == "job":
+        of_job = {"type": "string", "pattern": "^[a-z2-7]{26}$"}
+        return {"name": name, "in": "path", "required": True, "schema": of_job}
     if path.startswith("/v1"):
         known = [card.id for card in model_cards(models, 0)]
     else:

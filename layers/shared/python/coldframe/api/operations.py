@@ -7,6 +7,8 @@ from typing import Any
 from coldframe.api import inference_schemas as inference
 from coldframe.api import schemas
 from coldframe.api.contract import SQL_PATHS
+from coldframe.jobs.records import JobRequest
+from coldframe.jobs.schemas import JobReply
 from coldframe.sql import schemas as sql
 
 TAGS = {
@@ -16,6 +18,7 @@ TAGS = {
     "Open Inference Protocol": "The same models by tensors, version 2 of the protocol.",
     "SQL": "Batches of Snowflake, BigQuery and Redshift, by their own contracts. `coldframe sql` prints the"
     " statements that create the functions.",
+    "Jobs": "Texts that can wait for their answers.",
     "Health": "Whether every model is loaded.",
 }
 
@@ -25,7 +28,7 @@ class Operation:
     """What OpenAPI says of a route.
 
     examples: bodies by name, each of which is answered as it stands; the first is the one to try.
-    tensors: JSON may be followed by binary tensors, both ways.
+    tensors: JSON may be followed by binary tensors, both ways. status: of the answer.
     """
 
     tag: str
@@ -35,6 +38,7 @@ class Operation:
     description: str = ""
     examples: Mapping[str, Any] = field(default_factory=dict)
     tensors: bool = False
+    status: int = 200
 
 
 _TEXT = "My parcel has not arrived yet"
@@ -128,3 +132,19 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     **{("POST", path): _sql_operation(path) for path in SQL_PATHS},
     ("GET", "/healthz"): Operation("Health", "Whether every model is loaded", schemas.Health),
 }
+
+_JOBS = "Jobs"
+JOB_OPERATIONS: dict[tuple[str, str], Operation] = {
+    ("POST", "/v1/jobs"): Operation(
+        _JOBS,
+        "Have texts classified later",
+        JobReply,
+        JobRequest,
+        "Send `texts` or `source`, not both. The same request, or `Idempotency-Key`, is the same job.",
+        {"Texts": {"texts": _TEXTS}, "Texts, and a topic to tell": {"texts": _TEXTS, "push": {"sns": True}}},
+        status=202,
+    ),
+    ("GET", "/v1/jobs/{job}"): Operation(_JOBS, "How a job is, and its answers", JobReply),
+    ("DELETE", "/v1/jobs/{job}"): Operation(_JOBS, "Cancel a job", JobReply),
+}
+"""Of deployments that have jobs."""

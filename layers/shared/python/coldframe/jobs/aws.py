@@ -1,6 +1,5 @@
 """The bucket and the queues of jobs, on S3 and SQS."""
 
-import codecs
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -52,7 +51,9 @@ class S3Objects:
         bucket, _, key = uri.removeprefix("s3://").partition("/")
         try:
             body = self._client().get_object(Bucket=bucket, Key=key)["Body"]
-            yield from codecs.getreader("utf-8-sig")(body)
+            # Bytes know no line ends but \n and \r; text would end lines at U+2028, which JSON may hold.
+            for number, line in enumerate(body.iter_lines(keepends=True)):
+                yield line.decode("utf-8" if number else "utf-8-sig")
         except UnicodeDecodeError as exc:
             raise BadSource("the source is not UTF-8") from exc
         except Exception as exc:  # whatever boto3 or the network comes up with

@@ -124,8 +124,6 @@ class JobsDoor:
         texts, source, push = asked.texts, asked.source, asked.push
         if isinstance(texts, list) == isinstance(source, Source):
             raise Invalid('Expected either "texts" (a list of strings) or "source" (an object in S3).')
-        if isinstance(texts, list):
-            _check_unicode(texts)
         if isinstance(push, Push):
             _check_push(push)
         digest, now_s = digest_of(asked), self._now()
@@ -203,14 +201,6 @@ def _view(job: Job) -> JobReply:
 
 def _bytes(results: Sequence[Result]) -> int:
     return sum(len(result.inline) for result in results)
-
-
-def _check_unicode(texts: Sequence[str]) -> None:
-    for index, text in enumerate(texts):
-        try:
-            text.encode()
-        except UnicodeEncodeError as exc:
-            raise Invalid(f"The text at index {index} has a lone surrogate, which is no Unicode.") from exc
 
 
 def _check_push(push: Push) -> None:

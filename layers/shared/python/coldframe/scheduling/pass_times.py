@@ -11,21 +11,21 @@ _FIXED_S, _TOKEN_S = 4e-4, 7e-5  # of MiniLM on a core; only the beginning, pass
 _PACE_WEIGHT, _SHAPE_WEIGHT, _DEVIATION_WEIGHT = 0.15, 0.05, 0.05  # of the latest pass
 _MOST = math.log(2)  # one pass says at most "twice as slow as expected": it may have been interrupted
 _DEVIATION = 0.05  # until passes are compared with what was expected of them
-_MARGIN_DEVIATIONS, _LARGEST_MARGIN = 2.0, 2.0
+_MARGIN_DEVIATIONS, _LEAST_MARGIN, _LARGEST_MARGIN = 3.0, 1.3, 2.5
 _WORTH_IT = 0.98  # a larger pass has to be quicker for each row by this factor
-_REMEMBERED = 32  # passes until sizes are compared anew
+_CALIBRATED = 10  # passes seen by chance that one measured with care is worth
+_REMEMBERED = 32  # passes until sizes are compared anew, which takes longer than one prediction
 
 
 class PassModel(Protocol):
-    """What a scheduler asks about passes of one encoder."""
+    """What a scheduler asks about passes of one encoder.
 
-    @property
-    def pace(self) -> float:
-        """Seconds that a second of `shape_s` takes at present."""
+    pace: seconds that a second of `shape_s` takes at present.
+    margin: at least 1; what a promise adds, for passes that take longer than predicted.
+    """
 
-    @property
-    def margin(self) -> float:
-        """At least 1: what a promise adds, for passes that take longer than predicted."""
+    pace: float
+    margin: float
 
     def shape_s(self, rows: int, tokens: int) -> float:
         """Seconds of a pass at a pace of 1."""
@@ -38,25 +38,21 @@ class PassModel(Protocol):
 
 
 class PassTimes:
-    """A `PassModel` that learns. Of one thread at a time."""
+    """A `PassModel` that learns. Of one thread at a time.
+
+    The margin is made of the mean deviation, as TCP's retransmission timeout is: Jacobson 1988.
+    """
 
     def __init__(self) -> None:
-        self._log_pace = 0.0
+        self.pace = 1.0
         self._deviation = _DEVIATION
+        self.margin = _margin(self._deviation)
         self._log_ratios: dict[tuple[int, int], float] = {}  # by size: measured beside _first_guess_s
+        self._nearest: dict[tuple[int, int], float] = {}
         self._seen: dict[tuple[int, int], int] = {}  # passes of a size
         self._shapes: dict[tuple[int, int], float] = {}
         self._best: dict[tuple[int, int], int] = {}
         self._observed = 0
-
-    @property
-    def pace(self) -> float:
-        return math.exp(self._log_pace)
-
-    @property
-    def margin(self) -> float:
-        """By the mean deviation, as TCP's retransmission timeout is: Jacobson 1988."""
-        return min(_LARGEST_MARGIN, math.exp(_MARGIN_DEVIATIONS * self._deviation))
 
     def shape_s(self, rows: int, tokens: int) -> float:
         """Between two sizes that were measured, the ratio to the first guess is between theirs."""
@@ -84,24 +80,29 @@ class PassTimes:
         length = round(tokens / rows)
         off = math.log(max(seconds, 1e-7) / (self.shape_s(rows, tokens) * self.pace))
         self._deviation += _DEVIATION_WEIGHT * (min(abs(off), 2 * _MOST) - self._deviation)
+        self.margin = _margin(self._deviation)
         off = max(-_MOST, min(_MOST, off))
-        self._log_pace += _PACE_WEIGHT * off
+        self.pace *= math.exp(_PACE_WEIGHT * off)
         node = _node(rows, length)
         known = self._near(*node)
         self._seen[node] = seen = self._seen.get(node, 0) + 1
         self._log_ratios[node] = known + max(_SHAPE_WEIGHT, 1 / (seen + 1)) * off
+        self._shapes.clear()
         self._observed += 1
         if self._observed % _REMEMBERED == 0:
             self._forget()
 
     def calibrate(self, rows: int, length: int, seconds: float) -> None:
         """Takes a size as measured with care, on a machine that does nothing else."""
-        self._log_ratios[_node(rows, length)] = math.log(max(seconds, 1e-7) / _first_guess_s(rows, length))
+        node = _node(rows, length)
+        self._log_ratios[node] = math.log(max(seconds, 1e-7) / _first_guess_s(rows, length))
+        self._seen[node] = _CALIBRATED
         self._forget()
 
     def _forget(self) -> None:
         self._shapes.clear()
         self._best.clear()
+        self._nearest.clear()
 
     def _log_ratio(self, rows: int, length: int) -> float:
         """Between the powers of two around `rows`."""
@@ -113,15 +114,22 @@ class PassTimes:
 
     def _near(self, rows: int, length: int) -> float:
         """What is known of a size, else of the most similar one that anything is known of."""
-        if (rows, length) in self._log_ratios:
-            return self._log_ratios[rows, length]
-        if not self._log_ratios:
-            return 0.0
-        nearest = min(
-            self._log_ratios,
-            key=lambda node: (abs(node[0] + node[1] / 2 - rows - length / 2), abs(node[1] - length), node),
-        )
-        return self._log_ratios[nearest]
+        node = (rows, length)
+        found = self._log_ratios.get(node, self._nearest.get(node))
+        if found is None:
+            nearest = min(self._log_ratios, key=lambda other: _distance(node, other), default=node)
+            found = self._nearest[node] = self._log_ratios.get(nearest, 0.0)
+        return found
+
+
+def _distance(one: tuple[int, int], other: tuple[int, int]) -> tuple[float, int]:
+    """First by how much tokens differ, then by how much lengths do."""
+    length = other[1] - one[1]
+    return abs(other[0] - one[0] + length / 2), abs(length)
+
+
+def _margin(deviation: float) -> float:
+    return min(_LARGEST_MARGIN, max(_LEAST_MARGIN, math.exp(_MARGIN_DEVIATIONS * deviation)))
 
 
 def _node(rows: int, length: int) -> tuple[int, int]:

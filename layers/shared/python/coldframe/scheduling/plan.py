@@ -85,17 +85,28 @@ class Plan:
     ) -> None:
         """Plans rows of one group: in passes with room if they may `join`, then in new ones of `size`."""
         entries = [(job, row) for row in rows]
-        if join and not job.alone:
-            for index, one in enumerate(self.passes):
-                room = size - len(one.entries) if one.group == group and not one.is_alone else 0
-                if room > 0:
-                    taken, entries = entries[:room], entries[room:]
-                    self.passes[index] = one.with_entries([*one.entries, *taken])
-                if not entries:
-                    break
-            self.passes.sort(key=_order)  # whoever joins may be more urgent
+        if join and size > 1 and not job.alone:
+            entries = self._join(entries, group, size)
         for start in range(0, len(entries), size):
             self.add(Pass(group, model, entries[start : start + size]))
+
+    def _join(self, entries: list[Entry], group: Group, size: int) -> list[Entry]:
+        """Puts rows where there is room; those that are left over."""
+        is_sorted = True
+        for index in range(
+            len(self.passes) - 1, -1, -1
+        ):  # the last ones first: it delays fewer of the others
+            one = self.passes[index]
+            room = size - len(one.entries) if one.group == group and not one.is_alone else 0
+            if room > 0:
+                joined = one.with_entries([*one.entries, *entries[:room]])
+                is_sorted = is_sorted and joined.order == one.order
+                self.passes[index], entries = joined, entries[room:]
+                if not entries:
+                    break
+        if not is_sorted:  # whoever joined is more urgent
+            self.passes.sort(key=_order)
+        return entries
 
     def fill(self, first: Pass, size: int) -> Pass:
         """`first` with rows of later passes of its group, up to `size`; what is left of these stays."""
@@ -126,27 +137,34 @@ class Plan:
         self.passes = passes
         return dropped
 
-    def ends_s(self, free_s: Sequence[float]) -> Iterator[tuple[Pass, float]]:
+    def ends_s(self, free_s: Sequence[float], caution: float) -> Iterator[tuple[Pass, float]]:
         """Each pass with the moment it will have ended. free_s: when each worker may begin.
 
-        Times are those predicted, with a margin.
+        caution: how much of its model's margin is added to what a pass will probably take, from 0 to 1.
         """
-        workers = list(free_s)
-        heapq.heapify(workers)
+        workers = sorted(free_s)
         for one in self.passes:
             model = one.model
-            end_s = workers[0] + one.shape_s * model.pace * model.margin
+            end_s = workers[0] + one.shape_s * model.pace * (1 + caution * (model.margin - 1))
             heapq.heapreplace(workers, end_s)
             yield one, end_s
 
-    def mark_late(self, free_s: Sequence[float]) -> None:
+    def keeps_promises(self, free_s: Sequence[float], caution: float) -> bool:
+        """Whether every pass will have ended when it is due."""
+        return all(end_s <= one.due_s + ROUNDING_S for one, end_s in self.ends_s(free_s, caution))
+
+    def mark_late(self, free_s: Sequence[float], caution: float) -> None:
         """Marks passes that will come too late: they are no reason to refuse anybody."""
-        for one, end_s in self.ends_s(free_s):
+        for one, end_s in self.ends_s(free_s, caution):
             one.was_late = end_s > one.due_s + ROUNDING_S
 
-    def lateness_s(self, free_s: Sequence[float]) -> float:
-        """By how much the plan breaks a promise that could be kept before; 0 where it breaks none."""
-        return max((end_s - one.due_s for one, end_s in self.ends_s(free_s) if not one.was_late), default=0.0)
+    def lateness_s(self, free_s: Sequence[float], caution: float) -> float:
+        """By how much the plan breaks a promise that was kept when passes were last marked; else 0."""
+        lateness_s = 0.0
+        for one, end_s in self.ends_s(free_s, caution):
+            if not one.was_late and end_s - one.due_s > lateness_s:
+                lateness_s = end_s - one.due_s
+        return lateness_s if lateness_s > ROUNDING_S else 0.0
 
 
 def _order(one: Pass) -> tuple[float, bool, int]:

@@ -17,6 +17,8 @@ from coldframe.scheduling.plan import ROUNDING_S, Pass, Plan
 from coldframe.scheduling.stats import Stats
 
 _OWN_TIMES = 3.0  # a long request that states no deadline is promised this many times what it takes
+_ADMITTING, _RUNNING = 1.0, 0.4
+"""Caution: a queue that is admitted with more of it than it is run with leaves room for company."""
 _EXPLORED = 32  # one pass in so many is of another size than the one believed to be best
 
 
@@ -77,6 +79,10 @@ class Scheduler:
                 self._miss(job)
         return None
 
+    def rest_s(self, now_s: float) -> float | None:
+        """How long a free worker that was given no pass may rest: until something comes."""
+        return None
+
     def finish(self, run: Run, now_s: float, failed: bool = False) -> None:
         """Takes note that a pass has ended, and whether its rows have results."""
         self._runs.remove(run)
@@ -91,10 +97,7 @@ class Scheduler:
         for job, _ in one.entries:
             job.running -= 1
         for job in one.jobs():
-            if job.outcome is None and not job.waiting and not job.running:
-                self._end(job, Outcome.DONE)
-            elif job.outcome is Outcome.MISSED and not job.running:
-                self._end(job, Outcome.MISSED)
+            self._settle(job)
 
     def cancel(self, job: Job) -> None:
         """Frees the place of a job that nobody waits for any more; nothing happens where it has ended."""
@@ -114,7 +117,10 @@ class Scheduler:
 
     def stats(self, now_s: float) -> Stats:
         """Counters so far, and the state of this moment."""
-        backlog_s = max((end_s for _, end_s in self._plan.ends_s(self._free_s(now_s))), default=now_s) - now_s
+        backlog_s = (
+            max((end_s for _, end_s in self._plan.ends_s(self._free_s(now_s), _RUNNING)), default=now_s)
+            - now_s
+        )
         return self._counts.at(
             queued_jobs=len(self._jobs),
             queued_rows=self._rows,
@@ -132,23 +138,47 @@ class Scheduler:
         alone = Plan()
         draft = Job(next(self._numbers), work, now_s)
         self._place(alone, draft, groups, join=False)
-        own_s = max(end_s for _, end_s in alone.ends_s([now_s] * self.limits.workers)) - now_s
+        own_s = max(end_s for _, end_s in alone.ends_s([now_s] * self.limits.workers, _ADMITTING)) - now_s
         draft.promise(self._due_s(work, now_s, own_s))
         if now_s + own_s > draft.due_s + ROUNDING_S:
             return Refusal(Reason.NEVER, own_s)
-        self._plan.mark_late(free_s)
-        late_s = float("inf")
+        late_s = self._admit(draft, groups, free_s)
+        if late_s > 0:
+            return Refusal(Reason.BUSY, late_s)
+        self._jobs.add(draft)
+        self._rows += rows
+        self._bytes += work.size_bytes
+        return draft
+
+    def _admit(self, job: Job, groups: dict[Group, list[int]], free_s: Sequence[float]) -> float:
+        """Plans a job, in passes of others if it can be; by how much that breaks a promise, where it does."""
         for join in (True, False):
-            plan = self._plan.copy()
-            self._place(plan, draft, groups, join)
-            late_s = min(late_s, plan.lateness_s(free_s))
-            if late_s <= ROUNDING_S:
+            plan = self._with(job, groups, join)
+            if plan.keeps_promises(free_s, _ADMITTING):
                 self._plan = plan
-                self._jobs.add(draft)
-                self._rows += rows
-                self._bytes += work.size_bytes
-                return draft
-        return Refusal(Reason.BUSY, late_s)
+                return 0.0
+        lateness_s = []
+        for join in (True, False):
+            late_s = max(
+                self._delay_s(job, groups, join, free_s, caution) for caution in (_ADMITTING, _RUNNING)
+            )
+            if not late_s:
+                self._plan = self._with(job, groups, join)
+                return 0.0
+            lateness_s.append(late_s)
+        return min(lateness_s)
+
+    def _delay_s(
+        self, job: Job, groups: dict[Group, list[int]], join: bool, free_s: Sequence[float], caution: float
+    ) -> float:
+        """By how much a promise is broken that is kept without the job: who is late anyway does not count."""
+        self._plan.mark_late(free_s, caution)
+        return self._with(job, groups, join).lateness_s(free_s, caution)
+
+    def _with(self, job: Job, groups: dict[Group, list[int]], join: bool) -> Plan:
+        plan = self._plan.copy()
+        self._place(plan, job, groups, join)
+        return plan
 
     def _full(self, work: Work, free_s: Sequence[float], now_s: float) -> Refusal | None:
         rows, size_bytes = len(work.lengths), work.size_bytes
@@ -160,7 +190,7 @@ class Scheduler:
         )
         if excess <= 1:
             return None
-        ends = max((end_s for _, end_s in self._plan.ends_s(free_s)), default=max(free_s))
+        ends = max((end_s for _, end_s in self._plan.ends_s(free_s, _ADMITTING)), default=max(free_s))
         return Refusal(Reason.FULL, (ends - now_s) * min(1.0, excess - 1))
 
     def _due_s(self, work: Work, now_s: float, own_s: float) -> float:
@@ -194,19 +224,35 @@ class Scheduler:
         if rows == size or first.is_alone:
             return first
         free_s = self._free_s(now_s)
-        before = Plan([first, *self._plan.passes])
-        before.mark_late(free_s)
-        plan = self._plan.copy()
-        if rows < size:
-            other = plan.fill(first, size)
-        else:
-            other = first.with_entries(first.entries[:size])
-            plan.add(first.with_entries(first.entries[size:]))
-        is_in_time = now_s + other.predicted_s <= first.due_s or now_s + first.predicted_s > first.due_s
-        if is_in_time and Plan([other, *plan.passes]).lateness_s(free_s) <= ROUNDING_S:
-            self._plan = plan
-            return other
+        while size:
+            plan, other = self._resized(first, size)
+            if len(other.entries) == rows:
+                break
+            if self._may_be(first, other, plan, size, now_s, free_s):
+                self._plan = plan
+                return other
+            size = size // 2 if size // 2 > rows else 0
         return first
+
+    def _may_be(
+        self, first: Pass, other: Pass, plan: Plan, size: int, now_s: float, free_s: Sequence[float]
+    ) -> bool:
+        """Whether `other` may run for `first`, and `plan` follow: nobody who is in time comes late for it."""
+        if Plan([other, *plan.passes]).keeps_promises(free_s, _RUNNING):
+            return True
+        if now_s + other.predicted_s > first.due_s >= now_s + first.predicted_s:
+            return False
+        Plan([first, *self._plan.passes]).mark_late(free_s, _RUNNING)
+        plan, other = self._resized(first, size)
+        return not Plan([other, *plan.passes]).lateness_s(free_s, _RUNNING)
+
+    def _resized(self, first: Pass, size: int) -> tuple[Plan, Pass]:
+        """The plan and the pass, where the pass has `size` rows as far as there are so many."""
+        plan = self._plan.copy()
+        if len(first.entries) < size:
+            return plan, plan.fill(first, size)
+        plan.add(first.with_entries(first.entries[size:]))
+        return plan, first.with_entries(first.entries[:size])
 
     def _size_of(self, one: Pass) -> int:
         """The best size, and now and then any other one: what is believed of sizes may be out of date."""
@@ -234,8 +280,8 @@ class Scheduler:
         for job, _ in one.entries:
             job.running -= 1
         for job in one.jobs():
-            if job.outcome is Outcome.MISSED and not job.running:
-                self._end(job, Outcome.MISSED)
+            if job.outcome is Outcome.MISSED:
+                self._settle(job)
         if len(list(one.jobs())) == 1:
             for job in jobs:
                 self._plan.drop(job)
@@ -252,8 +298,12 @@ class Scheduler:
         self._plan.drop(job)
         job.waiting = 0
         job.outcome = Outcome.MISSED
-        if not job.running:
-            self._end(job, Outcome.MISSED)
+        self._settle(job)
+
+    def _settle(self, job: Job) -> None:
+        """Ends a job of which nothing waits or runs any more, unless it has ended before."""
+        if job in self._jobs and not job.waiting and not job.running:
+            self._end(job, job.outcome or Outcome.DONE)
 
     def _end(self, job: Job, outcome: Outcome) -> None:
         job.outcome = outcome

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -11,8 +12,9 @@ from coldframe.errors import NotReady
 from coldframe.model.encoder import Embeddings, RowEncoder
 from coldframe.model.tokenizer import Window
 from coldframe.scheduling.jobs import Job, Outcome, Refusal, Work
+from coldframe.scheduling.limits import Limits
 from coldframe.scheduling.plan import Pass
-from coldframe.scheduling.scheduler import Run, Scheduler
+from coldframe.scheduling.scheduler import Run
 from coldframe.scheduling.stats import Stats
 from coldframe.timing import Clock, MovingAverage
 
@@ -46,6 +48,29 @@ class Ticket:
         self._ended.set()
 
 
+class PassQueue(Protocol):
+    """What says which rows run next: `Scheduler`, or what it is compared with. Of one thread at a time."""
+
+    limits: Limits
+
+    @property
+    def is_idle(self) -> bool: ...
+
+    def offer(self, work: Work, now_s: float) -> Job | Refusal: ...
+
+    def next_run(self, now_s: float) -> Run | None: ...
+
+    def rest_s(self, now_s: float) -> float | None: ...
+
+    def finish(self, run: Run, now_s: float, failed: bool = False) -> None: ...
+
+    def cancel(self, job: Job) -> None: ...
+
+    def take_ended(self) -> Sequence[tuple[Job, Outcome]]: ...
+
+    def stats(self, now_s: float) -> Stats: ...
+
+
 class Driver:
     """The scheduler of a device, and threads that do as it says. Safe for threads.
 
@@ -55,7 +80,7 @@ class Driver:
 
     def __init__(
         self,
-        scheduler: Scheduler,
+        scheduler: PassQueue,
         encoders: Mapping[str, RowEncoder],
         ms_per_token: Mapping[str, MovingAverage],
         clock: Clock = time.monotonic,
@@ -146,7 +171,7 @@ class Driver:
                     return _TicketedRun(run, parts)
                 if self._is_closed:
                     return None
-                self._changed.wait()
+                self._changed.wait(self._scheduler.rest_s(self._clock()))
 
     def _encode(self, planned: Pass, tickets: Mapping[Ticket, Sequence[int]]) -> Exception | None:
         """Runs a pass and writes what it found into the tickets; what it raised, if anything."""

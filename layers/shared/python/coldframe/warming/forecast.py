@@ -8,7 +8,7 @@ from coldframe.warming.mixture import Mixture
 from coldframe.warming.past import Past
 from coldframe.warming.peaks import Peaks
 
-_EXACT = 10
+_PARTS = 6
 
 
 class Forecaster:
@@ -30,7 +30,7 @@ class Forecaster:
     def probabilities(self) -> list[tuple[int, float]]:
         """Of each level that was ever used: P(so many environments are busy at once in the next slot).
 
-        From about ten levels on only every tenth part is looked at: 11, 12, … 20, 22, …. Never rising.
+        From twelve on each level is a sixth above the one below: 12, 14, 16, 18, 21, …. Never rising.
         """
         told, before = [], 1.0
         for level, past, mixture in self._levels:
@@ -58,4 +58,4 @@ class Forecaster:
 
     def _next(self) -> int:
         last = self._levels[-1][0] if self._levels else 0
-        return last + max(1, last // _EXACT)
+        return last + max(1, last // _PARTS)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local.lambda_service.event_sources.expressions import BadExpression, parse
@@ -91,6 +91,7 @@ FIELDS = st.tuples(
 )
 
 
+@settings(deadline=None)
 @given(FIELDS, st.datetimes(datetime(2024, 1, 1), datetime(2030, 1, 1), timezones=st.just(UTC)))
 def test_each_minute_is_asked_alike(fields: tuple[str, str, tuple[str, str], str], after: datetime) -> None:
     """The next run is past the time, on a whole minute, and is found from just before it, too."""
@@ -103,6 +104,7 @@ def test_each_minute_is_asked_alike(fields: tuple[str, str, tuple[str, str], str
     assert expression.next_after(due - timedelta(seconds=1), after) == due
 
 
+@settings(deadline=None)
 @given(st.text(max_size=40))
 def test_any_text(text: str) -> None:
     """Any text is an expression or is refused, and is nothing else."""

@@ -1,0 +1,79 @@
+"""One policy at one rate, in this process: requests are handed to the driver when they are due."""
+
+import gc
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bench.records.raw_files import Answer
+from coldframe.model.encoder import RowEncoder
+from coldframe.model.tokenizer import Window
+from coldframe.scheduling.jobs import Job, Outcome, Work
+from coldframe.serving.driver import Driver, PassQueue, Ticket
+from coldframe.timing import MovingAverage
+
+STATUS = {Outcome.DONE: 200, Outcome.MISSED: 504, Outcome.CANCELLED: 499, Outcome.FAILED: 500}
+REFUSED = 503
+_LONGEST_S = 120.0  # until what was admitted is done
+
+
+class _TimedTicket(Ticket):
+    """A ticket that knows when it ended."""
+
+    ended_s = 0.0
+
+    def end(self, outcome: Outcome) -> None:
+        self.ended_s = time.perf_counter()
+        super().end(outcome)
+
+
+@dataclass(frozen=True)
+class Played:
+    """The answers of one policy, in the order due, and the tokens of those that were done."""
+
+    answers: list[Answer]
+    done_tokens: int
+    seconds: float
+
+
+def play(
+    target: str,
+    queue: PassQueue,
+    encoder: RowEncoder,
+    requests: Sequence[Sequence[Window]],
+    due_s: Sequence[float],
+    rate_rps: float,
+    deadline_s: float,
+) -> Played:
+    """Hands each request over when it is due, in windows; its deadline runs from then."""
+    encoders: Mapping[str, RowEncoder] = {"encoder": encoder}
+    driver = Driver(queue, encoders, {"encoder": MovingAverage(0.1)}, time.perf_counter)
+    gc.collect()
+    gc.disable()
+    try:
+        start_s = time.perf_counter()
+        tickets: list[_TimedTicket] = []
+        sent_s: list[float] = []
+        refused: set[int] = set()
+        for number, (rows, due) in enumerate(zip(requests, due_s, strict=True)):
+            if (left := start_s + due - time.perf_counter()) > 0:
+                time.sleep(left)
+            sent_s.append(time.perf_counter() - start_s)
+            ticket = _TimedTicket(rows, encoder.dimension)
+            work = Work("encoder", [len(row) for row in rows], start_s + due + deadline_s)
+            if not isinstance(driver.submit(work, ticket), Job):
+                refused.add(number)
+                ticket.ended_s = time.perf_counter()
+            tickets.append(ticket)
+        driver.drain(_LONGEST_S)
+    finally:
+        gc.enable()
+        driver.close()
+    answers, tokens = [], 0
+    for number, ticket in enumerate(tickets):
+        status = REFUSED if number in refused else STATUS[ticket.outcome]
+        latency_ms = (ticket.ended_s - start_s - due_s[number]) * 1e3
+        answers.append(Answer(target, rate_rps, due_s[number], sent_s[number], latency_ms, status))
+        tokens += sum(map(len, ticket.rows)) if status == STATUS[Outcome.DONE] else 0
+    ends_s = max((ticket.ended_s for ticket in tickets), default=start_s)
+    return Played(answers, tokens, ends_s - start_s)

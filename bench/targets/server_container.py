@@ -1,0 +1,102 @@
+"""The server's image in Docker, run as the rendered manifest of the Knative home says."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from bench.targets.container import docker
+from functions.server.facts import PORT, READY
+from local.homes.facts import Choices
+from local.homes.knative import probed
+from local.homes.notes import plain
+
+_START_S = 120.0
+_ANSWER_S = 300.0
+_POLL_S = 0.01
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Of the server. headers: names in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class ServerContainer:
+    """A running container of the server, asked at its own address: no proxy stands between."""
+
+    def __init__(self, name: str, port: int) -> None:
+        self.name = name
+        [facts] = json.loads(docker("inspect", name))
+        [network] = facts["NetworkSettings"]["Networks"].values()
+        self.address: tuple[str, int] = (network["IPAddress"], port)
+
+    def ask(self, method: str, path: str, body: Any = None) -> Answer:
+        """One request on a connection of its own. Raises OSError or HTTPException where nobody answers."""
+        connection = http.client.HTTPConnection(*self.address, timeout=_ANSWER_S)
+        try:
+            connection.request(method, path, None if body is None else json.dumps(body))
+            reply = connection.getresponse()
+            headers = {name.lower(): value for name, value in reply.getheaders()}
+            return Answer(reply.status, headers, reply.read())
+        finally:
+            connection.close()
+
+    def status(self, path: str) -> int:
+        """Of GET; 0 where nobody answers."""
+        try:
+            return self.ask("GET", path).status
+        except (OSError, http.client.HTTPException):
+            return 0
+
+    def wait_ready(self) -> None:
+        """Until readiness is true. Raises TimeoutError with the log."""
+        deadline_s = time.monotonic() + _START_S
+        while self.status(READY) != 200:
+            if time.monotonic() > deadline_s:
+                raise TimeoutError(
+                    f"The container is not ready after {_START_S} s:\n{docker('logs', self.name)}"
+                )
+            time.sleep(_POLL_S)
+
+    def exit_code(self) -> int:
+        """Waits for the end."""
+        return int(docker("wait", self.name))
+
+
+def as_knative(choices: Choices, port: int) -> list[str]:
+    """Options of `docker run` that say what the container of the Knative home says, and the PORT it is given.
+
+    RuntimeDefault, the profile of seccomp, is Docker's own unless another one is named.
+    """
+    container = plain(probed(choices, "server", choices.environment))
+    security, limits = container["securityContext"], container["resources"]["limits"]
+    variables = {PORT: str(port)} | {entry["name"]: entry["value"] for entry in container.get("env", ())}
+    return [
+        f"--user={security['runAsUser']}:{security['runAsGroup']}",
+        *(["--read-only"] if security["readOnlyRootFilesystem"] else []),
+        *([] if security["allowPrivilegeEscalation"] else ["--security-opt=no-new-privileges"]),
+        *[f"--cap-drop={capability}" for capability in security["capabilities"]["drop"]],
+        f"--memory={limits['memory'].removesuffix('i').lower()}",
+        f"--memory-swap={limits['memory'].removesuffix('i').lower()}",
+        f"--cpus={choices.size.cpus}",
+        *[f"--env={name}={value}" for name, value in variables.items()],
+    ]
+
+
+@contextmanager
+def serving(choices: Choices, port: int) -> Iterator[ServerContainer]:
+    """A container that was started just now, and is removed afterwards."""
+    name = docker("run", "--detach", *as_knative(choices, port), choices.image).strip()
+    try:
+        yield ServerContainer(name, port)
+    finally:
+        docker("rm", "--force", "--volumes", name)

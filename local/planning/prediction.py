@@ -1,0 +1,75 @@
+"""The lever that predicts: as many environments as the warmer function would hold, learnt as it learns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from coldframe.warming.costs import ping_usd, provisioned_usd
+from coldframe.warming.policy import SLOT_S, HoldCosts
+from local.planning.candidates import Candidate
+from local.planning.concurrency import peaks
+from local.planning.expectation import expectation
+from local.planning.field import Field
+from local.planning.pings import MOST_PINGED
+from local.planning.provisioning import PROVISION
+from local.planning.simulator import Change
+
+_WORTHS_USD = (0.0001, 0.001, 0.01, 0.1)
+_DAY_S = 86_400.0
+_GB = 1024
+
+
+def predicted(field: Field) -> Candidate | None:
+    """As many as the warmer expects of the traffic so far: by pings, or provisioned where that has a price.
+
+    What a cold start is worth decides how many. It is the user's to say, so several worths are tried.
+    """
+    work, span_s = field.workload, field.trace.span_s
+    of_rounds = peaks(work.arrivals_s, work.durations_s, SLOT_S, span_s)[: max(1, int(span_s // SLOT_S))]
+    expected, gb = expectation(tuple(of_rounds.tolist())), field.base.memory_mb / _GB
+    prices = field.prices.lambda_[field.architecture]
+    each_usd = ping_usd(gb, prices.on_demand_gb_s_usd, field.prices.request_usd)
+
+    def pinged(worth_usd: float) -> Candidate:
+        costs = HoldCosts(each_usd, worth_usd)
+        levels = tuple(min(MOST_PINGED, level) for level in expected.pinged(costs))
+        overrides = _predicted(worth_usd, max(levels), _day_usd(levels, each_usd))
+        setting = f"up to {max(levels)} pings, {worth_usd:g} USD a cold start"
+        return field.on_lambda("predicted", setting, replace(field.base, pings=levels), overrides)
+
+    def guaranteed(worth_usd: float, slot_usd: float) -> Candidate:
+        costs = HoldCosts(slot_usd, worth_usd)
+        levels = tuple(min(MOST_PINGED, level) for level in expected.held(costs))
+        steps = enumerate(pairwise((0, *levels)))
+        changes = tuple(Change(n * SLOT_S, PROVISION, 0, to) for n, (before, to) in steps if to != before)
+        most = max(levels)
+        overrides = (*_predicted(worth_usd, most, _day_usd(levels, slot_usd)), f"WarmGuaranteed={most}")
+        setting = f"up to {most} provisioned, {worth_usd:g} USD a cold start"
+        return field.on_lambda("predicted", setting, replace(field.base, changes=changes), overrides)
+
+    tried = [pinged(worth_usd) for worth_usd in _WORTHS_USD]
+    if prices.provisioned_gb_s_usd is not None and field.prices.has_provisioned(field.architecture):
+        slot_usd = provisioned_usd(gb, prices.provisioned_gb_s_usd, SLOT_S)
+        tried += [guaranteed(worth_usd, slot_usd) for worth_usd in _WORTHS_USD]
+    return min(tried, key=field.goal.better)
+
+
+def _predicted(worth_usd: float, most: int, day_usd: float) -> tuple[str, ...]:
+    return (
+        "ColdStartMode=OnDemand",
+        "WarmEnvironments=0",
+        "WarmPrediction=on",
+        f"ColdStartUsd={worth_usd:g}",
+        f"WarmMaximum={max(1, most)}",
+        f"WarmUsdPerDay={day_usd:g}",
+    )
+
+
+def _day_usd(levels: Sequence[int], slot_usd: float) -> float:
+    """What holding cost on the most expensive day, and a quarter more, in whole cents."""
+    of_day = int(_DAY_S // SLOT_S)
+    days = [sum(levels[first : first + of_day]) for first in range(0, len(levels), of_day)]
+    return max(1, math.ceil(125 * max(days) * slot_usd)) / 100

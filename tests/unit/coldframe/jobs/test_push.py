@@ -1,0 +1,186 @@
+"""Who is told that a job has ended, and who is never called."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+
+from coldframe.jobs.ports import BadSource, Unavailable
+from coldframe.jobs.push import Pusher, allowed_target, sign
+from coldframe.jobs.records import Job, Options, Push
+from coldframe.jobs.states import State
+
+SECRET = "whsec_" + base64.b64encode(b"key").decode()
+
+
+def job(**push: Any) -> Job:
+    return Job("j", "d", State.DONE, Options(), 0.0, 1e9, push=Push(**push), parts=1, done=1)
+
+
+@pytest.mark.parametrize(
+    ("url", "allowed"),
+    [
+        ("https://example.com/a?b=c", "example.com"),
+        ("https://EXAMPLE.com:443/", "other.com, example.com"),
+        ("http://127.0.0.1:8080/hook", "http://127.0.0.1:8080"),
+    ],
+)
+def test_allowed(url: str, allowed: str) -> None:
+    """A host that the deployment names may be called."""
+    assert allowed_target(url, allowed).public_only is ("://" not in allowed)
+
+
+@pytest.mark.parametrize(
+    ("url", "allowed"),
+    [
+        ("https://example.com/", ""),
+        ("https://example.com.evil.com/", "example.com"),
+        ("https://evil.com/example.com", "example.com"),
+        ("https://user@example.com/", "example.com"),
+        ("https://example.com@evil.com/", "example.com"),
+        ("http://example.com/", "example.com"),
+        ("https://example.com:8443/", "example.com"),
+        ("https://example.com:99999/", "example.com"),
+        ("https://sub.example.com/", "example.com"),
+        ("http://127.0.0.1:8081/", "http://127.0.0.1:8080"),
+        ("http://127.0.0.1:8080@evil.com/", "http://127.0.0.1:8080"),
+        ("file:///etc/passwd", "example.com"),
+        ("gopher://example.com/", "example.com"),
+        ("//example.com/", "example.com"),
+        ("https://exämple.com/", "exämple.com"),
+        ("https://[::1/", "::1"),
+        ("", ","),
+    ],
+)
+def test_refused(url: str, allowed: str) -> None:
+    """Any other address is refused, however it is written."""
+    with pytest.raises(BadSource):
+        allowed_target(url, allowed)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["127.0.0.1", "10.0.0.1", "169.254.169.254", "192.168.1.1", "::1", "fd00::1", "100.64.0.1"],
+)
+def test_private_addresses(address: str) -> None:
+    """A name that leads into a private network, one of several addresses even, is not called."""
+
+    def resolve(host: str, port: int) -> Sequence[str]:
+        return ["93.184.216.34", address]
+
+    pusher = Pusher("example.com", SECRET, "", lambda: None, lambda: 0.0, resolve)
+    with pytest.raises(BadSource, match="not public"):
+        pusher.tell(job(webhook="https://example.com/"))
+
+
+class Receiver(HTTPServer):
+    """Notes what it is told. status: what it answers."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.requests: list[tuple[str, Any, bytes]] = []
+        self.status = 204
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Receiver
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        self.server.requests.append((self.path, self.headers, body))
+        self.send_response(self.server.status)
+        self.send_header("location", "http://169.254.169.254/")
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def log_message(self, *values: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """Somebody's webhook."""
+    with Receiver() as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+def pusher_of(receiver: Receiver) -> Pusher:
+    return Pusher(receiver.url, SECRET, "", lambda: None, lambda: 1_700_000_000.5)
+
+
+def test_webhook(receiver: Receiver) -> None:
+    """A webhook gets a message that Standard Webhooks can verify, without a text."""
+    pusher_of(receiver).tell(job(webhook=f"{receiver.url}/hook?a=b"))
+    ((path, headers, body),) = receiver.requests
+    assert path == "/hook?a=b"
+    assert json.loads(body) == {
+        "type": "job.done",
+        "data": {"id": "j", "state": "done", "parts": 1, "done": 1, "reason": ""},
+    }
+    assert (headers["webhook-id"], headers["webhook-timestamp"]) == ("j.done", "1700000000")
+    signed = b"j.done.1700000000." + body
+    expected = base64.b64encode(hmac.new(b"key", signed, hashlib.sha256).digest()).decode()
+    assert headers["webhook-signature"] == f"v1,{expected}"
+
+
+def test_the_example_of_the_specification() -> None:
+    """The signature is that of Standard Webhooks' own example."""
+    secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+    body = b'{"test": 2432232314}'
+    found = sign(secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, body)
+    assert found == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+
+
+@pytest.mark.parametrize(
+    ("status", "error"), [(302, BadSource), (404, BadSource), (429, Unavailable), (503, Unavailable)]
+)
+def test_answers(receiver: Receiver, status: int, error: type[Exception]) -> None:
+    """A redirect is not followed; what may pass is tried again, all else is not."""
+    receiver.status = status
+    with pytest.raises(error):
+        pusher_of(receiver).tell(job(webhook=f"{receiver.url}/"))
+    assert len(receiver.requests) == 1
+
+
+def test_nobody_listens() -> None:
+    """A connection that fails is tried again; without a key nobody is called."""
+    pusher = Pusher("http://127.0.0.1:9", SECRET, "", lambda: None, lambda: 0.0)
+    with pytest.raises(Unavailable):
+        pusher.tell(job(webhook="http://127.0.0.1:9/"))
+    with pytest.raises(BadSource, match="unsigned"):
+        Pusher("http://127.0.0.1:9", "", "", lambda: None, lambda: 0.0).tell(
+            job(webhook="http://127.0.0.1:9/")
+        )
+    with pytest.raises(BadSource, match="base64"):
+        sign("whsec_?", "a", 1, b"")
+
+
+def test_topic() -> None:
+    """A topic gets the same message; without one nobody can be told."""
+    published: list[Any] = []
+
+    class Sns:
+        def publish(self, **request: Any) -> None:
+            published.append(request)
+
+    Pusher("", "", "arn:topic", Sns, lambda: 0.0).tell(job(sns=True))
+    assert published[0]["TopicArn"] == "arn:topic"
+    assert json.loads(published[0]["Message"])["type"] == "job.done"
+    with pytest.raises(BadSource, match="COLDFRAME_JOBS_TOPIC"):
+        Pusher("", "", "", Sns, lambda: 0.0).tell(job(sns=True))
+    with pytest.raises(Unavailable):
+        Pusher("", "", "arn", lambda: None, lambda: 0.0).tell(job(sns=True))
