@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-_RATES = (0.1, 1.0, 10.0, 100.0, 1_000.0, 10_000.0)
+_RATES = tuple(10.0**power for power in range(-1, 5))
 
 
 @click.command()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from coldframe.capacity import limits
 from local.paths import ROOT
 from local.template.parameters import REGION
 
@@ -40,7 +41,9 @@ def offline() -> None:
     help="[default: by the end of the key]",
 )
 @click.option("--batch", "batch_items", default=200, show_default=True, type=click.IntRange(1, 1000))
-@click.option("--concurrency", default=4, show_default=True, type=click.IntRange(1, 10_000))
+@click.option(
+    "--concurrency", default=4, show_default=True, type=click.IntRange(1, limits.MAP_CHILDREN.value)
+)
 @click.option(
     "--tolerate-percent",
     default=0.0,

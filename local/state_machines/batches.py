@@ -11,10 +11,8 @@ from typing import Any
 
 import msgspec
 
+from coldframe.capacity import limits
 from coldframe.errors import ColdframeError
-
-MAX_INPUT_BYTES = 256 * 1024
-"""Of a child. https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html, read 2026-11-22."""
 
 
 class ItemTooLarge(ColdframeError):
@@ -26,14 +24,15 @@ class Limits:
     """Of one batch. items: at most; bytes_: of the child's input as JSON, at most."""
 
     items: int
-    bytes_: int = MAX_INPUT_BYTES
+    bytes_: int = limits.EXECUTION_DATA.value
 
 
-def batches(items: Iterable[Any], limits: Limits, batch_input: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def batches(items: Iterable[Any], asked: Limits, batch_input: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The input of each child. The same items give the same batches. Raises ItemTooLarge."""
     envelope = {"BatchInput": dict(batch_input)} if batch_input else {}
     empty_bytes = len(msgspec.json.encode(envelope | {"Items": []}))
-    most_bytes = min(limits.bytes_ or MAX_INPUT_BYTES, MAX_INPUT_BYTES)
+    allowed_bytes = limits.EXECUTION_DATA.value
+    most_bytes = min(asked.bytes_ or allowed_bytes, allowed_bytes)
     batch: list[Any] = []
     size_bytes = empty_bytes
     for number, item in enumerate(items):
@@ -43,7 +42,7 @@ def batches(items: Iterable[Any], limits: Limits, batch_input: Mapping[str, Any]
                 f"Item {number} takes {item_bytes} bytes as JSON, and a batch may have {most_bytes}."
                 " Leave it out or cut it, or read its columns only."
             )
-        if batch and (len(batch) == limits.items or size_bytes + item_bytes > most_bytes):
+        if batch and (len(batch) == asked.items or size_bytes + item_bytes > most_bytes):
             yield envelope | {"Items": batch}
             batch, size_bytes = [], empty_bytes
         batch.append(item)

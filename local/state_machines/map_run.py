@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from coldframe.capacity import limits
 from local.state_machines.batches import Limits, batches
 from local.state_machines.definition import Map
 from local.state_machines.items import read_items
@@ -20,9 +21,6 @@ from local.state_machines.journal import Ended, Journal
 from local.state_machines.paths import filled, value_at
 from local.state_machines.results import Destination, Names, write_results
 from local.state_machines.workflow import Failed, Invoke, Workflow
-
-MOST_AT_ONCE = 10_000
-MAX_OUTPUT_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True)
@@ -79,7 +77,7 @@ class MapRun:
     def _run_children(self, state: Map, given: Any) -> None:
         """Until every child has ended, or too many items have failed."""
         child = Workflow(state.ItemProcessor.StartAt, state.ItemProcessor.States, self.invoke, self.sleep)
-        asked = _by_path(state.MaxConcurrencyPath, state.MaxConcurrency, given) or MOST_AT_ONCE
+        asked = _by_path(state.MaxConcurrencyPath, state.MaxConcurrency, given) or limits.MAP_CHILDREN.value
         workers = min(int(asked), self.at_once)
         done = self.journal.succeeded()
         for ended in self.journal.ends(succeeded=True):
@@ -115,7 +113,7 @@ class MapRun:
         items = len(given["Items"]) if isinstance(given, dict) and "Items" in given else 1
         try:
             output = child.run(given, {"Execution": {"Id": self.names.execution}})
-            if len(msgspec.json.encode(output)) > MAX_OUTPUT_BYTES:
+            if len(msgspec.json.encode(output)) > limits.EXECUTION_DATA.value:
                 raise Failed("States.DataLimitExceeded", "The output of the child is over 256 KiB.")
         except Failed as exc:
             return Ended(number, items, started_s, self.clock(), given, None, exc.error, exc.cause)

@@ -62,7 +62,9 @@ def test_what_fits_the_schema_is_not_refused(case: Any) -> None:
 
 
 def whole_number(value: Any) -> Any:
-    """1 for 1.0, which JSON Schema calls an integer."""
+    """1 for 1.0, which JSON Schema calls an integer; so for each value of an object."""
+    if isinstance(value, dict):
+        return {name: whole_number(inner) for name, inner in value.items()}
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

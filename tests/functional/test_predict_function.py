@@ -210,7 +210,9 @@ def test_other_routes(app: ModuleType, event: dict[str, Any], method: str, path:
 def test_documentation(app: ModuleType) -> None:
     """The OpenAPI document names the routes, and /docs shows it."""
     document = json.loads(app.handler(to(HTTP, "GET", "/openapi.json"), CONTEXT)["body"])
-    assert set(document["paths"]) == {path for _, path in app._engine.get().api.routes}
+    answered = {path for _, path in app._engine.get().api.routes}
+    # Jobs are documented where they are set up.
+    assert set(document["paths"]) == {path for path in answered if not path.startswith("/v1/jobs")}
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             assert (method.upper(), path) in app._engine.get().api.routes

@@ -12,10 +12,11 @@ from typing import Any
 
 import msgspec
 
+from coldframe.capacity import limits
+
 REPORT_FAILURES = "ReportBatchItemFailures"
 # Of a synchronous invocation.
-# https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html, read 2026-11-22.
-PAYLOAD_BYTES = 6_291_456
+PAYLOAD_BYTES = limits.PAYLOAD.value
 _ENVELOPE_BYTES = len(b'{"Records": []}')
 _ATTRIBUTES = ("stringValue", "binaryValue", "dataType")
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.state_machines.batches import MAX_INPUT_BYTES, ItemTooLarge, Limits, batches
+from coldframe.capacity import limits
+from local.state_machines.batches import ItemTooLarge, Limits, batches
 
 ITEMS = st.lists(st.dictionaries(st.text(max_size=4), st.text(max_size=40), max_size=3), max_size=60)
 
@@ -29,6 +30,6 @@ def test_batches_hold_every_item_once_in_order(items: list[Any], most_items: int
 
 def test_an_item_too_large_for_a_child_is_named() -> None:
     """An item over 256 KiB ends the run with its number."""
-    items = ["short", "x" * MAX_INPUT_BYTES]
+    items = ["short", "x" * limits.EXECUTION_DATA.value]
     with pytest.raises(ItemTooLarge, match="Item 1 takes"):
         list(batches(items, Limits(10), {}))

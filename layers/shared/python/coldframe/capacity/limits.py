@@ -86,6 +86,20 @@ REST_HEADERS = Quota(10_240, "bytes of header values, of a REST API", _REST_API,
 API_RATE = Quota(10_000, "requests per second of an account", _ACCOUNT_THROTTLING)
 API_BURST = Quota(5_000, "requests at once of an account", _ACCOUNT_THROTTLING)
 
+# Step Functions.
+MAP_CHILDREN = Quota(
+    10_000,
+    "children of a Distributed Map at once",
+    "https://docs.aws.amazon.com/step-functions/latest/dg/state-map-distributed.html",
+    "2026-11-22",
+)
+EXECUTION_DATA = Quota(
+    256 * 1024,
+    "bytes of an execution's input or output",
+    "https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html",
+    "2026-11-22",
+)
+
 # DynamoDB.
 ITEM = Quota(
     400 * 1024,
