@@ -672,7 +672,7 @@ async def asked(client: httpx.AsyncClient, **changes: Any) -> httpx.Response:
 
 
 async def test_recorded_traffic_is_simulated_as_it_was_measured() -> None:
-    """The same cold starts and throttles one by one, and p50, p99 and USD within 5 %."""
+    """What was recorded is simulated whole, its p50 is that of the emulator, and nothing changed changes nothing."""
     async with serving(handler="handlers.nothing") as (_, client):
         for _ in range(30):
             await client.get("/")
