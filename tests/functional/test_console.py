@@ -672,7 +672,7 @@ async def asked(client: httpx.AsyncClient, **changes: Any) -> httpx.Response:
 
 
 async def test_recorded_traffic_is_simulated_as_it_was_measured() -> None:
-    """What was recorded is simulated whole, its p50 is that of the emulator, and nothing changed changes nothing."""
+    """What was recorded is simulated whole, with the emulator's p50; no change changes nothing."""
     async with serving(handler="handlers.nothing") as (_, client):
         for _ in range(30):
             await client.get("/")
