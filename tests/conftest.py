@@ -12,6 +12,7 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from coldframe.api.api import Api, Reply, Request
 from coldframe.cache.cache import PredictionCache
@@ -36,6 +37,10 @@ from coldframe.model.tokenizer import Window
 from coldframe.pipeline.models import Models, load_predictor
 from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import NO_DEADLINE, Clock, Deadline, MovingAverage, StartMark
+
+# No law is about how long an example takes: a busy machine would break them all.
+settings.register_profile("no deadline", deadline=None)
+settings.load_profile("no deadline")
 
 ROOT = Path(__file__).resolve().parent.parent
 MODELS = ROOT / "models"
