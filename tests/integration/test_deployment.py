@@ -102,9 +102,12 @@ def sendable(template: dict[str, Any], application: str = "") -> dict[str, Any]:
     return changed
 
 
-def without_hash(layer: str) -> str:
-    """The name of a layer as it is written: SAM adds ten digits of a hash."""
-    return layer[:-10]
+HASHED = ("AWS::Lambda::LayerVersion", "AWS::Lambda::Version")
+
+
+def without_hash(name: str) -> str:
+    """The name of a layer or a version without the ten digits of a hash that SAM adds."""
+    return name[:-10]
 
 
 def upload(s3: Any) -> None:
@@ -128,12 +131,15 @@ def zipped(folder: Path) -> bytes:
 
 
 def deploy(
-    client: Any, action: str, stack: str, template: dict[str, Any], **parameters: str
+    found: "Deployed", action: str, stack: str, template: dict[str, Any], **parameters: str
 ) -> dict[str, Any]:
-    """Creates or updates the stack; returns its description."""
+    """Creates or updates the stack from S3, as `sam deploy` does; returns its description."""
+    client = found.client("cloudformation")
+    key = f"{stack}.template"
+    found.client("s3").put_object(Bucket=UPLOADED, Key=key, Body=json.dumps(template))
     getattr(client, f"{action}_stack")(
         StackName=stack,
-        TemplateBody=json.dumps(template),
+        TemplateURL=f"https://s3.amazonaws.com/{UPLOADED}/{key}",
         Capabilities=["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"],
         Parameters=[{"ParameterKey": k, "ParameterValue": v} for k, v in parameters.items()],
     )
@@ -149,8 +155,8 @@ def physical_ids(client: Any, stack: str, before: str = "") -> Iterator[tuple[st
         if resource["ResourceType"] == NESTED:
             yield from physical_ids(client, physical, before + name)
         else:
-            is_layer = resource["ResourceType"] == "AWS::Lambda::LayerVersion"
-            yield before + (without_hash(name) if is_layer else name), physical
+            is_hashed = resource["ResourceType"] in HASHED
+            yield before + (without_hash(name) if is_hashed else name), physical
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +177,7 @@ def deployed_as_one(deployed: Deployed) -> Deployed:
 def created(found: Deployed, stack: str, template: dict[str, Any]) -> Deployed:
     """Creates a stack; returns what is in it."""
     client = found.client("cloudformation")
-    described = deploy(client, "create", stack, template, **WARMED, **WATCHED)
+    described = deploy(found, "create", stack, template, **WARMED, **WATCHED)
     found.outputs = {output["OutputKey"]: output["OutputValue"] for output in described["Outputs"]}
     found.ids = dict(physical_ids(client, stack))
     return found
@@ -180,9 +186,9 @@ def created(found: Deployed, stack: str, template: dict[str, Any]) -> Deployed:
 def test_everything_is_created(deployed: Deployed) -> None:
     """Every resource is there that emulator and check see, but for the kinds that ministack lacks."""
     made = stacks.stack(**WARMED, **WATCHED)
-    layers = set(made.of_type("AWS::Lambda::LayerVersion"))
+    hashed = {name for kind in HASHED for name in made.of_type(kind)}
     assert set(deployed.ids) == {
-        without_hash(name) if name in layers else name
+        without_hash(name) if name in hashed else name
         for name, resource in made.resources.items()
         if not resource["Type"].startswith(MISSING)
     }
@@ -327,8 +333,7 @@ def test_roles_may_do_what_the_template_says(deployed: Deployed) -> None:
 def test_a_changed_parameter_is_a_new_version(deployed_as_one: Deployed) -> None:
     """Another memory size publishes a version, and `live` points to it."""
     whole = sendable(stacks.documents()["translated"])
-    cloudformation = deployed_as_one.client("cloudformation")
-    deploy(cloudformation, "update", AS_ONE, whole, **WARMED, **WATCHED, MemorySize="3008")
+    deploy(deployed_as_one, "update", AS_ONE, whole, **WARMED, **WATCHED, MemorySize="3008")
     client, name = deployed_as_one.client("lambda"), deployed_as_one.ids["PredictFunction"]
     assert client.get_function(FunctionName=name)["Configuration"]["MemorySize"] == 3008
     alias = client.get_alias(FunctionName=name, Name="live")

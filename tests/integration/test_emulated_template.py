@@ -160,8 +160,8 @@ json.dump({kind: {key: schema.get(key, []) for key in keys} for kind, schema in 
 """
 
 
-# `Ref` of a rule is its name, although the schema identifies it by its ARN.
-# https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-events-rule.html, read 2026-11-22
+# `Ref` of a rule is its name, although the schema identifies it by its ARN: read 2026-11-22 in
+# https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-events-rule.html
 REFERRED_TO_BY_NAME = {"AWS::Events::Rule"}
 
 
