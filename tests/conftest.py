@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -52,11 +52,19 @@ LABELS = ["animals", "music", "weather"]
 
 
 @pytest.fixture(autouse=True)
-def clean_environ(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No setting and no credential of whoever runs the tests leaks into them."""
-    for name in list(os.environ):
-        if name.startswith(("COLDFRAME_", "AWS_")):
-            monkeypatch.delenv(name)
+def clean_environ(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No setting and no credential leaks into a test, of whoever runs it or of another test."""
+    before = set(os.environ)
+    for name in settings_in_environ():
+        monkeypatch.delenv(name)
+    yield
+    for name in settings_in_environ() - before:
+        del os.environ[name]
+
+
+def settings_in_environ() -> set[str]:
+    """Names of variables that change what is tested."""
+    return {name for name in os.environ if name.startswith(("COLDFRAME_", "AWS_"))}
 
 
 @pytest.fixture(scope="session")

@@ -74,7 +74,7 @@ def running(command: str, address: str) -> Iterator[None]:
         yield
     finally:  # also when the tests themselves are interrupted
         os.killpg(process.pid, signal.SIGINT)
-        process.communicate(timeout=30)
+        process.communicate(timeout=180)  # containers take their time on a busy machine
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)
 

@@ -48,7 +48,7 @@ class Door(NamedTuple):
 
 
 def environ() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith("COLDFRAME_")}
+    return {name: value for name, value in os.environ.items() if not name.startswith(("COLDFRAME_", "AWS_"))}
 
 
 @pytest.fixture(scope="module")

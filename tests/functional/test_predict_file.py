@@ -83,6 +83,8 @@ def test_a_killed_run_goes_on(table: Path, tmp_path: Path) -> None:
 def test_ctrl_c_says_how_to_go_on(table: Path, tmp_path: Path) -> None:
     """Interrupted, the command says how far it came and what to do, and leaves no output."""
     out = tmp_path / "out.csv"
+    texts = [f"{text} {number}" for number in range(10) for text in TEXTS]  # more than is done meanwhile
+    pq.write_table(pa.table({"body": texts}), table)
     process = subprocess.Popen(
         [COLDFRAME, *command(table, out, "--processes", "1")], stderr=subprocess.PIPE, text=True
     )

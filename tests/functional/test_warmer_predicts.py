@@ -187,11 +187,11 @@ def test_a_guarantee_is_a_scheduled_action(world: World) -> None:
     world.scaling.register_scalable_target(**target, MinCapacity=0, MaxCapacity=2)
     line = hold(world.clients, settings, NOW)
     assert (line["provisioned"], line["pings"]) == (2, 3)
-    [action] = world.scaling.describe_scheduled_actions(ServiceNamespace="lambda")["ScheduledActions"]
+    [action] = world.scaling.describe_scheduled_actions(**target)["ScheduledActions"]
     assert action["ScalableTargetAction"] == {"MinCapacity": 2, "MaxCapacity": 2}
     assert action["Schedule"] == "at(2026-11-22T12:03:00)"
     assert hold(world.clients, settings, NOW + SLOT)["provisioned"] == 0
-    [action] = world.scaling.describe_scheduled_actions(ServiceNamespace="lambda")["ScheduledActions"]
+    [action] = world.scaling.describe_scheduled_actions(**target)["ScheduledActions"]
     assert action["ScalableTargetAction"] == {"MinCapacity": 0, "MaxCapacity": 0}
 
 
