@@ -167,13 +167,13 @@ def _say_estimate(here: Here, region: str, architecture: str) -> None:
 def _run_here(here: Here, region: str, architecture: str) -> None:
     from local.planning.prices import load_prices
 
-    rows = 0
+    rows = 0  # a bar without a terminal counts nothing
     with _bar() as bar:
 
-        def count(ended: Any) -> None:
+        def count(items: int) -> None:
             nonlocal rows
-            rows += ended.items
-            bar.update(ended.items)
+            rows += items
+            bar.update(items)
 
         output = here.run(count)
     spent = here.spent()
@@ -200,12 +200,10 @@ def _say_results(output: dict[str, Any]) -> None:
     click.echo(f"results: s3://{details['Bucket']}/{details['Key']}")
 
 
-@contextmanager
-def _bar() -> Iterator[Any]:
+def _bar() -> Any:
     from tqdm import tqdm
 
-    with tqdm(unit="row", unit_scale=True, disable=None) as bar:
-        yield bar
+    return tqdm(unit="row", unit_scale=True, disable=None)
 
 
 def _client(service: str, region: str, endpoint: str | None) -> Any:

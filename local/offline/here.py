@@ -13,9 +13,9 @@ from local.offline.request import OfflineRequest
 from local.paths import ROOT
 from local.planning.traces.report_lines import Report, reports_in
 from local.state_machines.definition import Choice, DefinitionUnusable, Machine, Map, load_machine
-from local.state_machines.journal import Ended, Journal
+from local.state_machines.journal import Journal
 from local.state_machines.lambda_task import LambdaTask
-from local.state_machines.map_run import MapRun
+from local.state_machines.map_run import MapRun, inputs
 from local.state_machines.results import Names
 from local.state_machines.workflow import Workflow, chosen
 
@@ -50,9 +50,8 @@ class Here:
 
     def batches(self) -> Iterator[dict[str, Any]]:
         """Every batch of the run, in order."""
-        state = _map_of(self._machine, self.request.as_input())
-        with Journal(Path(":memory:")) as journal:
-            yield from self._map_run(journal, lambda ended: None).inputs(state, self.request.as_input())
+        given = self.request.as_input()
+        return inputs(self._s3, _map_of(self._machine, given), given)
 
     def probe(self, batch: dict[str, Any]) -> Report:
         """Invokes the function with a batch. Raises Failed."""
@@ -60,16 +59,16 @@ class Here:
         with self._lock:
             return self._reports.pop()
 
-    def run(self, on_ended: Callable[[Ended], object]) -> dict[str, Any]:
+    def run(self, on_items: Callable[[int], object]) -> dict[str, Any]:
         """The output of the state machine. What an earlier process of this run has done is not done again.
 
-        on_ended: is told of each child. Raises Failed, OtherRun, and what reading items raises.
+        on_items: is told how many items have ended. Raises Failed, OtherRun, and what reading items raises.
         """
         source = self.request.source
         etag = self._s3.head_object(Bucket=source.bucket, Key=source.key)["ETag"]
         with Journal(self.path) as journal:
             journal.belongs_to({"request": self.request.as_input(), "object": etag})
-            maps = self._map_run(journal, on_ended)
+            maps = self._map_run(journal, on_items)
             machine = Workflow(
                 self._machine.StartAt, self._machine.States, self._invoke, maps.sleep, run_map=maps.run
             )
@@ -81,9 +80,9 @@ class Here:
         with self._lock:
             return spent(self._reports)
 
-    def _map_run(self, journal: Journal, on_ended: Callable[[Ended], object]) -> MapRun:
+    def _map_run(self, journal: Journal, on_items: Callable[[int], object]) -> MapRun:
         names = names_of("coldframe-offline", self.name)
-        return MapRun(self._s3, self._invoke, journal, names, self.request.concurrency, on_ended)
+        return MapRun(self._s3, self._invoke, journal, names, self.request.concurrency, on_items)
 
     def _keep_reports(self, log: str) -> None:
         with self._lock:

@@ -84,6 +84,11 @@ class Journal:
         """Numbers of the children that need not run again."""
         return {number for (number,) in self._db.execute("SELECT number FROM child WHERE succeeded")}
 
+    def items(self, succeeded: bool) -> int:
+        """How many items those children had that succeeded, or those that failed."""
+        query = "SELECT coalesce(sum(items), 0) FROM child WHERE succeeded = ?"
+        return int(self._db.execute(query, (succeeded,)).fetchone()[0])
+
     def ends(self, succeeded: bool) -> Iterator[Ended]:
         """Those that succeeded or those that failed, by number."""
         rows = self._db.execute("SELECT ended FROM child WHERE succeeded = ? ORDER BY number", (succeeded,))

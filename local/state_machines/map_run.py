@@ -27,8 +27,9 @@ from local.state_machines.workflow import Failed, Invoke, Workflow
 class MapRun:
     """Runs Distributed Maps on one input. Its children run in threads, all else in the caller's.
 
-    at_once: children at most, whatever the definition says. on_ended: is told of each child, and first of
-    those that an earlier run has done. clock: Unix time. sleep: between the attempts of a task.
+    at_once: children at most, whatever the definition says. on_items: is told how many items a child had that
+    has ended, and first how many an earlier run has done. clock: Unix time. sleep: between the attempts of a
+    task.
     """
 
     s3: Any
@@ -36,15 +37,15 @@ class MapRun:
     journal: Journal
     names: Names
     at_once: int
-    on_ended: Callable[[Ended], object]
+    on_items: Callable[[int], object]
     sleep: Callable[[float], object] = field(default=time.sleep)
     clock: Callable[[], float] = field(default=time.time)
 
     def run(self, state: Map, given: Any) -> dict[str, Any]:
         """The output of the state: where its results are. Raises Failed, and what reading items raises."""
         self._run_children(state, given)
-        ends = {succeeded: _items(self.journal.ends(succeeded)) for succeeded in (True, False)}
-        failed, total = ends[False], ends[True] + ends[False]
+        failed = self.journal.items(succeeded=False)
+        total = failed + self.journal.items(succeeded=True)
         where = filled(state.ResultWriter.Parameters, given, {})
         run_id = self.names.map_run.rpartition(":")[2]
         to = Destination(where["Bucket"], f"{where.get('Prefix', '').rstrip('/')}/{run_id}".lstrip("/"))
@@ -59,34 +60,18 @@ class MapRun:
             "ResultWriterDetails": {"Bucket": to.bucket, "Key": key},
         }
 
-    def inputs(self, state: Map, given: Any) -> Iterator[dict[str, Any]]:
-        """The input of each child, in order."""
-        where = filled(state.ItemReader.Parameters, given, {})
-        body = self.s3.get_object(**where)["Body"]
-        items: Iterator[Any] = read_items(body, state.ItemReader.ReaderConfig)
-        if state.ItemSelector is not None:
-            items = _selected(items, state.ItemSelector, given)
-        batcher = state.ItemBatcher
-        if batcher is None:
-            return items
-        most_items = _by_path(batcher.MaxItemsPerBatchPath, batcher.MaxItemsPerBatch, given)
-        most_bytes = _by_path(batcher.MaxInputBytesPerBatchPath, batcher.MaxInputBytesPerBatch, given)
-        limits = Limits(int(most_items), int(most_bytes))
-        return batches(items, limits, filled(batcher.BatchInput, given, {}))
-
     def _run_children(self, state: Map, given: Any) -> None:
         """Until every child has ended, or too many items have failed."""
         child = Workflow(state.ItemProcessor.StartAt, state.ItemProcessor.States, self.invoke, self.sleep)
         asked = _by_path(state.MaxConcurrencyPath, state.MaxConcurrency, given) or limits.MAP_CHILDREN.value
         workers = min(int(asked), self.at_once)
         done = self.journal.succeeded()
-        for ended in self.journal.ends(succeeded=True):
-            self.on_ended(ended)
+        self.on_items(self.journal.items(succeeded=True))
         keep_input = state.ResultWriter.WriterConfig.Transformation == "NONE"
         failed, running = 0, set[Future[Ended]]()
         with ThreadPoolExecutor(workers, thread_name_prefix="child") as pool:
             try:
-                for number, batch in enumerate(self.inputs(state, given)):
+                for number, batch in enumerate(inputs(self.s3, state, given)):
                     if number in done:
                         continue
                     running.add(pool.submit(self._run_child, child, number, batch, keep_input))
@@ -105,7 +90,7 @@ class MapRun:
         ends = sorted((future.result() for future in ended), key=lambda end: end.number)
         for end in ends:
             self.journal.add(end)
-            self.on_ended(end)
+            self.on_items(end.items)
         return sum(end.items for end in ends if end.error)
 
     def _run_child(self, child: Workflow, number: int, given: Any, keep_input: bool) -> Ended:
@@ -118,6 +103,22 @@ class MapRun:
         except Failed as exc:
             return Ended(number, items, started_s, self.clock(), given, None, exc.error, exc.cause)
         return Ended(number, items, started_s, self.clock(), given if keep_input else None, output)
+
+
+def inputs(s3: Any, state: Map, given: Any) -> Iterator[Any]:
+    """The input of each child, in order. s3: a boto3 client. Raises what reading items raises."""
+    where = filled(state.ItemReader.Parameters, given, {})
+    body = s3.get_object(**where)["Body"]
+    items: Iterator[Any] = read_items(body, state.ItemReader.ReaderConfig)
+    if state.ItemSelector is not None:
+        items = _selected(items, state.ItemSelector, given)
+    batcher = state.ItemBatcher
+    if batcher is None:
+        return items
+    most_items = _by_path(batcher.MaxItemsPerBatchPath, batcher.MaxItemsPerBatch, given)
+    most_bytes = _by_path(batcher.MaxInputBytesPerBatchPath, batcher.MaxInputBytesPerBatch, given)
+    most = Limits(int(most_items), int(most_bytes))
+    return batches(items, most, filled(batcher.BatchInput, given, {}))
 
 
 def tolerated(state: Map, given: Any, total: int | None) -> float:
@@ -139,7 +140,3 @@ def _selected(items: Iterator[Any], selector: dict[str, Any], given: Any) -> Ite
 
 def _by_path(path: str, plain: float, given: Any) -> float:
     return float(value_at(path, given, {})) if path else plain
-
-
-def _items(ends: Iterator[Ended]) -> int:
-    return sum(end.items for end in ends)

@@ -42,13 +42,13 @@ def write_results(s3: Any, to: Destination, names: Names, config: WriterConfig, 
     files: dict[str, list[dict[str, object]]] = {"FAILED": [], "PENDING": [], "SUCCEEDED": []}
     unchanged = WriterConfig()  # a child that failed is written as it is
     for status, form in (("SUCCEEDED", config), ("FAILED", unchanged)):
-        ends = _unless_empty(journal.ends(succeeded=status == "SUCCEEDED"))
-        if ends is None:
+        succeeded = status == "SUCCEEDED"
+        if not journal.items(succeeded):
             continue
         suffix = "jsonl" if form.OutputType == "JSONL" else "json"
         key = f"{to.prefix}/{status}_0.{suffix}"
         with tempfile.TemporaryFile() as file:
-            _write(file, _transformed(ends, status, form, names), form)
+            _write(file, _transformed(journal.ends(succeeded), status, form, names), form)
             size = file.tell()
             file.seek(0)
             s3.upload_fileobj(file, to.bucket, key)
@@ -57,17 +57,6 @@ def write_results(s3: Any, to: Destination, names: Names, config: WriterConfig, 
     key = f"{to.prefix}/manifest.json"
     s3.put_object(Bucket=to.bucket, Key=key, Body=msgspec.json.encode(manifest))
     return key
-
-
-def _unless_empty(ends: Iterator[Ended]) -> Iterator[Ended] | None:
-    """The same, or None where there is none."""
-    first = next(ends, None)
-    return None if first is None else _again(first, ends)
-
-
-def _again(first: Ended, others: Iterator[Ended]) -> Iterator[Ended]:
-    yield first
-    yield from others
 
 
 def _transformed(ends: Iterable[Ended], status: str, config: WriterConfig, names: Names) -> Iterator[Any]:

@@ -24,7 +24,7 @@ from local.state_machines.definition import (
     Task,
     WriterConfig,
 )
-from local.state_machines.journal import Ended, Journal, OtherRun
+from local.state_machines.journal import Journal, OtherRun
 from local.state_machines.map_run import MapRun, tolerated
 from local.state_machines.workflow import Failed
 
@@ -94,7 +94,7 @@ def files(s3: Any, output: dict[str, Any]) -> dict[str, bytes]:
 def test_results_are_those_of_every_row_in_order(s3: Any, tmp_path: Path) -> None:
     """Children end in any order; the file has the rows' order."""
     put(s3, 50)
-    found = files(s3, run_of(s3, Function(), tmp_path).run(lambda ended: None))
+    found = files(s3, run_of(s3, Function(), tmp_path).run(lambda items: None))
     lines = [json.loads(line) for line in found.pop("SUCCEEDED").splitlines()]
     assert lines == [{"id": row, "heads": f"TEXT {row}"} for row in range(50)]
     assert found == {}
@@ -112,12 +112,13 @@ def test_a_run_that_was_cut_off_ends_with_the_same_bytes(
         s3 = boto3.client("s3", region_name="us-east-1")
         s3.create_bucket(Bucket=BUCKET)
         put(s3, 50)
-        whole = files(s3, run_of(s3, Function(), tmp_path_factory.mktemp("whole")).run(lambda ended: None))
+        whole = files(s3, run_of(s3, Function(), tmp_path_factory.mktemp("whole")).run(lambda items: None))
         folder = tmp_path_factory.mktemp("cut")
-        ended: list[Ended] = []
+        ended: list[int] = []  # items of children
 
-        def kill(end: Ended) -> None:
-            ended.append(end)
+        def kill(items: int) -> None:
+            if items:  # 0: nothing was done before
+                ended.append(items)
             if len(ended) > killed_after:
                 raise Killed
 
@@ -125,7 +126,7 @@ def test_a_run_that_was_cut_off_ends_with_the_same_bytes(
         with pytest.raises(Killed):
             run_of(s3, first, folder).run(kill)
         second = Function()
-        resumed = files(s3, run_of(s3, second, folder).run(lambda ended: None))
+        resumed = files(s3, run_of(s3, second, folder).run(lambda items: None))
     assert resumed == whole
     assert len(second.events) <= 17 - killed_after - 1
     repeated = [event for event in second.events if event in first.events]
@@ -137,10 +138,10 @@ def test_a_batch_that_fails_ends_the_run_and_its_next_start_repeats_it_alone(s3:
     put(s3, 12)
     broken = Function(lambda number, event: "BatchRefused" if event["Items"][0]["id"] == 9 else "")
     with pytest.raises(Failed, match=r"States\.ExceedToleratedFailureThreshold") as caught:
-        run_of(s3, broken, tmp_path).run(lambda ended: None)
+        run_of(s3, broken, tmp_path).run(lambda items: None)
     assert caught.value.cause.startswith("3 of 12 items failed; s3://texts/out/")
     mended = Function()
-    found = files(s3, run_of(s3, mended, tmp_path).run(lambda ended: None))
+    found = files(s3, run_of(s3, mended, tmp_path).run(lambda items: None))
     assert [event["Items"][0]["id"] for event in mended.events] == [9]
     assert found.keys() == {"SUCCEEDED"}
 
@@ -150,7 +151,7 @@ def test_failures_that_are_tolerated_have_a_file_of_their_own(s3: Any, tmp_path:
     put(s3, 12)
     broken = Function(lambda number, event: "BatchRefused" if event["Items"][0]["id"] == 3 else "")
     request = OfflineRequest(**{**vars(REQUEST), "tolerated_failure_percentage": 25.0})
-    found = files(s3, run_of(s3, broken, tmp_path, request).run(lambda ended: None))
+    found = files(s3, run_of(s3, broken, tmp_path, request).run(lambda items: None))
     (failed,) = json.loads(found["FAILED"])
     assert (failed["Status"], failed["Error"], json.loads(failed["Cause"])) == (
         "FAILED",
@@ -164,10 +165,10 @@ def test_failures_that_are_tolerated_have_a_file_of_their_own(s3: Any, tmp_path:
 def test_another_object_is_another_run(s3: Any, tmp_path: Path) -> None:
     """Batches of an object that has changed since would be mixed with those of the old one."""
     put(s3, 5)
-    run_of(s3, Function(), tmp_path).run(lambda ended: None)
+    run_of(s3, Function(), tmp_path).run(lambda items: None)
     put(s3, 6)
     with pytest.raises(OtherRun, match="begun with another object"):
-        run_of(s3, Function(), tmp_path).run(lambda ended: None)
+        run_of(s3, Function(), tmp_path).run(lambda items: None)
 
 
 def test_an_output_over_the_limit_of_a_child_fails_it(s3: Any, tmp_path: Path) -> None:
@@ -178,7 +179,7 @@ def test_an_output_over_the_limit_of_a_child_fails_it(s3: Any, tmp_path: Path) -
     big = {"Payload": {"Results": ["y" * 300_000]}, "StatusCode": 200}
     here._invoke = lambda parameters: big  # type: ignore[assignment]
     with pytest.raises(Failed) as caught:
-        here.run(lambda ended: None)
+        here.run(lambda items: None)
     assert caught.value.error == "States.ExceedToleratedFailureThreshold"
 
 
@@ -216,7 +217,7 @@ def test_results_have_the_form_that_the_writer_asks_for(
     s3.put_object(Bucket=BUCKET, Key="in.jsonl", Body=b'[1]\n{"a": 2}\n')
     writer = ResultWriter("arn:aws:states:::s3:putObject", {"Bucket": BUCKET, "Prefix": "p/"}, config)
     with Journal(tmp_path / "j") as journal:
-        run = MapRun(s3, echoed, journal, names_of("m", "r"), 2, lambda ended: None, clock=lambda: 0.0)
+        run = MapRun(s3, echoed, journal, names_of("m", "r"), 2, lambda items: None, clock=lambda: 0.0)
         found = files(s3, run.run(a_map(ResultWriter=writer), {}))["SUCCEEDED"]
     if config.OutputType == "JSONL":
         assert [json.loads(line) for line in found.splitlines()] == expected
