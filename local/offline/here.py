@@ -17,7 +17,7 @@ from local.state_machines.journal import Journal
 from local.state_machines.lambda_task import LambdaTask
 from local.state_machines.map_run import MapRun, inputs
 from local.state_machines.results import Names
-from local.state_machines.workflow import Workflow, chosen
+from local.state_machines.workflow import Failed, Workflow, chosen
 
 DEFINITION = ROOT / "functions" / "offline.asl.json"
 _REGION, _ACCOUNT = "us-east-1", "000000000000"
@@ -57,6 +57,8 @@ class Here:
         """Invokes the function with a batch. Raises Failed."""
         self._invoke({"FunctionName": self._function, "Payload": batch})
         with self._lock:
+            if not self._reports:
+                raise Failed("NoReport", "The function's log has no REPORT line. Start with --no-estimate.")
             return self._reports.pop()
 
     def run(self, on_items: Callable[[int], object]) -> dict[str, Any]:

@@ -183,6 +183,15 @@ def test_an_output_over_the_limit_of_a_child_fails_it(s3: Any, tmp_path: Path) -
     assert caught.value.error == "States.ExceedToleratedFailureThreshold"
 
 
+def test_a_function_without_a_report_cannot_be_estimated(s3: Any, tmp_path: Path) -> None:
+    """A log that tells no duration is named, with the way to start all the same."""
+    put(s3, 3)
+    with pytest.raises(Failed) as caught:
+        run_of(s3, Function(), tmp_path).probe({"Items": []})
+    assert caught.value.error == "NoReport"
+    assert "--no-estimate" in caught.value.cause
+
+
 def echoed(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """A function that answers what it is sent."""
     return dict(parameters)
