@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
+import signal
+import subprocess
 import sys
+import threading
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -81,3 +85,33 @@ async def emulator_process(
         if process.returncode is None:
             process.kill()
         await process.communicate()
+
+
+def shell_environ() -> dict[str, str]:
+    """What a shell has that sets nothing of ours, and nothing of AWS."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("COLDFRAME_", "AWS_"))}
+
+
+@contextmanager
+def coldframe_up(*said: str) -> Iterator[list[str]]:
+    """`coldframe up` on a free port, until the block ends; the addresses that it tells behind these words.
+
+    said: in the order in which its lines have them.
+    """
+    command = [str(Path(sys.executable).parent / "coldframe"), "up", "--port", "0"]
+    found: list[str] = []
+    with subprocess.Popen(
+        command, cwd=ROOT, env=shell_environ(), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
+        assert process.stdout is not None
+        while len(found) < len(said):
+            line = process.stdout.readline()
+            assert line, f"`coldframe up` ended before it said: {said[len(found)]}"
+            if match := re.search(rf"{said[len(found)]} (http://\S+)", line):
+                found.append(match[1])
+        reader = threading.Thread(target=process.stdout.read)  # nobody reads the log, but it must not fill
+        reader.start()
+        yield found
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=30)
+        reader.join()

@@ -1,12 +1,6 @@
 """Clients of others, unchanged, against the emulated function and against the server that stays."""
 
 import base64
-import os
-import re
-import signal
-import subprocess
-import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,8 +10,8 @@ import pytest
 
 from coldframe.model.model import to_matrix
 from coldframe.pipeline.predictor import Predictor
-from tests.conftest import ROOT
 from tests.example import BASEBALL, SPACE
+from tests.functional.running import coldframe_up
 from tests.functional.server_process import serving
 
 openai = pytest.importorskip("openai", reason="needs openai, which `make test` installs")
@@ -31,23 +25,8 @@ TEXTS = ["The shuttle reached orbit", "He struck out nine batters", "Grüße aus
 @pytest.fixture(scope="module")
 def emulated(bundle: Path) -> Iterator[str]:
     """`coldframe up` on a free port: the handler, by way of payload 2.0 events."""
-    command = [str(Path(sys.executable).parent / "coldframe"), "up", "--port", "0"]
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("COLDFRAME_")}
-    with subprocess.Popen(
-        command, cwd=ROOT, env=environ, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    ) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if found := re.search(r"listening on (http://\S+)", line):
-                break
-        else:
-            pytest.fail("`coldframe up` ended before it listened")
-        reader = threading.Thread(target=process.stdout.read)  # nobody reads the log, but it must not fill
-        reader.start()
-        yield found[1]
-        process.send_signal(signal.SIGINT)
-        process.wait(timeout=30)
-        reader.join()
+    with coldframe_up("listening on") as (url,):
+        yield url
 
 
 @pytest.fixture(scope="module")

@@ -3,13 +3,10 @@
 import csv
 import io
 import json
-import os
 import re
-import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +16,7 @@ import httpx
 import pytest
 
 from tests.conftest import ROOT
+from tests.functional.running import coldframe_up, shell_environ
 
 COLDFRAME = str(Path(sys.executable).parent / "coldframe")
 WORDS = [
@@ -47,36 +45,11 @@ class Door(NamedTuple):
     stores: str
 
 
-def environ() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith(("COLDFRAME_", "AWS_"))}
-
-
 @pytest.fixture(scope="module")
 def door(bundle: Path) -> Iterator[Door]:
     """`coldframe up` on a free port."""
-    with subprocess.Popen(
-        [COLDFRAME, "up", "--port", "0"],
-        cwd=ROOT,
-        env=environ(),
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    ) as process:
-        assert process.stdout is not None
-        url = ""
-        for line in process.stdout:
-            if found := re.search(r"listening on (http://\S+)", line):
-                url = found[1]
-            if found := re.search(r"in memory: (http://\S+)", line):
-                break
-        else:
-            pytest.fail("`coldframe up` ended before it listened")
-        reader = threading.Thread(target=process.stdout.read)  # nobody reads the log, but it must not fill
-        reader.start()
-        yield Door(url, found[1])
-        process.send_signal(signal.SIGINT)
-        process.wait(timeout=30)
-        reader.join()
+    with coldframe_up("listening on", "in memory:") as (url, stores):
+        yield Door(url, stores)
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +86,9 @@ def command(door: Door, folder: Path, name: str, source: str = "s3://texts/in.cs
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(arguments, cwd=ROOT, env=environ(), capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        arguments, cwd=ROOT, env=shell_environ(), capture_output=True, text=True, timeout=120
+    )
 
 
 def results(s3: Any, name: str) -> bytes:
@@ -141,7 +116,7 @@ def test_rows_are_answered_as_one_by_one_also_after_a_kill(door: Door, s3: Any, 
     killed = subprocess.Popen(
         [*command(door, tmp_path, "killed"), "--no-estimate"],
         cwd=ROOT,
-        env=environ(),
+        env=shell_environ(),
         stderr=subprocess.DEVNULL,
     )
     while done(tmp_path / "killed.sqlite") < 5:
