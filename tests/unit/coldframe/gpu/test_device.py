@@ -1,6 +1,7 @@
 """Is there a GPU: every way of having none has its own words."""
 
 import ctypes
+import re
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from coldframe.errors import DeviceMissing
 from coldframe.gpu import device
 from coldframe.gpu.device import check_device, count_gpus, load_driver
+from tests.conftest import ROOT
 
 
 class FakeDriver:
@@ -50,5 +52,7 @@ def test_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_package_for_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a GPU and its driver, but with the onnxruntime for CPUs, the error names the right package."""
     monkeypatch.setattr(device, "load_driver", lambda: FakeDriver(1))
-    with pytest.raises(DeviceMissing, match="onnxruntime-gpu"):
+    with pytest.raises(DeviceMissing, match="onnxruntime-gpu") as refused:
         check_device()
+    (named,) = re.findall(r"\S+requirements\.txt", str(refused.value))
+    assert (ROOT / named).is_file()

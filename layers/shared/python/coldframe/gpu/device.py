@@ -44,6 +44,6 @@ def check_device() -> None:
     if "CUDAExecutionProvider" not in ort.get_available_providers():
         raise DeviceMissing(
             "This onnxruntime is the one for CPUs. Expected the package onnxruntime-gpu instead of it:"
-            " functions/gpu-requirements.txt, as the image's target `gpu` installs it."
+            " functions/server/gpu-requirements.txt, as the image's target `gpu` installs it."
         )
     ort.preload_dlls(cuda=True, cudnn=False)  # from nvidia's wheels: no path is set for them

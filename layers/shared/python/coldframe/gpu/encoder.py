@@ -93,5 +93,6 @@ def _open(graph: Path, provider: str) -> "ort.InferenceSession":
 def _not_run_by(graph: Path, provider: str, reason: str) -> str:
     return (
         f"onnxruntime cannot run {graph.name} by {provider}: {reason}. Expected onnxruntime-gpu, libraries"
-        " as in functions/gpu-requirements.txt, and NVIDIA's driver, which `--gpus all` gives a container."
+        " as in functions/server/gpu-requirements.txt, and NVIDIA's driver, which `--gpus all` gives a"
+        " container."
     )
