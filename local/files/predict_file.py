@@ -16,7 +16,6 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from coldframe.arrow import answer_fields
-from coldframe.columns import check_heads
 from coldframe.config import Settings
 from coldframe.pipeline.models import load_predictor
 from local.files.answering import answer, start
@@ -54,7 +53,7 @@ def predict_file(
         raise BadFile(f"{out} is the file to read. Name another --out.")
     predictor = load_predictor(settings)
     chosen = list(dict.fromkeys(heads)) or [predictor.manifest.default_head]
-    check_heads(predictor, chosen)
+    predictor.manifest.check_heads(chosen)
     source = open_source(path, column)
     fields = answer_fields(chosen, prefix)
     schema = _joined(source, fields)

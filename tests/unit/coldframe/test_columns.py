@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coldframe.columns import check_heads, embed_column, predict_column
+from coldframe.columns import embed_column, predict_column
 from coldframe.errors import Invalid
 from coldframe.vectors import to_floats
 from tests.conftest import TinyEncoder, tiny_manifest, tiny_predictor
@@ -59,4 +59,4 @@ def test_abstention_is_no_label() -> None:
 def test_unknown_head() -> None:
     """A head that the model lacks is refused with a list of those it has."""
     with pytest.raises(Invalid, match=r'"svm" is not a head of this model\. Heads: auto, first, second'):
-        check_heads(tiny_predictor(), ["auto", "svm"])
+        tiny_predictor().manifest.check_heads(["auto", "svm"])

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
-from coldframe.errors import Invalid, OutOfTime
+from coldframe.errors import OutOfTime
 from coldframe.model.estimator import AnswerSource
 from coldframe.model.files import AUTO
 from coldframe.pipeline.answers import Prediction
@@ -37,14 +37,6 @@ class Answer(NamedTuple):
 
 Answers = dict[str, list[Answer | None]]
 """By head, one per row; None for a row without a text."""
-
-
-def check_heads(predictor: Predictor, heads: Sequence[str]) -> None:
-    """Raises Invalid for the first of `heads` that the model lacks, and lists those that it has."""
-    known = [AUTO, *predictor.manifest.heads]
-    for head in heads:
-        if head not in known:
-            raise Invalid(f'"{head}" is not a head of this model. Heads: {", ".join(known)}.')
 
 
 def predict_column(

@@ -8,6 +8,8 @@ import math
 from collections.abc import Mapping
 from http import HTTPStatus
 
+_ECHOED_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_.")
+
 
 class ColdframeError(Exception):
     """Root of all errors raised on purpose."""
@@ -143,3 +145,8 @@ REQUEST_ERRORS: tuple[type[RequestError], ...] = (
     NotReady,
 )
 """All of them, in the order of their status: what the OpenAPI document lists."""
+
+
+def echo(name: str) -> str:
+    """A name as it was sent, if it looks like a name at all: it may be a misplaced text."""
+    return f'"{name}"' if len(name) <= 32 and _ECHOED_CHARACTERS.issuperset(name) else "What was sent"

@@ -15,7 +15,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from coldframe.arrow import answer_arrays, answer_fields
-from coldframe.columns import check_heads, predict_column
+from coldframe.columns import predict_column
 from coldframe.config import load_settings
 from coldframe.errors import Invalid
 from coldframe.model.files import AUTO
@@ -73,7 +73,7 @@ def answer_batches(
     prefix: str = "",
 ) -> Iterator[pa.RecordBatch]:
     """Batches with the columns of answers, rows in their order. Raises what `Predictor.predict` raises."""
-    check_heads(predictor, heads)
+    predictor.manifest.check_heads(heads)
     for part in _gathered(batches, column):
         texts = part.column(column).to_pylist()
         found = predict_column(predictor, texts, heads)

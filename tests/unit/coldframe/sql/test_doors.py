@@ -217,6 +217,18 @@ def test_model_and_head() -> None:
     assert ask(api, "snowflake", "topic", {"data": []}, sf_custom_head="none").status == 422
 
 
+def test_a_text_as_head() -> None:
+    """What may be a text in the place of a head is not repeated to whoever reads the query's errors."""
+    for engine, body in {
+        "bigquery": {"calls": [["ab"]], "userDefinedContext": {"head": SECRET}},
+        "redshift": {"arguments": [["ab"]], "head": SECRET},
+    }.items():
+        refused = ask(api_of(), engine, "topic", body)
+        assert refused.status == 422
+        assert "is not a head of this model. Heads: auto" in refused.body.decode()
+        assert SECRET not in refused.body.decode()
+
+
 def test_log() -> None:
     """The log line has rows, times and the engine's id of the batch, unless that could be a text."""
     lines: list[str] = []

@@ -17,7 +17,6 @@ from coldframe.api.messages import (
     check_size,
     deadline_of,
     decode_json,
-    echo,
     json_reply,
     problem_reply,
     read_body,
@@ -37,7 +36,6 @@ from coldframe.api.schemas import (
 from coldframe.cache.cache import PredictionCache, Unsaved
 from coldframe.config import Settings
 from coldframe.errors import BundleError, Invalid, NotReady, RequestError, TooLarge
-from coldframe.model.bundle import Manifest
 from coldframe.model.estimator import AnswerSource
 from coldframe.model.files import AUTO
 from coldframe.pipeline.answers import Prediction
@@ -161,7 +159,7 @@ class Api:
         manifest = predictor.manifest
         texts = self._texts(asked)
         heads = list(dict.fromkeys(asked.heads or [manifest.default_head]))
-        check_heads(heads, manifest)
+        manifest.check_heads(heads)
         budget_s = math.inf if isinstance(asked.budget_ms, UnsetType) else asked.budget_ms / 1e3
         reading_s = time.monotonic() - started_s  # waiting, unzipping and decoding count, too
         deadline = deadline_of(request, budget_s - reading_s)
@@ -228,14 +226,6 @@ class Api:
         path = self._router.pattern(request.path) or "other"  # what it names is the caller's text
         record = log_record(request.request_id, request.method, path, reply.status, start)
         return log_line(**record, **reply.log)
-
-
-def check_heads(heads: list[str], manifest: Manifest) -> None:
-    """Raises Invalid for a head that the model does not have."""
-    known = [AUTO, *manifest.heads]
-    for head in heads:
-        if head not in known:
-            raise Invalid(f"{echo(head)} is not a head of this model. Heads: {', '.join(known)}.")
 
 
 def text_answers(prediction: Prediction, predictor: Predictor, asked: PredictRequest) -> list[TextAnswer]:

@@ -5,9 +5,8 @@ from typing import NamedTuple, TypeVar
 
 from msgspec import UNSET
 
-from coldframe.api.messages import echo
 from coldframe.api.schemas import HeadCard, ModelCard
-from coldframe.errors import NotFound
+from coldframe.errors import NotFound, echo
 from coldframe.model.bundle import EncoderManifest, HeadFacts, Manifest
 from coldframe.model.files import AUTO
 from coldframe.pipeline.models import Models

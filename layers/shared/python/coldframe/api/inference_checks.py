@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from coldframe.api.inference_schemas import InferRequest, RequestedOutput
-from coldframe.api.messages import echo
 from coldframe.api.tensors import InputTensor
-from coldframe.errors import Invalid
+from coldframe.errors import Invalid, echo
 
 
 def wanted_outputs(asked: InferRequest, known: Sequence[str]) -> dict[str, bool]:

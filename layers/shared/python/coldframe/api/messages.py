@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 BINARY = "application/octet-stream"
 
-_ECHOED_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_.")
-
 _KEPT_FOR_THE_REPLY_S = 0.25
 
 T = TypeVar("T")
@@ -157,11 +155,6 @@ def work_log(answered: "Answered") -> dict[str, object]:
     """What the log line of a request says of the work: counts, times, and what failed."""
     failed = {"cache_error": answered.cache_error} if answered.cache_error else {}
     return {"usage": answered.usage, **answered.times.rounded(), **failed}
-
-
-def echo(name: str) -> str:
-    """A name as it was sent, if it looks like a name at all: it may be a misplaced text."""
-    return f'"{name}"' if len(name) <= 32 and _ECHOED_CHARACTERS.issuperset(name) else "What was sent"
 
 
 def problem_reply(error: RequestError, path: str, cause: Exception | None = None) -> Reply:

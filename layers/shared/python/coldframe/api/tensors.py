@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coldframe.api.inference_schemas import InferInput, InferOutput, OutputParameters
-from coldframe.api.messages import echo
-from coldframe.errors import Invalid, Malformed, TooLarge
+from coldframe.errors import Invalid, Malformed, TooLarge, echo
 
 FLOATS = np.dtype("<f4")
 _LENGTH_BYTES = 4

@@ -8,7 +8,6 @@ from http import HTTPStatus
 import msgspec
 from msgspec import Raw, UnsetType
 
-from coldframe.api.api import check_heads
 from coldframe.api.catalogue import find_model
 from coldframe.api.messages import Reply, Request, decode_json, json_reply, read_body
 from coldframe.config import Settings
@@ -144,7 +143,7 @@ class JobsDoor:
         predictor = find_model(self._models, options.model) if options.model else self._models.default
         manifest = predictor.manifest
         heads = options.heads or (manifest.default_head,)
-        check_heads(list(heads), manifest)
+        manifest.check_heads(heads)
         return msgspec.structs.replace(options, model=manifest.name, heads=heads)
 
     def _start(self, job: Job, asked: JobRequest) -> Job:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from coldframe.columns import Answer, check_heads, embed_column, predict_column, refuse_rushed
+from coldframe.columns import Answer, embed_column, predict_column, refuse_rushed
 from coldframe.errors import Invalid
 from coldframe.model.files import AUTO
 from coldframe.pipeline.predictor import Predictor
@@ -33,7 +33,7 @@ class SqlFunctions:
         """Raises Invalid for a head that the model lacks."""
         self._predictor, self._rejecting_odds = predictor, rejecting_odds
         self._head = predictor.manifest.default_head if head is None else head
-        check_heads(predictor, [self._head])
+        predictor.manifest.check_heads([self._head])
         labels = predictor.manifest.labels
         self._positions = {label: position for position, label in enumerate(labels)}
 
