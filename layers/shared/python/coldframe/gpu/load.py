@@ -1,6 +1,5 @@
 """The encoder for the GPU in place of the one for CPUs that models were trained on, as the settings say."""
 
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +18,7 @@ from coldframe.model.bundle import EncoderManifest, load_encoder_manifest, load_
 from coldframe.model.files import encoder_folder
 from coldframe.model.model import TextEncoder
 from coldframe.model.tokenizer import TextWindows
-from coldframe.timing import MovingAverage
+from coldframe.timing import MovingAverage, log_line
 
 PASS_TOKENS = 32_768
 """Positions of one pass of one request: an H200 is busy for some milliseconds with as many."""
@@ -57,7 +56,7 @@ def load_on_gpu(
     except (DeviceMissing, BundleMissing) as exc:
         if settings.device == "cuda":
             raise
-        log(json.dumps({"event": "gpu-not-used", "because": str(exc)}, separators=(",", ":")))
+        log(log_line(event="gpu-not-used", because=str(exc)))
         return None
     manifest = manifest.with_windows(settings.max_windows) if settings.max_windows else manifest
     folder = encoder_folder(settings.model_dir, gpu_encoder(base.name))

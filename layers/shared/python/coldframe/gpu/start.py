@@ -1,6 +1,5 @@
 """Which of an encoder's graphs is served: the first one that computes what fp32 computes."""
 
-import json
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -11,6 +10,7 @@ from coldframe.gpu.files import PACKED, PADDED
 from coldframe.model.bundle import Golden
 from coldframe.model.encoder import RowEncoder
 from coldframe.model.tokenizer import TextWindows
+from coldframe.timing import log_line
 
 GRAPHS = (PACKED, PADDED)
 """In the order of their speed."""
@@ -39,9 +39,9 @@ def start_encoder(
             lowest = check_together(encoder, windows, golden)
         except BundleError as exc:
             refused[graph] = str(exc)
-            log(_line("gpu-graph-refused", graph=graph, because=str(exc)))
+            log(log_line(event="gpu-graph-refused", graph=graph, because=str(exc)))
         else:
-            log(_line("gpu-graph", graph=graph, lowest_cosine=round(lowest, 6)))
+            log(log_line(event="gpu-graph", graph=graph, lowest_cosine=round(lowest, 6)))
             return encoder
     reasons = " ".join(f"{graph}: {reason}" for graph, reason in refused.items())
     raise EncoderDrift(f"No graph of the encoder can be served on this GPU. {reasons}")
@@ -66,7 +66,3 @@ def check_together(encoder: RowEncoder, windows: TextWindows, golden: Golden) ->
             f" {golden.min_cosine}."
         )
     return lowest
-
-
-def _line(event: str, **fields: object) -> str:
-    return json.dumps({"event": event, **fields}, separators=(",", ":"))
