@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from coldframe.warming.costs import PING_S
+from coldframe.warming.policy import SLOT_S
 from local.planning.concurrency import peaks
 from local.planning.simulator import Workload
 
-EVERY_S = 300.0
 MOST_PINGED = 50  # functions/warmer keeps no more
-_PING_S = 0.3  # docs/deploy.md assumes it of a ping, and the two of a round of the warmer itself
-_ROUND_S, _ROUND_GB = 0.8, 0.5
+_ROUND_S, _ROUND_GB = 0.8, 0.5  # docs/deploy.md assumes them of a round of the warmer itself
 # One call of CloudWatch for one metric: https://aws.amazon.com/cloudwatch/pricing/, read 2026-11-22.
 _CALL_USD = 0.01e-3
 
@@ -41,18 +41,18 @@ class Pinged:
 
 def steady(workload: Workload, environments: int, span_s: float) -> Counts:
     """So many pings in each round, unless requests kept as many busy since the last one."""
-    rounds = max(1, int(span_s // EVERY_S))
-    busy = peaks(workload.arrivals_s, workload.durations_s, EVERY_S, span_s)[: rounds - 1]
+    rounds = max(1, int(span_s // SLOT_S))
+    busy = peaks(workload.arrivals_s, workload.durations_s, SLOT_S, span_s)[: rounds - 1]
     due = np.append(True, busy < environments)[:rounds]
     return np.asarray(due * environments, np.int64)
 
 
-def with_pings(workload: Workload, counts: Counts) -> Pinged:
-    """The pings of each round, all at once, among the requests."""
-    moments_s = np.repeat(np.arange(len(counts)) * EVERY_S, counts)
+def with_pings(workload: Workload, counts: Counts, every_s: float = SLOT_S) -> Pinged:
+    """The pings of each round, all at once, among the requests. every_s: from one round to the next."""
+    moments_s = np.repeat(np.arange(len(counts)) * every_s, counts)
     arrivals_s = np.concatenate([workload.arrivals_s, moments_s])
     order = np.argsort(arrivals_s, kind="stable")
-    durations_s = np.concatenate([workload.durations_s, np.full(len(moments_s), _PING_S, np.float32)])
+    durations_s = np.concatenate([workload.durations_s, np.full(len(moments_s), PING_S, np.float32)])
     return Pinged(
         Workload(arrivals_s[order], durations_s[order].astype(np.float32)),
         order < len(workload),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 from coldframe.warming.costs import ping_usd, provisioned_usd
 from coldframe.warming.policy import SLOT_S, HoldCosts
@@ -14,8 +13,7 @@ from local.planning.concurrency import peaks
 from local.planning.expectation import expectation
 from local.planning.field import Field
 from local.planning.pings import MOST_PINGED
-from local.planning.provisioning import PROVISION
-from local.planning.simulator import Change
+from local.planning.schedules import slot_by_slot
 
 _WORTHS_USD = (0.0001, 0.001, 0.01, 0.1)
 _DAY_S = 86_400.0
@@ -43,8 +41,7 @@ def predicted(field: Field) -> Candidate | None:
     def guaranteed(worth_usd: float, slot_usd: float) -> Candidate:
         costs = HoldCosts(slot_usd, worth_usd)
         levels = tuple(min(MOST_PINGED, level) for level in expected.held(costs))
-        steps = enumerate(pairwise((0, *levels)))
-        changes = tuple(Change(n * SLOT_S, PROVISION, 0, to) for n, (before, to) in steps if to != before)
+        changes = slot_by_slot(levels, SLOT_S)
         most = max(levels)
         overrides = (*_predicted(worth_usd, most, _day_usd(levels, slot_usd)), f"WarmGuaranteed={most}")
         setting = f"up to {most} provisioned, {worth_usd:g} USD a cold start"

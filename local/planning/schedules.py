@@ -1,4 +1,4 @@
-"""Provisioned concurrency that changes: by a timetable, or by Application Auto Scaling's target tracking.
+"""Provisioned concurrency that changes: by the slot, by a timetable, or by Auto Scaling's target tracking.
 
 Source: https://docs.aws.amazon.com/lambda/latest/dg/provisioned-concurrency.html#managing-provisioned-concurency
 and https://docs.aws.amazon.com/autoscaling/application/userguide/target-tracking-scaling-policy-overview.html,
@@ -8,6 +8,8 @@ read 2026-11-21.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +34,12 @@ def levels_by_hour(peaks_by_minute: npt.NDArray[np.int64], share: float) -> tupl
         else 0
         for hour in range(_HOURS)
     )
+
+
+def slot_by_slot(levels: Iterable[int], slot_s: float) -> tuple[Change, ...]:
+    """A level for each slot, from none on: a change wherever it differs from the one before."""
+    steps = enumerate(pairwise((0, *levels)))
+    return tuple(Change(slot * slot_s, PROVISION, 0, to) for slot, (before, to) in steps if to != before)
 
 
 def timetable(levels: tuple[int, ...], span_s: float) -> tuple[Change, ...]:

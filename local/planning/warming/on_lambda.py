@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import islice
 
 import numpy as np
 
 from coldframe.capacity.idle_expiry import IdleExpiry
 from coldframe.capacity.states import Limits
-from coldframe.warming.costs import PING_S, ping_usd, provisioned_usd
+from coldframe.warming.costs import ping_usd, provisioned_usd
 from coldframe.warming.policy import HoldCosts
 from local.planning import kernel
 from local.planning.bill import usage
-from local.planning.prices import RegionPrices
-from local.planning.provisioning import PROVISION
-from local.planning.simulator import Change, Function, Pool, Setup, Workload, simulate
+from local.planning.pings import with_pings
+from local.planning.prices import MONTH_S, RegionPrices
+from local.planning.schedules import slot_by_slot
+from local.planning.simulator import Function, Pool, Setup, Workload, simulate
 from local.planning.warming import keeping
 from local.planning.warming.contest import Contest
 from local.planning.warming.demand import Demand, Levels
 
-# Of each round of the warmer: its run, and one call of CloudWatch for one metric.
-# https://aws.amazon.com/cloudwatch/pricing/, read 2026-11-22
-_ROUND_S, _ROUND_GB, _CALL_USD = 0.8, 0.5, 0.01e-3
 _DRAWS = 4096
 _MB_PER_GB = 1024
 
@@ -82,7 +80,7 @@ def outcome_table(found: Sequence[Outcome], cold_usd: float) -> str:
         mine = [outcome for outcome in found if outcome.policy == policy]
         requests, cold = sum(outcome.requests for outcome in mine), sum(outcome.cold for outcome in mine)
         usd = sum(outcome.usd for outcome in mine)
-        month = sum(outcome.usd / outcome.span_s for outcome in mine) * 730 * 3600
+        month = sum(outcome.usd / outcome.span_s for outcome in mine) * MONTH_S
         rows.append(
             f"{policy:{width}}{cold / max(1, requests):14.3%}{usd:14.4f}{month:14.2f}"
             f"{month * (usd + cold * cold_usd) / usd:16.2f}"
@@ -93,40 +91,19 @@ def outcome_table(found: Sequence[Outcome], cold_usd: float) -> str:
 def _played(demand: Demand, policy: str, held: Levels, terms: Terms, pinged: bool = True) -> Outcome:
     """The simulator's account of one policy on one function."""
     pings = held if pinged else np.zeros_like(held)
-    workload, is_request = _with_pings(demand, pings)
+    with_rounds = with_pings(Workload(demand.arrivals_s, demand.durations_s), pings, demand.slot_s)
+    workload, is_request = with_rounds.workload, with_rounds.requests
     expiry = IdleExpiry()
     setup = Setup(
         (Pool((terms.init_s,)),),
         (Function(tuple(islice(expiry.draws(terms.seed), _DRAWS))),),
         Limits(),
-        () if pinged else _changes(held, demand.slot_s),
+        () if pinged else slot_by_slot(held.tolist(), demand.slot_s),
     )
     run = simulate(workload, setup)
     used = usage(run, workload, setup, terms.memory_mb, demand.span_s)
-    warmed = bool(held.any())
-    rounds = len(held) if warmed else 0
-    used = used.and_on_demand(rounds, rounds * _ROUND_S * _ROUND_GB, rounds * _CALL_USD)
-    months = demand.span_s / (730 * 3600)
-    usd = used.month_usd(terms.prices, terms.architecture) * months
+    if held.any():
+        used = used.and_on_demand(with_rounds.rounds, with_rounds.warmer_gb_s, with_rounds.calls_usd)
+    usd = used.month_usd(terms.prices, terms.architecture) * demand.span_s / MONTH_S
     cold = int(((run.outcomes[is_request] & kernel.COLD) != 0).sum())
     return Outcome(demand.name, policy, int(is_request.sum()), cold, usd, demand.span_s)
-
-
-def _with_pings(demand: Demand, held: Levels) -> tuple[Workload, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
-    """So many pings at once at the start of each slot, among the requests."""
-    moments_s = np.repeat(np.arange(len(held)) * demand.slot_s, held)
-    arrivals_s = np.concatenate([demand.arrivals_s, moments_s])
-    durations_s = np.concatenate([demand.durations_s, np.full(len(moments_s), PING_S, np.float32)])
-    order = np.argsort(arrivals_s, kind="stable")
-    workload = Workload(arrivals_s[order], durations_s[order].astype(np.float32))
-    return workload, order < len(demand.arrivals_s)
-
-
-def _changes(held: Levels, slot_s: float) -> tuple[Change, ...]:
-    """Each change of the level of provisioned concurrency."""
-    levels = [0, *held.tolist()]
-    return tuple(
-        Change(slot * slot_s, PROVISION, 0, after)
-        for slot, (before, after) in enumerate(pairwise(levels))
-        if after != before
-    )
