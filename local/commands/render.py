@@ -120,7 +120,7 @@ def compose(**options: Any) -> None:
 @click.option("--architecture", default="x86_64", show_default=True, type=click.Choice(("x86_64", "arm64")))
 @click.option("--region", default="us-east-1", show_default=True, help="Of the log.")
 @click.option("--execution-role", metavar="ARN", help="Pulls the image and writes the log.")
-@click.option("--task-role", metavar="ARN", help="Of the server, for the shared cache.")
+@click.option("--task-role", metavar="ARN", help="Of the server, for the shared cache and jobs.")
 def ecs(
     architecture: str, region: str, execution_role: str | None, task_role: str | None, **options: Any
 ) -> None:

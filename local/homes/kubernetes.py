@@ -12,6 +12,8 @@ from local.homes.notes import Manifest, Noted
 
 _BUSY_PERCENT = 70
 _DNS, _HTTPS = 53, 443
+_OF_AWS = ("COLDFRAME_CACHE_TABLE", "COLDFRAME_JOBS_TABLE")
+"""Settings with which the server asks AWS's services."""
 
 
 class CannotScale(ColdframeError):
@@ -157,10 +159,10 @@ def _network_policy(choices: Choices) -> Manifest:
 
 
 def _egress(choices: Choices) -> Noted:
-    if not choices.environment.get("COLDFRAME_CACHE_TABLE"):
+    if not any(choices.environment.get(name) for name in _OF_AWS):
         return Noted([], "The server calls nobody: no text can leave.")
     names = [{"protocol": protocol, "port": _DNS} for protocol in ("UDP", "TCP")]
     return Noted(
         [{"ports": [*names, {"protocol": "TCP", "port": _HTTPS}]}],
-        "Names, and HTTPS for the shared cache. Narrow it to the addresses of your VPC endpoints.",
+        "Names, and HTTPS for the shared cache and jobs. Narrow it to the addresses of your VPC endpoints.",
     )

@@ -111,3 +111,10 @@ def test_server_calls_nobody_without_a_shared_cache() -> None:
     assert by_kind(USUAL)["NetworkPolicy"]["spec"]["egress"] == []
     [rule] = by_kind(WITH_CACHE)["NetworkPolicy"]["spec"]["egress"]
     assert {found["port"] for found in rule["ports"]} == {53, 443}
+
+
+def test_jobs_are_let_out() -> None:
+    """With jobs the server asks DynamoDB, SQS and S3: the policy lets them out."""
+    chosen = Choices("a", "b", USUAL.size, USUAL.replicas, {"COLDFRAME_JOBS_TABLE": "jobs"})
+    [rule] = by_kind(chosen)["NetworkPolicy"]["spec"]["egress"]
+    assert {found["port"] for found in rule["ports"]} == {53, 443}
