@@ -58,7 +58,6 @@ Resources:
   Work:
     Type: AWS::SQS::Queue
     Properties:
-      VisibilityTimeout: 1
       RedrivePolicy: {{deadLetterTargetArn: !GetAtt Failed.Arn, maxReceiveCount: 2}}
   Failed: {{Type: AWS::SQS::Queue}}
 """
@@ -95,6 +94,24 @@ class Running:
                 self._sqs.send_message_batch(QueueUrl=self._url(queue), Entries=entries[first : first + 10])
 
         await asyncio.to_thread(sent)
+
+    async def return_failed(self, *bodies: str, failures: int) -> None:
+        """Ends the visibility timeout of messages, once so many batches have failed, and not before.
+
+        A timeout that is short enough to wait for is over on a busy machine while the function still works.
+        """
+        await self.until(lambda: sum(" failed in Worker" in line for line in self.lines) == failures)
+        # Of a message that was received twice, the last one counts.
+        handles = {
+            record["body"]: record["receiptHandle"] for event in self.events() for record in event["Records"]
+        }
+        entries = [
+            {"Id": str(i), "ReceiptHandle": handles[body], "VisibilityTimeout": 0}
+            for i, body in enumerate(bodies)
+        ]
+        await asyncio.to_thread(
+            self._sqs.change_message_visibility_batch, QueueUrl=self._url("Work"), Entries=entries
+        )
 
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(PATIENCE_S):
@@ -145,6 +162,8 @@ async def test_one_failure_is_received_again_alone(load: Callable[[str], Templat
     """Only what the answer names is received again, and ends in the queue for failed messages."""
     async with running(load(PARTIAL), tmp_path) as here:
         await here.send("good", "poison", "better")
+        for failures in (1, 2):
+            await here.return_failed("poison", failures=failures)
         await here.until(lambda: here.count("Failed") == 1 and here.count("Work") == 0)
     bodies = [body for batch in here.bodies() for body in batch]
     assert sorted(bodies) == ["better", "good", "poison", "poison"]
@@ -152,10 +171,14 @@ async def test_one_failure_is_received_again_alone(load: Callable[[str], Templat
 
 async def test_a_crash_repeats_the_batch(load: Callable[[str], Template], tmp_path: Path) -> None:
     """An invocation that fails repeats all of its messages; without partial failures nothing else does."""
-    async with running(load("BatchSize: 10"), tmp_path) as here:
+    # The window: the queue may be read after the first of two messages that are sent together has arrived.
+    settings = "BatchSize: 2, MaximumBatchingWindowInSeconds: 2"
+    async with running(load(settings), tmp_path) as here:
         await here.send("poison")
         await here.until(lambda: here.bodies() == [["poison"]] and here.count("Work") == 0)
         await here.send("crash", "good")
+        for failures in (1, 2):
+            await here.return_failed("crash", "good", failures=failures)
         await here.until(lambda: here.count("Failed") == 2)
     bodies = sorted(body for batch in here.bodies()[1:] for body in batch)
     assert bodies == ["crash", "crash", "good", "good"]
