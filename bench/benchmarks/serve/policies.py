@@ -7,7 +7,7 @@ from itertools import count, groupby
 from coldframe.scheduling.jobs import Group, Job, Outcome, Reason, Refusal, Work
 from coldframe.scheduling.limits import Limits
 from coldframe.scheduling.pass_times import PassTimes
-from coldframe.scheduling.plan import Entry, Pass
+from coldframe.scheduling.passes import Entry, Pass
 from coldframe.scheduling.scheduler import Run
 from coldframe.scheduling.stats import Stats
 

@@ -5,15 +5,17 @@ given before (Clockwork, Gujarati et al. 2020: predict, and refuse at the door).
 waits for company: at full load the queue is company enough, and below it waiting only costs time.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
 from coldframe.scheduling.budget import TokenBudget
+from coldframe.scheduling.forecast import ROUNDING_S, Forecast
 from coldframe.scheduling.jobs import Group, Job, Outcome, Reason, Refusal, Work
 from coldframe.scheduling.limits import Limits
 from coldframe.scheduling.pass_times import PassModel
-from coldframe.scheduling.plan import ROUNDING_S, Pass, Plan
+from coldframe.scheduling.passes import Pass
+from coldframe.scheduling.plan import Plan
 from coldframe.scheduling.stats import Stats
 
 _OWN_TIMES = 3.0  # a long request that states no deadline is promised this many times what it takes
@@ -92,6 +94,7 @@ class Scheduler:
             return
         rows = len(one.entries)
         one.model.observe(rows, one.tokens, seconds)
+        self._plan.forget()
         self._budget.observe(rows, one.tokens, seconds)
         self._counts.count_pass(rows, one.tokens, run.predicted_s, seconds)
         for job, _ in one.entries:
@@ -117,17 +120,14 @@ class Scheduler:
 
     def stats(self, now_s: float) -> Stats:
         """Counters so far, and the state of this moment."""
-        backlog_s = (
-            max((end_s for _, end_s in self._plan.ends_s(self._free_s(now_s), _RUNNING)), default=now_s)
-            - now_s
-        )
+        waits = self._plan.forecast(self._free_s(now_s), _RUNNING)
         return self._counts.at(
             queued_jobs=len(self._jobs),
             queued_rows=self._rows,
             queued_bytes=self._bytes,
             running_passes=len(self._runs),
             budget_tokens=self._budget.tokens,
-            expected_wait_s=backlog_s,
+            expected_wait_s=waits.end_s() - now_s if self._plan else 0.0,
         )
 
     def _consider(self, work: Work, now_s: float) -> Job | Refusal:
@@ -135,10 +135,10 @@ class Scheduler:
         if full := self._full(work, free_s, now_s):
             return full
         groups = self._groups(work)
-        alone = Plan()
         draft = Job(next(self._numbers), work, now_s)
-        self._place(alone, draft, groups, join=False)
-        own_s = max(end_s for _, end_s in alone.ends_s([now_s] * self.limits.workers, _ADMITTING)) - now_s
+        alone = Plan()
+        self._place(alone, draft, groups, None)
+        own_s = alone.forecast([now_s] * self.limits.workers, _ADMITTING).end_s() - now_s
         draft.promise(self._due_s(work, now_s, own_s))
         if now_s + own_s > draft.due_s + ROUNDING_S:
             return Refusal(Reason.NEVER, own_s)
@@ -151,34 +151,25 @@ class Scheduler:
         return draft
 
     def _admit(self, job: Job, groups: dict[Group, list[int]], free_s: Sequence[float]) -> float:
-        """Plans a job, in passes of others if it can be; by how much that breaks a promise, where it does."""
-        for join in (True, False):
-            plan = self._with(job, groups, join)
-            if plan.keeps_promises(free_s, _ADMITTING):
+        """Plans a job, in passes of others if it can be; by how much that breaks a promise, where it does.
+
+        Who is late anyway does not count, and nobody joins a pass that is late.
+        """
+        before = [self._plan.forecast(free_s, _ADMITTING)]
+        if before[0].late:  # else less caution finds nobody late
+            before.append(self._plan.forecast(free_s, _RUNNING))
+        lateness_s = []
+        for closed in (before[0].late, None):
+            plan = self._plan.copy()
+            has_joined = self._place(plan, job, groups, closed)
+            late_s = max(plan.forecast(free_s, one.caution).lateness_s(but=one.late) for one in before)
+            if not late_s:
                 self._plan = plan
                 return 0.0
-        lateness_s = []
-        for join in (True, False):
-            late_s = max(
-                self._delay_s(job, groups, join, free_s, caution) for caution in (_ADMITTING, _RUNNING)
-            )
-            if not late_s:
-                self._plan = self._with(job, groups, join)
-                return 0.0
             lateness_s.append(late_s)
+            if not has_joined:  # the other plan would be the same
+                break
         return min(lateness_s)
-
-    def _delay_s(
-        self, job: Job, groups: dict[Group, list[int]], join: bool, free_s: Sequence[float], caution: float
-    ) -> float:
-        """By how much a promise is broken that is kept without the job: who is late anyway does not count."""
-        self._plan.mark_late(free_s, caution)
-        return self._with(job, groups, join).lateness_s(free_s, caution)
-
-    def _with(self, job: Job, groups: dict[Group, list[int]], join: bool) -> Plan:
-        plan = self._plan.copy()
-        self._place(plan, job, groups, join)
-        return plan
 
     def _full(self, work: Work, free_s: Sequence[float], now_s: float) -> Refusal | None:
         rows, size_bytes = len(work.lengths), work.size_bytes
@@ -190,8 +181,8 @@ class Scheduler:
         )
         if excess <= 1:
             return None
-        ends = max((end_s for _, end_s in self._plan.ends_s(free_s, _ADMITTING)), default=max(free_s))
-        return Refusal(Reason.FULL, (ends - now_s) * min(1.0, excess - 1))
+        end_s = self._plan.forecast(free_s, _ADMITTING).end_s()
+        return Refusal(Reason.FULL, (end_s - now_s) * min(1.0, excess - 1))
 
     def _due_s(self, work: Work, now_s: float, own_s: float) -> float:
         if work.deadline_s != float("inf"):
@@ -207,11 +198,25 @@ class Scheduler:
             groups.setdefault(Group(work.encoder, length), []).append(row)
         return groups
 
-    def _place(self, plan: Plan, job: Job, groups: dict[Group, list[int]], join: bool) -> None:
+    def _place(
+        self, plan: Plan, job: Job, groups: dict[Group, list[int]], closed: Collection[Pass] | None
+    ) -> bool:
+        """Plans a job's rows, in passes of others that are not `closed`; None: all are.
+
+        Returns whether any pass had room.
+        """
         model = self._models[job.work.encoder]
+        has_joined = False
         for group, rows in groups.items():
             length = group.length or max(1, round(sum(job.work.lengths) / len(job.work.lengths)))
-            plan.place(job, rows, group, model, model.best_rows(length, self._budget.tokens), join)
+            entries = [(job, row) for row in rows]
+            size = model.best_rows(length, self._budget.tokens)
+            if closed is not None:
+                left = plan.join(entries, group, size, closed)
+                has_joined = has_joined or len(left) < len(entries)
+                entries = left
+            plan.add_rows(entries, group, model, size)
+        return has_joined
 
     def _free_s(self, now_s: float) -> list[float]:
         """When each worker may begin a pass."""
@@ -228,23 +233,21 @@ class Scheduler:
             plan, other = self._resized(first, size)
             if len(other.entries) == rows:
                 break
-            if self._may_be(first, other, plan, size, now_s, free_s):
+            if self._may_be(first, other, plan, now_s, free_s):
                 self._plan = plan
                 return other
             size = size // 2 if size // 2 > rows else 0
         return first
 
-    def _may_be(
-        self, first: Pass, other: Pass, plan: Plan, size: int, now_s: float, free_s: Sequence[float]
-    ) -> bool:
+    def _may_be(self, first: Pass, other: Pass, plan: Plan, now_s: float, free_s: Sequence[float]) -> bool:
         """Whether `other` may run for `first`, and `plan` follow: nobody who is in time comes late for it."""
-        if Plan([other, *plan.passes]).keeps_promises(free_s, _RUNNING):
+        after = Forecast([other, *plan.passes], free_s, _RUNNING)
+        if not after.late:
             return True
         if now_s + other.predicted_s > first.due_s >= now_s + first.predicted_s:
             return False
-        Plan([first, *self._plan.passes]).mark_late(free_s, _RUNNING)
-        plan, other = self._resized(first, size)
-        return not Plan([other, *plan.passes]).lateness_s(free_s, _RUNNING)
+        before = Forecast([first, *self._plan.passes], free_s, _RUNNING)
+        return after.late_jobs() <= before.late_jobs()
 
     def _resized(self, first: Pass, size: int) -> tuple[Plan, Pass]:
         """The plan and the pass, where the pass has `size` rows as far as there are so many."""
@@ -291,7 +294,7 @@ class Scheduler:
             job.alone = True
             rows = [row for owner, row in one.entries if owner is job]
             job.waiting += len(rows)
-            self._plan.place(job, rows, one.group, one.model, len(rows), join=False)
+            self._plan.add_rows([(job, row) for row in rows], one.group, one.model, len(rows))
 
     def _miss(self, job: Job) -> None:
         """Gives up on rows that come too late; those that are running still count."""

@@ -13,7 +13,7 @@ from coldframe.model.encoder import Embeddings, RowEncoder
 from coldframe.model.tokenizer import Window
 from coldframe.scheduling.jobs import Job, Outcome, Refusal, Work
 from coldframe.scheduling.limits import Limits
-from coldframe.scheduling.plan import Pass
+from coldframe.scheduling.passes import Pass
 from coldframe.scheduling.scheduler import Run
 from coldframe.scheduling.stats import Stats
 from coldframe.timing import Clock, MovingAverage
