@@ -13,7 +13,7 @@ from bench.data.texts import load_texts, sentences, with_duplicates
 from bench.loader.null_target import null_target
 from bench.loader.open_loop import Load, send
 from bench.loader.verdict import Point, Slo, judge, search_peak
-from bench.records.raw_files import Answer, Fact, RawFile, Results
+from bench.records.raw_files import Fact, RawFile, Results
 from bench.records.tables import Row, table
 from bench.targets.cores import loader_core, target_cores
 from bench.targets.machine import describe_run
@@ -168,12 +168,9 @@ def load_points(results: Results) -> list[Point]:
     """The verdict at every rate that was tried, as `coldframe bench load` came to it."""
     options = results.run.options
     slo = Slo(**options["slo"])
-    answers: dict[tuple[str, float], list[Answer]] = {}
-    for answer in results.of(Answer):
-        answers.setdefault((answer.target, answer.offered_rps), []).append(answer)
     points: list[Point] = []
     loader_ms = 0.0
-    for of_rate in answers.values():
+    for of_rate in results.answers.values():
         points.append(judge(of_rate, slo, options["warm_up_s"], loader_ms))
         if not loader_ms:  # the null target comes first
             loader_ms = points[0].p99_ms.value

@@ -4,11 +4,13 @@ Summaries are made later, from these files alone. A name that ends in `.gz` is c
 """
 
 import gzip
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, TypeAlias, TypeVar
+from typing import IO, Any, TypeAlias, TypeVar, cast
 
 import msgspec
 from msgspec import Struct
@@ -144,7 +146,22 @@ class Results:
 
     def of(self, kind: type[Kind]) -> list[Kind]:
         """The samples of one kind, in the order taken."""
-        return [sample for sample in self.samples if isinstance(sample, kind)]
+        return cast(list[Kind], self._by_kind.get(cast(type[Sample], kind), []))
+
+    @cached_property
+    def _by_kind(self) -> dict[type[Sample], list[Sample]]:
+        found: dict[type[Sample], list[Sample]] = defaultdict(list)
+        for sample in self.samples:
+            found[type(sample)].append(sample)
+        return found
+
+    @cached_property
+    def answers(self) -> Mapping[tuple[str, float], Sequence[Answer]]:
+        """Of each target at each rate, in the order due."""
+        found: dict[tuple[str, float], list[Answer]] = defaultdict(list)
+        for answer in self.of(Answer):
+            found[answer.target, answer.offered_rps].append(answer)
+        return found
 
     def timings_ms(self, name: str, **conditions: int | str) -> list[float]:
         """Milliseconds of everything timed under a name and these conditions, in the order taken."""

@@ -61,13 +61,11 @@ def servers_table(results: Results) -> str:
 
 def _http_rows(results: Results, mix: str, load: float) -> list[Row]:
     deadline_ms = results.run.options["deadline_ms"]
-    prefix = http_target(mix, "")
-    groups: dict[str, list[Answer]] = {}
-    for answer in results.of(Answer):
-        if answer.target.startswith(prefix) and answer.offered_rps == _http_rate(results, mix, load):
-            groups.setdefault(answer.target.removeprefix(prefix), []).append(answer)
+    prefix, rate_rps = http_target(mix, ""), _http_rate(results, mix, load)
     rows: list[Row] = []
-    for server, answers in groups.items():
+    for (target, offered_rps), answers in results.answers.items():
+        if offered_rps != rate_rps or not target.startswith(prefix):
+            continue
         seconds = max(answer.due_s + answer.latency_ms / 1e3 for answer in answers)
         done = [answer.latency_ms for answer in answers if answer.status == _OK]
         in_time = sum(ms <= deadline_ms for ms in done)
@@ -75,8 +73,8 @@ def _http_rows(results: Results, mix: str, load: float) -> list[Row]:
             (
                 mix,
                 f"{load:.0%}",
-                server,
-                f"{answers[0].offered_rps:.0f}",
+                target.removeprefix(prefix),
+                f"{offered_rps:.0f}",
                 f"{len(done) / seconds:.0f}",
                 f"{in_time / seconds:.0f}",
                 *(quantile(done, share).text(1) if done else "" for share in (0.5, 0.99)),
@@ -152,9 +150,8 @@ def _rate_rps(results: Results, mix: str, load: float) -> float:
     return load * results.facts(CAPACITY_RPS, mix)[0]
 
 
-def _answers(results: Results, mix: str, load: float, policy: str) -> list[Answer]:
-    target, rate_rps = target_of(mix, policy), _rate_rps(results, mix, load)
-    return [one for one in results.of(Answer) if one.target == target and one.offered_rps == rate_rps]
+def _answers(results: Results, mix: str, load: float, policy: str) -> Sequence[Answer]:
+    return results.answers[target_of(mix, policy), _rate_rps(results, mix, load)]
 
 
 def _tokens_per_s(results: Results, mix: str, load: float, policy: str) -> float:
