@@ -59,6 +59,10 @@ class Work:
     size_bytes: int = 0
 
 
+Order = tuple[float, bool, int]
+"""When work is due, whether it is in no hurry, its number: what comes first is the smaller one."""
+
+
 class Job:
     """Admitted work, and how far it is.
 
@@ -81,4 +85,4 @@ class Job:
     def promise(self, due_s: float) -> None:
         """Sets when it is due, and so its place: of those due at once, the urgent, then the first one."""
         self.due_s = due_s
-        self.order = (due_s, self.work.bulk, self.number)
+        self.order: Order = (due_s, self.work.bulk, self.number)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from coldframe.scheduling.jobs import Group, Job
+from coldframe.scheduling.jobs import Group, Job, Order
 from coldframe.scheduling.pass_times import PassModel
 
 Entry = tuple[Job, int]
@@ -14,14 +14,16 @@ class Pass:
 
     __slots__ = ("due_s", "entries", "group", "model", "order", "shape_s", "tokens")
 
-    def __init__(self, group: Group, model: PassModel, entries: Sequence[Entry]) -> None:
+    def __init__(
+        self, group: Group, model: PassModel, entries: Sequence[Entry], order: Order | None = None
+    ) -> None:
+        """order: of the most urgent of these jobs, where it is known."""
         self.group = group
         self.model = model
         self.entries = entries
-        self.order = min(job.order for job, _ in entries)
+        self.order = order or min(job.order for job, _ in entries)
         self.due_s = self.order[0]
-        lengths = (job.work.lengths[row] for job, row in entries)
-        self.tokens = group.length * len(entries) or sum(lengths)
+        self.tokens = group.length * len(entries) or sum(job.work.lengths[row] for job, row in entries)
         self.shape_s = model.shape_s(len(entries), self.tokens)
 
     @property
@@ -38,6 +40,11 @@ class Pass:
         """Each once, in the order of their rows."""
         return dict.fromkeys(job for job, _ in self.entries)
 
+    def with_more(self, entries: Sequence[Entry]) -> "Pass":
+        """The same pass with other rows, too."""
+        order = min(self.order, min(job.order for job, _ in entries))
+        return Pass(self.group, self.model, [*self.entries, *entries], order)
+
     def with_entries(self, entries: Sequence[Entry]) -> "Pass":
-        """The same pass with more rows, or with fewer."""
+        """The same pass with some of its rows."""
         return Pass(self.group, self.model, entries)

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
 
 from coldframe.scheduling.forecast import Forecast
-from coldframe.scheduling.jobs import Group, Job
+from coldframe.scheduling.jobs import Group, Job, Order
 from coldframe.scheduling.pass_times import PassModel
 from coldframe.scheduling.passes import Entry, Pass
 
@@ -70,7 +70,7 @@ class Plan:
             one = self.passes[place]
             room = size - len(one.entries) if one.group == group and not one.is_alone else 0
             if room > 0 and one not in closed:
-                joined = one.with_entries([*one.entries, *entries[:room]])
+                joined = one.with_more(entries[:room])
                 is_sorted = is_sorted and joined.order == one.order
                 self.passes[place], entries = joined, entries[room:]
                 self._change(place)
@@ -82,9 +82,11 @@ class Plan:
 
     def fill(self, first: Pass, size: int) -> Pass:
         """`first` with rows of later passes of its group, up to `size`; what is left of these stays."""
-        entries, passes = list(first.entries), []
+        entries: list[Entry] = []
+        passes = []
         for one in self.passes:
-            room = size - len(entries) if one.group == first.group and not one.is_alone else 0
+            may_join = one.group == first.group and not one.is_alone
+            room = size - len(first.entries) - len(entries) if may_join else 0
             if room > 0:
                 entries += one.entries[:room]
                 if len(one.entries) > room:
@@ -92,7 +94,7 @@ class Plan:
             else:
                 passes.append(one)
         self._replace(passes)
-        return first.with_entries(entries)
+        return first.with_more(entries) if entries else first
 
     def drop(self, job: Job) -> None:
         """Takes a job's rows out."""
@@ -115,5 +117,5 @@ class Plan:
         self._forecasts.clear()
 
 
-def _order(one: Pass) -> tuple[float, bool, int]:
+def _order(one: Pass) -> Order:
     return one.order

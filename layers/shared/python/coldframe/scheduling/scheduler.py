@@ -162,7 +162,8 @@ class Scheduler:
         for closed in (before[0].late, None):
             plan = self._plan.copy()
             has_joined = self._place(plan, job, groups, closed)
-            late_s = max(plan.forecast(free_s, one.caution).lateness_s(but=one.late) for one in before)
+            delays_s = (plan.forecast(free_s, one.caution).lateness_s(but=one.late) for one in before)
+            late_s = next(filter(None, delays_s), 0.0)
             if not late_s:
                 self._plan = plan
                 return 0.0

@@ -24,28 +24,41 @@ _CLOSED = "This server is stopping. Send the request again: another one will ans
 class Ticket:
     """The rows of one request at one encoder, and their embeddings as far as they are there.
 
-    embeddings: (rows, d); encoded: (rows,), which of them are there. error: of the pass that failed.
+    embeddings: (rows, d), empty before the first pass; encoded: (rows,), which of them are there. error: of
+    the pass that failed.
     Written by drivers until the job ends, read by the thread that waits for that.
     """
 
     def __init__(self, rows: Sequence[Window], dimension: int) -> None:
         self.rows = rows
-        self.embeddings: Embeddings = np.empty((len(rows), dimension), dtype=np.float32)
+        self.dimension = dimension
+        self.embeddings: Embeddings = np.empty((0, dimension), dtype=np.float32)
         self.encoded = np.zeros(len(rows), dtype=bool)
         self.passes = 0
         self.outcome = Outcome.CANCELLED
         self.error: Exception | None = None
-        self._ended = threading.Event()
+        self._ended = threading.Lock()  # a tenth of what an Event costs, and there is one for each request
+        self._ended.acquire()
+
+    @property
+    def results_bytes(self) -> int:
+        """What the embeddings of all rows take."""
+        return len(self.rows) * self.dimension * self.embeddings.itemsize
+
+    def make_room(self) -> None:
+        """Before the first pass: who is refused, or waits, needs no memory for results."""
+        if not len(self.embeddings):
+            self.embeddings = np.empty((len(self.rows), self.dimension), dtype=np.float32)
 
     def wait(self) -> Outcome:
         """Waits until the job has ended, and says how."""
-        self._ended.wait()
-        return self.outcome
+        with self._ended:
+            return self.outcome
 
     def end(self, outcome: Outcome) -> None:
         """Wakes the thread that waits."""
         self.outcome = outcome
-        self._ended.set()
+        self._ended.release()
 
 
 class PassQueue(Protocol):
@@ -168,6 +181,8 @@ class Driver:
                     parts: dict[Ticket, list[int]] = {}
                     for job, row in run.planned.entries:
                         parts.setdefault(self._tickets[job], []).append(row)
+                    for ticket in parts:
+                        ticket.make_room()
                     return _TicketedRun(run, parts)
                 if self._is_closed:
                     return None

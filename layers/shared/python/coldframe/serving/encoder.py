@@ -40,7 +40,7 @@ class SharedEncoder(TextEncoder):
         if not ticket.rows:
             return Embedded([], 0, 0, 0)
         lengths = [len(row) for row in ticket.rows]
-        size_bytes = ticket.embeddings.nbytes + _TOKEN_BYTES * sum(lengths)
+        size_bytes = ticket.results_bytes + _TOKEN_BYTES * sum(lengths)
         caller = deadline.caller
         is_bulk = caller is not None and caller.bulk
         work = Work(self._name, lengths, self._driver.now_s() + deadline.remaining_s(), is_bulk, size_bytes)
