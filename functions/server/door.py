@@ -103,7 +103,7 @@ class Door:
                 return json_reply(ServerLive(True)) if request.path == LIVE else self._show_metrics()
             api = self._admitted(request)
             if request.method == "GET" and request.path in (READY, HEALTH):
-                return api.answer(request)  # at once, whatever else there is to do
+                return api.answer(replace(request, is_probe=True))  # at once, whatever else there is to do
             if not api.answers(request.method, request.path):
                 return None
             with self.room.request() as place:

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -14,9 +15,11 @@ from typing import Any
 import httpx
 import pytest
 
+from bench.targets.faulty_server import FaultyServer
 from functions.server import facts
 from functions.server.health import ask
 from tests.conftest import ENCODER_NAME, EXAMPLE
+from tests.functional.conftest import TABLE
 from tests.functional.server_process import PATIENCE_S, ROOT, ServerProcess, serving, starting
 
 TEXT = "The goalie made forty saves"
@@ -158,6 +161,19 @@ def test_every_request_has_one_line_without_its_text(bundle: Path) -> None:
             "4": (404, "other"),
         }
         assert "quokka" not in json.dumps(server.lines)
+
+
+def test_probes_that_succeed_are_not_logged(bundle: Path) -> None:
+    """A platform asks every few seconds: only a refusal of its probes has a line."""
+    with serving(bundle, COLDFRAME_DRAIN_NOTICE_S="3") as server, server.client() as client:
+        for path in (facts.LIVE, facts.READY, facts.HEALTH, facts.METRICS):
+            assert client.get(path).status_code == 200
+        server.process.send_signal(signal.SIGTERM)
+        server.event("leaving")
+        assert client.get(facts.READY).status_code == 503
+        assert server.wait() == facts.DRAINED
+        logged = [(line["path"], line["status"]) for line in server.lines if line["event"] == "request"]
+        assert logged == [(facts.READY, 503)]
 
 
 def test_metrics_count_what_was_answered(bundle: Path) -> None:
@@ -364,6 +380,20 @@ def test_bodies_in_flight_are_bounded(bundle: Path) -> None:
 
 
 # --- the shared cache -------------------------------------------------------------------
+
+
+def test_servers_share_a_cache(bundle: Path, store: FaultyServer, aws_environ: dict[str, str]) -> None:
+    """What one server computed another one reads: the same answer, without a pass."""
+    shared = {**aws_environ, "COLDFRAME_CACHE_TABLE": TABLE, "COLDFRAME_CACHE_POLICY": "always"}
+    replies = []
+    for _ in range(2):
+        with serving(bundle, **shared) as server, server.client() as client:
+            replies.append(client.post("/v1/predict", json={**PREDICT, "cache": True}).json())
+            assert server.end() == facts.DRAINED
+    first, second = replies
+    assert first["predictions"] == second["predictions"]
+    assert [reply["usage"]["cache"]["l2"] for reply in replies] == [0, 1]
+    assert [reply["usage"]["batches"] for reply in replies] == [1, 0]
 
 
 def test_a_store_that_does_not_answer_changes_no_answer(bundle: Path) -> None:

@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable
 from functools import cached_property
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -128,7 +129,8 @@ class Api:
             reply = problem_reply(defect, request.path, exc)
         if unsaved:
             reply.log.update(self._save(unsaved, request))
-        if self._settings.log_level != "off":
+        is_quiet = self._settings.log_level == "off" or (request.is_probe and reply.status == HTTPStatus.OK)
+        if not is_quiet:
             self._log(self._line(request, reply, start))
         return reply
 
