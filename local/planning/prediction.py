@@ -6,14 +6,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from coldframe.warming.costs import ping_usd, provisioned_usd
+from coldframe.warming.costs import COLD_USD, ping_usd, provisioned_usd
 from coldframe.warming.policy import SLOT_S, HoldCosts
 from local.planning.candidates import Candidate
 from local.planning.concurrency import peaks
-from local.planning.expectation import expectation
+from local.planning.expectation import Expectation, expectation
 from local.planning.field import Field
 from local.planning.pings import MOST_PINGED
+from local.planning.prices import RegionPrices
 from local.planning.schedules import slot_by_slot
+from local.planning.simulator import Workload
 
 _WORTHS_USD = (0.0001, 0.001, 0.01, 0.1)
 _DAY_S = 86_400.0
@@ -25,15 +27,12 @@ def predicted(field: Field) -> Candidate | None:
 
     What a cold start is worth decides how many. It is the user's to say, so several worths are tried.
     """
-    work, span_s = field.workload, field.trace.span_s
-    of_rounds = peaks(work.arrivals_s, work.durations_s, SLOT_S, span_s)[: max(1, int(span_s // SLOT_S))]
-    expected, gb = expectation(tuple(of_rounds.tolist())), field.base.memory_mb / _GB
+    expected, gb = _expected(field.workload, field.trace.span_s), field.base.memory_mb / _GB
     prices = field.prices.lambda_[field.architecture]
-    each_usd = ping_usd(gb, prices.on_demand_gb_s_usd, field.prices.request_usd)
+    each_usd = _each_usd(field.base.memory_mb, field.prices, field.architecture)
 
     def pinged(worth_usd: float) -> Candidate:
-        costs = HoldCosts(each_usd, worth_usd)
-        levels = tuple(min(MOST_PINGED, level) for level in expected.pinged(costs))
+        levels = _pinged(expected, HoldCosts(each_usd, worth_usd), MOST_PINGED)
         overrides = _predicted(worth_usd, max(levels), _day_usd(levels, each_usd))
         setting = f"up to {max(levels)} pings, {worth_usd:g} USD a cold start"
         return field.on_lambda("predicted", setting, replace(field.base, pings=levels), overrides)
@@ -52,6 +51,28 @@ def predicted(field: Field) -> Candidate | None:
         slot_usd = provisioned_usd(gb, prices.provisioned_gb_s_usd, SLOT_S)
         tried += [guaranteed(worth_usd, slot_usd) for worth_usd in _WORTHS_USD]
     return min(tried, key=field.goal.better)
+
+
+def predicted_pings(
+    workload: Workload, span_s: float, memory_mb: int, prices: RegionPrices, architecture: str, most: int
+) -> tuple[int, ...]:
+    """The pings of each round that the warmer would send, if a cold start is worth `COLD_USD`."""
+    costs = HoldCosts(_each_usd(memory_mb, prices, architecture), COLD_USD)
+    return _pinged(_expected(workload, span_s), costs, min(most, MOST_PINGED))
+
+
+def _expected(workload: Workload, span_s: float) -> Expectation:
+    rounds = max(1, int(span_s // SLOT_S))
+    of_rounds = peaks(workload.arrivals_s, workload.durations_s, SLOT_S, span_s)[:rounds]
+    return expectation(tuple(of_rounds.tolist()))
+
+
+def _each_usd(memory_mb: int, prices: RegionPrices, architecture: str) -> float:
+    return ping_usd(memory_mb / _GB, prices.lambda_[architecture].on_demand_gb_s_usd, prices.request_usd)
+
+
+def _pinged(expected: Expectation, costs: HoldCosts, most: int) -> tuple[int, ...]:
+    return tuple(min(most, level) for level in expected.pinged(costs))
 
 
 def _predicted(worth_usd: float, most: int, day_usd: float) -> tuple[str, ...]:

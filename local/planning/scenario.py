@@ -17,7 +17,7 @@ from local.planning.bill import Usage, usage
 from local.planning.pings import steady, with_pings
 from local.planning.prices import RegionPrices
 from local.planning.provisioning import PROVISION, RECYCLE, RESERVE
-from local.planning.simulator import Change, Engine, Floats, Function, Pool, Run, Setup, Workload, simulate
+from local.planning.simulator import Change, Engine, Function, Pool, Run, Setup, Workload, simulate
 from local.planning.summary import Summary, summarize
 from local.planning.timings import Measured, Timings, durations_for
 from local.planning.traces.trace import Trace, TraceUnusable
@@ -90,10 +90,7 @@ class Played:
 def play(trace: Trace, measured: Measured, scenario: Scenario, engine: str = "auto") -> Played:
     """The scenario on the trace. Durations are the trace's own, or else drawn from the measured ones."""
     timings = measured.at(scenario.memory_mb)
-    durations_s = trace.durations_s
-    if durations_s is None:
-        durations_s = durations_for(len(trace), timings, scenario.seed)
-    workload, setup = _workload(trace, durations_s, scenario), _setup(trace, timings, scenario)
+    workload, setup = workload_of(trace, measured, scenario), _setup(trace, timings, scenario)
     span_s = max(trace.span_s, 1.0)
     pinged = None
     if scenario.pings:
@@ -112,8 +109,11 @@ def play(trace: Trace, measured: Measured, scenario: Scenario, engine: str = "au
     return Played(scenario, summarize(run, workload), used, started, source, run, by_version)
 
 
-def _workload(trace: Trace, durations_s: Floats, scenario: Scenario) -> Workload:
+def workload_of(trace: Trace, measured: Measured, scenario: Scenario) -> Workload:
     """The invocations, each with its pool: the versions of the first function, then those of the next one."""
+    durations_s = trace.durations_s
+    if durations_s is None:
+        durations_s = durations_for(len(trace), measured.at(scenario.memory_mb), scenario.seed)
     source = np.random.default_rng((scenario.seed, 2))
     pools = trace.of if len(trace.functions) > 1 else None
     if scenario.versions:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from local.planning.prediction import predicted_pings
 from local.planning.prices import RegionPrices
-from local.planning.scenario import Scenario, play
+from local.planning.scenario import Scenario, play, workload_of
 from local.planning.timings import Measured, slowdown
 from local.planning.traces.trace import Trace
 
@@ -16,13 +17,17 @@ class Lever(StrEnum):
 
     ON_DEMAND = "on demand"
     PINGS = "pings"
+    PREDICTED = "predicted pings"
     PROVISIONED = "provisioned"
     SNAPSTART = "SnapStart"
 
 
 @dataclass(frozen=True)
 class Setting:
-    """level: environments that pings hold, or that are provisioned; of no meaning for other levers."""
+    """level: environments that pings hold, at most where they are predicted, or that are provisioned.
+
+    It has no meaning for other levers.
+    """
 
     lever: Lever
     level: int
@@ -65,6 +70,12 @@ def simulated(
     if trace.durations_s is not None:
         slower = slowdown(setting.memory_mb, measured_mb)
         trace = replace(trace, durations_s=(trace.durations_s * slower).astype(trace.durations_s.dtype))
+    if setting.lever is Lever.PREDICTED:
+        workload = workload_of(trace, measured, scenario)
+        pings = predicted_pings(
+            workload, trace.span_s, setting.memory_mb, prices, architecture, max(1, level)
+        )
+        scenario = replace(scenario, pings=pings)
     played = play(trace, measured, scenario, "python")
     summary = played.summary
     return Outcome(

@@ -696,6 +696,12 @@ async def test_every_choice_can_be_simulated() -> None:
                 response = await asked(client, trace=trace, lever=lever, level=2)
                 assert response.status_code == 200, response.text
         found = (await asked(client, trace="office-day", lever="provisioned", level=20)).json()
+        held, expected = [
+            (await asked(client, trace="office-day", lever=lever, level=20)).json()["what_if"]
+            for lever in ("pings", "predicted pings")
+        ]
+    assert expected["cold_share"] < found["as_it_is"]["cold_share"]
+    assert expected["month_usd"] < held["month_usd"]  # it holds twenty when twenty are expected
     assert found["what_if"]["cold_share"] < found["as_it_is"]["cold_share"]
     assert found["what_if"]["month_usd"] > found["as_it_is"]["month_usd"]
     assert found["measured"] is None

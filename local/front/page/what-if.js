@@ -6,7 +6,7 @@ import { age, count, milliseconds, percent } from "./format.js";
 
 const PATH = "/_what-if";
 const PAUSE_MS = 120; // while something is being moved
-const COUNTED = new Set(["pings", "provisioned"]); // levers that have a number
+const COUNTED = new Set(["pings", "predicted pings", "provisioned"]); // levers that have a number
 const LABELS = { recorded: "What came to this emulator", "office-day": "A sample: one day of an office" };
 const money = (value) => `$${value.toFixed(value < 1 ? 4 : 2)}`;
 
