@@ -55,6 +55,18 @@ REMOVED_ON_GPU: dict[str, tuple[str, ...]] = {
 }
 """The same, of the packages for a GPU."""
 
+REMOVED_OF_PYARROW: dict[str, tuple[str, ...]] = {
+    "what compiles against Arrow, and its tests": (
+        "pyarrow/include",
+        "pyarrow/includes",
+        "pyarrow/src",
+        "pyarrow/tests",
+    ),
+    "Arrow's servers": ("pyarrow/*flight*.so*",),
+    "a client of S3 beside boto3": ("pyarrow/*_s3*.so*",),
+}
+"""The same, where pyarrow is among the packages."""
+
 KEPT = tuple(f"botocore/data/{service}" for service in ("dynamodb", "s3", "sns", "sqs", "sts"))
 
 
@@ -89,4 +101,7 @@ def _remove(paths: Iterable[Path]) -> int:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), REMOVED | REMOVED_ON_GPU if "--gpu" in sys.argv else REMOVED)
+    at = Path(sys.argv[1])
+    on_gpu = REMOVED_ON_GPU if "--gpu" in sys.argv else {}
+    of_pyarrow = REMOVED_OF_PYARROW if (at / "pyarrow").exists() else {}
+    main(at, REMOVED | on_gpu | of_pyarrow)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import heapq
+import io
 import itertools
 import random
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 import msgspec
 
@@ -151,6 +152,10 @@ class MemoryObjects:
         for line in self.contents[uri].splitlines(keepends=True):
             self._faults.maybe()
             yield line.decode()
+
+    def open(self, uri: str) -> BinaryIO:
+        self._faults.maybe()
+        return io.BytesIO(self.contents[uri])
 
     def url(self, key: str) -> str:
         return f"https://bucket/{key}"

@@ -47,8 +47,8 @@ def _answer_batch(
         import pyarrow as pa
     except ModuleNotFoundError as exc:
         raise NotAnswered(
-            "This image has no pyarrow, which Athena's contract needs. Add it to functions/requirements.txt"
-            " and deploy again."
+            "This image has no pyarrow, which Athena's contract needs. Build and deploy it with the parameter"
+            " ImageExtra=pyarrow."
         ) from exc
     function = function_of(event["methodName"])
     if function is None:

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds the container image `coldframe:ARCHITECTURE`, which is `coldframe` where it is for this machine's.
 #     local/tools/image.sh [ARCHITECTURE]      # x86_64 or arm64; default: this machine's
+# EXTRA=pyarrow adds that package, for Parquet sources of jobs and for Athena.
 # None of the image's programs runs: any machine builds it for any other.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -19,4 +20,5 @@ if docker buildx version >/dev/null 2>&1; then
 else
     export DOCKER_BUILDKIT=0
 fi
-docker build --file functions/Dockerfile --build-arg "LAMBDA_BASE=$base" --build-arg "BUILDER_BASE=$builder" "${options[@]}" .
+docker build --file functions/Dockerfile --build-arg "LAMBDA_BASE=$base" --build-arg "BUILDER_BASE=$builder" \
+    --build-arg "EXTRA=${EXTRA:-none}" "${options[@]}" .

@@ -15,6 +15,8 @@ compile() { # compile OUTPUT "EXCLUDED…" [uv flags…]
 # downloaded at run time, and it would bring twelve more packages. onnxruntime asks
 # for the other three in order to convert models; the image leaves them out.
 compile functions/requirements.txt "huggingface-hub flatbuffers packaging protobuf"
+compile functions/pyarrow-requirements.txt "huggingface-hub flatbuffers packaging protobuf" --extra arrow \
+    -c functions/requirements.txt
 compile functions/server/requirements.txt "huggingface-hub flatbuffers packaging protobuf" --extra server \
     -c functions/requirements.txt
 # onnxruntime-gpu holds the same module. cuBLAS asks for NVRTC, a compiler, which these graphs never call.

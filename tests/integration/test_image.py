@@ -36,7 +36,12 @@ pytestmark = pytest.mark.docker
 EVENT = EVENTS["the encoder"]
 
 STAND_IN = "lambda-python:"
-NOT_IN_THE_IMAGE = {"functions/Dockerfile", "functions/requirements.txt", "functions/slim.py"}
+NOT_IN_THE_IMAGE = {
+    "functions/Dockerfile",
+    "functions/pyarrow-requirements.txt",
+    "functions/requirements.txt",
+    "functions/slim.py",
+}
 
 # Tries to make a file in every folder; prints those where that works.
 WRITE_EVERYWHERE = """

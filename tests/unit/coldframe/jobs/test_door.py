@@ -142,7 +142,7 @@ def test_a_worker_that_is_quicker(here: Here) -> None:
         ({"texts": TEXTS, "push": {}}, 422, "names nobody"),
         ({"texts": TEXTS, "push": {"webhook": "file:///a"}}, 422, "no address"),
         ({"source": {"s3": "https://a/b", "format": "csv"}}, 422, "s3"),
-        ({"source": {"s3": "s3://bucket/a", "format": "parquet"}}, 422, "parquet"),
+        ({"source": {"s3": "s3://bucket/a", "format": "orc"}}, 422, "orc"),
         ({"texts": TEXTS, "other": 1}, 422, "other"),
     ],
 )
@@ -151,6 +151,15 @@ def test_refused(here: Here, body: Any, status: int, said: str) -> None:
     found, problem = here.ask("POST", "/v1/jobs", body)
     assert (found, said in problem["detail"]) == (status, True), problem
     assert (here.store.jobs, len(here.queue)) == ({}, 0)
+
+
+def test_parquet_needs_pyarrow(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the image has none, a Parquet source is refused at once, with what to do."""
+    body = {"source": {"s3": "s3://bucket/a", "format": "parquet"}}
+    assert here.ask("POST", "/v1/jobs", body)[0] == 202
+    monkeypatch.setattr("coldframe.jobs.parquet.can_read_parquet", lambda: False)
+    status, problem = here.ask("POST", "/v1/jobs", body)
+    assert (status, "ImageExtra=pyarrow" in problem["detail"]) == (422, True)
 
 
 @pytest.mark.parametrize("token", ["a b", "é", "x" * 256, "\n"])

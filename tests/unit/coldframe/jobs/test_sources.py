@@ -1,4 +1,4 @@
-"""Texts of objects: JSON Lines and CSV, whole and spoilt."""
+"""Texts of objects: JSON Lines, CSV and Parquet, whole and spoilt."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import io
 import json
 
 import msgspec
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import parquet as pq
 
 from coldframe.jobs.ports import BadSource
 from coldframe.jobs.records import PART_BYTES, PART_TEXTS, Part, Source, divided, read_texts
@@ -77,6 +79,43 @@ def test_a_split_source() -> None:
     assert [(part.part, part.first) for part in parts[:3]] == [(0, 0), (1, 500), (2, 1000)]
     assert parts[:3] == parts[3:]
     assert [text for part in parts[:3] for text in read_texts(objects.get(part.key))] == texts
+
+
+def parquet_of(**columns: list[object]) -> bytes:
+    """A table, in several row groups."""
+    file = io.BytesIO()
+    pq.write_table(pa.table(columns), file, row_group_size=700)
+    return file.getvalue()
+
+
+def test_a_parquet_source() -> None:
+    """The texts of its column, in their order, whatever else it holds; a repeat is the same."""
+    objects, queue = MemoryObjects(), MemoryQueue()
+    texts = [f"text {number}" for number in range(2 * PART_TEXTS + 1)]
+    objects.contents[URI] = parquet_of(body=list(texts), other=list(range(len(texts))))
+    for _ in range(2):
+        assert split_source("j", Source(URI, "parquet", "body"), objects, queue) == 3
+    parts = [msgspec.json.decode(message.body, type=Part) for message in queue.receive(10)]
+    assert [text for part in parts[:3] for text in read_texts(objects.get(part.key))] == texts
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"PAR1 is not enough", "no Parquet"),
+        (b"", "no Parquet"),
+        (parquet_of(text=["a"]), 'no column "body"'),
+        (parquet_of(body=["a"] * 800 + [None]), 'row 801 of the source has no text in "body"'),
+        (parquet_of(body=[1]), "row 1 of the source has no text"),
+        (parquet_of(body=[]), "no texts"),
+    ],
+)
+def test_parquet_sources_that_cannot_be_read(content: bytes, said: str) -> None:
+    """Each with its reason, which holds no text."""
+    objects = MemoryObjects()
+    objects.contents[URI] = content
+    with pytest.raises(BadSource, match=said):
+        split_source("j", Source(URI, "parquet", "body"), objects, MemoryQueue())
 
 
 def test_empty_and_huge_sources(monkeypatch: pytest.MonkeyPatch) -> None:

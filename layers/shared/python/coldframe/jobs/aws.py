@@ -1,17 +1,27 @@
 """The bucket and the queues of jobs, on S3 and SQS."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from contextlib import contextmanager
+from typing import Any, BinaryIO, cast
 
 import msgspec
 
+from coldframe.jobs.object_file import ObjectFile
 from coldframe.jobs.ports import BadSource, Unavailable
 from coldframe.jobs.records import Body
 
 _MESSAGES_OF_A_CALL = 10
 _CALL_BYTES = 1_000_000  # of SendMessageBatch: 1 MiB, with what surrounds the messages
 _URL_S = 3600
-_CODES_OF_A_BAD_SOURCE = ("NoSuchKey", "NoSuchBucket", "AccessDenied", "404", "403", "InvalidBucketName")
+_CODES_OF_A_BAD_SOURCE = (
+    "NoSuchKey",
+    "NoSuchBucket",
+    "AccessDenied",
+    "404",
+    "403",
+    "InvalidBucketName",
+    "PreconditionFailed",  # changed while it was read
+)
 _REASON_CHARACTERS = 1000
 
 Client = Callable[[], Any]
@@ -40,27 +50,34 @@ class S3Objects:
         except Exception as exc:  # the body breaks off
             raise Unavailable(type(exc).__name__) from exc
 
-    def _allows(self, uri: str) -> bool:
+    def _place(self, uri: str) -> dict[str, str]:
+        """Of a source, as S3 is asked for it. Raises BadSource for one that may not be read."""
         bucket, _, key = uri.removeprefix("s3://").partition("/")
-        return bucket in self._sources or (bucket == self._bucket and key.startswith("uploads/"))
+        if bucket in self._sources or (bucket == self._bucket and key.startswith("uploads/")):
+            return {"Bucket": bucket, "Key": key}
+        raise BadSource("the source is in no bucket that COLDFRAME_JOBS_SOURCES names")
 
     def lines(self, uri: str) -> Iterator[str]:
         """Lines of an object, with their ends, as they arrive. Raises BadSource, Unavailable."""
-        if not self._allows(uri):
-            raise BadSource("the source is in no bucket that COLDFRAME_JOBS_SOURCES names")
-        bucket, _, key = uri.removeprefix("s3://").partition("/")
-        try:
-            body = self._client().get_object(Bucket=bucket, Key=key)["Body"]
+        place = self._place(uri)
+        with _reading_source():
+            body = self._client().get_object(**place)["Body"]
             # Bytes know no line ends but \n and \r; text would end lines at U+2028, which JSON may hold.
             for number, line in enumerate(body.iter_lines(keepends=True)):
                 yield line.decode("utf-8" if number else "utf-8-sig")
-        except UnicodeDecodeError as exc:
-            raise BadSource("the source is not UTF-8") from exc
-        except Exception as exc:  # whatever boto3 or the network comes up with
-            code = getattr(exc, "response", {}).get("Error", {}).get("Code", type(exc).__name__)
-            if code in _CODES_OF_A_BAD_SOURCE:
-                raise BadSource(f"the source cannot be read: {code}") from exc
-            raise Unavailable(code) from exc
+
+    def open(self, uri: str) -> BinaryIO:
+        """An object that is read in ranges, all of one version of it. Raises BadSource, Unavailable."""
+        place = self._place(uri)
+        with _reading_source():
+            head = self._client().head_object(**place)
+
+        def read_range(first: int, last: int) -> bytes:
+            with _reading_source():
+                request = place | {"Range": f"bytes={first}-{last}", "IfMatch": head["ETag"]}
+                return bytes(self._client().get_object(**request)["Body"].read())
+
+        return cast(BinaryIO, ObjectFile(read_range, head["ContentLength"]))
 
     def url(self, key: str) -> str:
         """Where an object can be fetched for an hour, or for as long as the credentials last."""
@@ -72,6 +89,22 @@ class S3Objects:
             return getattr(self._client(), method)(**request)
         except Exception as exc:  # whatever boto3 or the network comes up with
             raise Unavailable(type(exc).__name__) from exc
+
+
+@contextmanager
+def _reading_source() -> Iterator[None]:
+    """Says of whatever goes wrong whether it is the source's fault, or may pass."""
+    try:
+        yield
+    except UnicodeDecodeError as exc:
+        raise BadSource("the source is not UTF-8") from exc
+    except BadSource:
+        raise
+    except Exception as exc:  # whatever boto3 or the network comes up with
+        code = getattr(exc, "response", {}).get("Error", {}).get("Code", type(exc).__name__)
+        if code in _CODES_OF_A_BAD_SOURCE:
+            raise BadSource(f"the source cannot be read: {code}") from exc
+        raise Unavailable(code) from exc
 
 
 class SqsQueue:

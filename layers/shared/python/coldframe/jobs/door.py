@@ -123,6 +123,8 @@ class JobsDoor:
         texts, source, push = asked.texts, asked.source, asked.push
         if isinstance(texts, list) == isinstance(source, Source):
             raise Invalid('Expected either "texts" (a list of strings) or "source" (an object in S3).')
+        if isinstance(source, Source):
+            _check_source(source)
         if isinstance(push, Push):
             _check_push(push)
         digest, now_s = digest_of(asked), self._now()
@@ -200,6 +202,14 @@ def _view(job: Job) -> JobReply:
 
 def _bytes(results: Sequence[Result]) -> int:
     return sum(len(result.inline) for result in results)
+
+
+def _check_source(source: Source) -> None:
+    if source.format == "parquet":
+        from coldframe.jobs.parquet import NO_PYARROW, can_read_parquet
+
+        if not can_read_parquet():
+            raise Invalid(NO_PYARROW)
 
 
 def _check_push(push: Push) -> None:

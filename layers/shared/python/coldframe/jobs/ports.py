@@ -1,7 +1,7 @@
 """What jobs need of the world: a store of records, objects, a queue, somebody to tell. AWS is one of them."""
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from coldframe.errors import ColdframeError
 from coldframe.jobs.records import Body, Job, Result
@@ -68,6 +68,9 @@ class Objects(Protocol):
 
     def lines(self, uri: str) -> Iterator[str]:
         """Lines of an object of any bucket that may be read. Raises BadSource, too."""
+
+    def open(self, uri: str) -> BinaryIO:
+        """An object of such a bucket, to be read from anywhere. Its reads raise the same as `lines`."""
 
     def url(self, key: str) -> str:
         """An address from which an object can be fetched for an hour."""

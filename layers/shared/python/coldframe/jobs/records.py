@@ -23,7 +23,7 @@ class Source(Struct, frozen=True, forbid_unknown_fields=True):
     """Texts in S3."""
 
     s3: Annotated[str, Meta(pattern=r"^s3://[a-z0-9.-]{3,63}/.+$", description="s3://bucket/key")]
-    format: Literal["jsonl", "csv"]
+    format: Literal["jsonl", "csv", "parquet"]
     column: Annotated[str, Meta(min_length=1, max_length=256, description="Field or column of the text.")] = (
         "text"
     )

@@ -21,7 +21,7 @@ def split_source(job_id: str, source: Source, objects: Objects, queue: Queue) ->
     """
     parts: list[Part] = []
     number = first = 0
-    for texts in _parts(read_texts(source, objects.lines(source.s3))):
+    for texts in _parts(_texts(source, objects)):
         if number >= MAX_PARTS:
             raise BadSource(
                 f"the source has more than {MAX_PARTS} parts of {PART_TEXTS} texts or {PART_BYTES} bytes."
@@ -41,6 +41,14 @@ def split_source(job_id: str, source: Source, objects: Objects, queue: Queue) ->
     return number
 
 
+def _texts(source: Source, objects: Objects) -> Iterator[str]:
+    if source.format == "parquet":
+        from coldframe.jobs.parquet import parquet_texts
+
+        return parquet_texts(source, objects.open(source.s3))
+    return read_texts(source, objects.lines(source.s3))
+
+
 def _parts(texts: Iterable[str]) -> Iterator[list[str]]:
     """As `divided`, without holding all of them. The last part of each lot begins the next lot."""
     lot: list[str] = []
@@ -53,7 +61,7 @@ def _parts(texts: Iterable[str]) -> Iterator[list[str]]:
 
 
 def read_texts(source: Source, lines: Iterable[str]) -> Iterator[str]:
-    """The texts of a source. lines: of its object, with or without their ends. Raises BadSource."""
+    """The texts of a source of lines. lines: of its object, with or without their ends. Raises BadSource."""
     return _csv(source, lines) if source.format == "csv" else _json_lines(source, lines)
 
 

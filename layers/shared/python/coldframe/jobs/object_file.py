@@ -1,0 +1,40 @@
+"""An object that can be read from anywhere: Parquet begins at its end."""
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+ReadRange = Callable[[int, int], bytes]
+"""The bytes from the first place to the last one, both included."""
+
+
+class ObjectFile(io.RawIOBase):
+    """Each read is a request for a range. size: of the object, in bytes. Raises what `read_range` raises."""
+
+    def __init__(self, read_range: ReadRange, size: int) -> None:
+        self._read_range = read_range
+        self._size = size
+        self._place = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._place
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self._size}[whence]
+        self._place = max(0, start + offset)
+        return self._place
+
+    def readinto(self, buffer: Any) -> int:
+        wanted = min(len(buffer), self._size - self._place)
+        if wanted <= 0:
+            return 0
+        found = self._read_range(self._place, self._place + wanted - 1)
+        buffer[: len(found)] = found
+        self._place += len(found)
+        return len(found)
