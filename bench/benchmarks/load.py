@@ -121,8 +121,7 @@ class _Loader:
         texts = with_duplicates(fresh.texts, count, duplicates, options.exponent, seed)
         due_s = options.arrivals(rate_rps, count, seed)
         answered = send(Load(target, self._url, rate_rps, due_s, [_body(text, cache) for text in texts]))
-        for record in answered.records:
-            self._raw.write(record)
+        self._raw.write(*answered.records)
         if target != NULL:
             self._raw.write(Fact(HIT_SHARE, _rate_of(target, rate_rps), _hit_share(answered.bodies)))
         return judge(answered.records, options.slo, options.warm_up_s, self._overhead_ms)

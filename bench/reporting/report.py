@@ -12,7 +12,7 @@ from bench.benchmarks.cost import cost_table
 from bench.benchmarks.encoder import encoder_table
 from bench.benchmarks.load import load_table
 from bench.benchmarks.loadgen import loadgen_table
-from bench.benchmarks.serve.table import policies_table
+from bench.benchmarks.serve.table import goals, policies_table, servers_table
 from bench.records.budgets import load_budgets
 from bench.records.raw_files import Results, read_results
 from bench.reporting.goals import goals_table
@@ -38,7 +38,6 @@ _TABLES = {
     "encoder": encoder_table,
     "cost": cost_table,
     "loadgen": loadgen_table,
-    "serve": policies_table,
 }
 _MARK = "<!-- bench:{name} -->"
 _END = "<!-- /bench -->"
@@ -73,6 +72,12 @@ def markdown(results: Mapping[str, Results]) -> dict[str, str]:
                 "cold": cold_table(found, budgets),
                 "budgets": budget_table(spent(found, budgets)),
             }
+        elif name == "serve":
+            made |= {
+                "serve": policies_table(found),
+                "serve-goals": "".join(f"- {line}\n" for line in goals(found)),
+                "serve-http": servers_table(found),
+            }
         elif name in _TABLES:
             made[name] = _TABLES[name](found)
     return made
@@ -88,6 +93,8 @@ def write_page(results: Mapping[str, Results], out: Path) -> None:
         for figure in figures(results[name]):
             sections.append(figure.to_html(full_html=False, include_plotlyjs=not has_script))
             has_script = True
+        if name == "serve":
+            sections.append(_table(made["serve-http"]))
         if name == "cold":
             sections.append(f"<details><summary>Budgets</summary>{_table(made['budgets'])}</details>")
     out.parent.mkdir(parents=True, exist_ok=True)

@@ -120,8 +120,7 @@ class _Comparison:
                 played = self._play(
                     policy, target, requests, due_s, rate_rps, self._options.deadline_ms / 1e3
                 )
-                for answer in played.answers:
-                    self._raw.write(answer)
+                self._raw.write(*played.answers)
                 subject = f"{target} at {rate_rps:g} rps"
                 self._raw.write(Fact(TOKENS_PER_S, subject, played.done_tokens / played.seconds))
 

@@ -104,8 +104,7 @@ def _send_rates(
         due_s = poisson(rate_rps, count, options.seed)
         target = http_target(mix.name, contender.title)
         answered = send(Load(target, contender.server.url, rate_rps, due_s, bodies, _TIMEOUT_S))
-        for record in answered.records:
-            raw.write(record)
+        raw.write(*answered.records)
 
 
 def _full_load(contender: Contender, mix: TextMix, count: int) -> float:
