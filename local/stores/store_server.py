@@ -23,6 +23,8 @@ import msgspec
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from local.stores.transactions import taking_turns, undo_by_item
+
 _LOOPBACK = "127.0.0.1"
 _REDRIVE = "RedrivePolicy"
 _CALLS_AT_ONCE = 64
@@ -57,6 +59,8 @@ def main() -> None:
     plan = msgspec.json.decode(sys.stdin.buffer.readline(), type=Plan)
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     serves = len(sys.argv) > 1
+    if serves:
+        undo_by_item()
     # First on a socket that nobody else knows: whoever is served finds tables, buckets and queues.
     make(plan, _clients(plan, _serve(None) if serves else ""))
     clients = _clients(plan, _serve(int(sys.argv[1])) if serves else "")
@@ -192,7 +196,7 @@ def _serve(descriptor: int | None) -> str:
     from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import make_server
 
-    app = DomainDispatcherApplication(create_backend_app)
+    app = taking_turns(DomainDispatcherApplication(create_backend_app))
     server = make_server(_LOOPBACK, 0, app, threaded=True, fd=descriptor)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return f"http://{_LOOPBACK}:{server.port}"

@@ -10,8 +10,11 @@ import socket
 import subprocess
 import sys
 from asyncio.subprocess import PIPE
+from collections import Counter
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +113,44 @@ async def test_first_connection_starts_the_server(template: Template, lines: lis
         async with httpx.AsyncClient(timeout=PATIENCE_S, trust_env=False) as web:
             assert (await web.get(f"{stores.url}/moto-api/")).status_code == 200
         assert stores.pid is not None
+
+
+async def test_a_refused_transaction_loses_no_write(template: Template, lines: list[str]) -> None:
+    """Of transactions that are refused nothing stays, and all that others write meanwhile does."""
+
+    def count_up(dynamodb: Any, number: int) -> str:
+        key = {"job": {"S": "one"}, "item": {"S": "job"}}
+        count = {"UpdateExpression": "ADD done :one", "ExpressionAttributeValues": {":one": {"N": "1"}}}
+        part = {"job": {"S": "one"}, "item": {"S": f"part {number % 3}"}}
+        put = {"TableName": "jobs", "Item": part, "ConditionExpression": "attribute_not_exists(job)"}
+        try:
+            if number % 2:
+                dynamodb.update_item(TableName="jobs", Key=key, **count)
+            else:
+                update = {"TableName": "jobs", "Key": key, **count}
+                dynamodb.transact_write_items(TransactItems=[{"Update": update}, {"Put": put}])
+        except dynamodb.exceptions.TransactionCanceledException as exc:
+            return str(exc.response["CancellationReasons"][1]["Code"])
+        return "counted"
+
+    async with started(template, lines) as stores:
+        dynamodb = client_of("dynamodb", stores.environ)
+        dynamodb.create_table(
+            TableName="jobs",
+            BillingMode="PAY_PER_REQUEST",
+            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("job", "item")],
+            KeySchema=[
+                {"AttributeName": "job", "KeyType": "HASH"},
+                {"AttributeName": "item", "KeyType": "RANGE"},
+            ],
+        )
+        with ThreadPoolExecutor(8) as pool:
+            found = Counter(pool.map(partial(count_up, dynamodb), range(400)))
+        items = dynamodb.scan(TableName="jobs")["Items"]
+        dynamodb.close()
+    assert found == {"counted": 203, "ConditionalCheckFailed": 197}
+    counts = {item["item"]["S"]: item.get("done") for item in items}
+    assert counts == {"job": {"N": "203"}, "part 0": None, "part 1": None, "part 2": None}
 
 
 async def test_nothing_outlives_the_block(template: Template, lines: list[str]) -> None:
