@@ -53,7 +53,7 @@ def predict_file(
         raise BadFile(f"{out} is the file to read. Name another --out.")
     predictor = load_predictor(settings)
     chosen = list(dict.fromkeys(heads)) or [predictor.manifest.default_head]
-    predictor.manifest.check_heads(chosen)
+    predictor.check_heads(chosen)
     source = open_source(path, column)
     fields = answer_fields(chosen, prefix)
     schema = _joined(source, fields)

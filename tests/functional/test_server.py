@@ -384,7 +384,8 @@ def test_bodies_in_flight_are_bounded(bundle: Path) -> None:
 
 def test_servers_share_a_cache(bundle: Path, store: FaultyServer, aws_environ: dict[str, str]) -> None:
     """What one server computed another one reads: the same answer, without a pass."""
-    shared = {**aws_environ, "COLDFRAME_CACHE_TABLE": TABLE, "COLDFRAME_CACHE_POLICY": "always"}
+    cache = {"COLDFRAME_CACHE_TABLE": TABLE, "COLDFRAME_CACHE_POLICY": "always"}
+    shared = {**aws_environ, **cache, "COLDFRAME_CACHE_DEADLINE_MS": "60000"}
     replies = []
     for _ in range(2):
         with serving(bundle, **shared) as server, server.client() as client:

@@ -82,5 +82,5 @@ def test_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """An image without pyarrow says what to add."""
     event = request("topic", {"0": ["ab"]}, pa.string())
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(NotAnswered, match=r"Add it to functions/requirements\.txt"):
+    with pytest.raises(NotAnswered, match=r"ImageExtra=pyarrow"):
         answer_athena(event, api_of(), "request-1", lambda: math.inf)

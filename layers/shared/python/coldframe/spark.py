@@ -73,7 +73,7 @@ def answer_batches(
     prefix: str = "",
 ) -> Iterator[pa.RecordBatch]:
     """Batches with the columns of answers, rows in their order. Raises what `Predictor.predict` raises."""
-    predictor.manifest.check_heads(heads)
+    predictor.check_heads(heads)
     for part in _gathered(batches, column):
         texts = part.column(column).to_pylist()
         found = predict_column(predictor, texts, heads)

@@ -161,7 +161,7 @@ class Api:
         manifest = predictor.manifest
         texts = self._texts(asked)
         heads = list(dict.fromkeys(asked.heads or [manifest.default_head]))
-        manifest.check_heads(heads)
+        predictor.check_heads(heads)
         budget_s = math.inf if isinstance(asked.budget_ms, UnsetType) else asked.budget_ms / 1e3
         reading_s = time.monotonic() - started_s  # waiting, unzipping and decoding count, too
         deadline = deadline_of(request, budget_s - reading_s)

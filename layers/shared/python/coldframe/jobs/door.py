@@ -145,7 +145,7 @@ class JobsDoor:
         predictor = find_model(self._models, options.model) if options.model else self._models.default
         manifest = predictor.manifest
         heads = options.heads or (manifest.default_head,)
-        manifest.check_heads(heads)
+        predictor.check_heads(heads)
         return msgspec.structs.replace(options, model=manifest.name, heads=heads)
 
     def _start(self, job: Job, asked: JobRequest) -> Job:

@@ -1,16 +1,14 @@
 """The bundle: encoders, and models trained on them, each a folder of files named by their digest."""
 
 import hashlib
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
 
-from coldframe.errors import BundleCorrupt, Invalid, echo
+from coldframe.errors import BundleCorrupt
 from coldframe.model.files import (
-    AUTO,
     ENCODER,
     GOLDEN,
     MANIFEST,
@@ -189,13 +187,6 @@ class Manifest(Sealed, frozen=True):
         encoder = msgspec.structs.replace(self.encoder, version=version)
         changed = msgspec.structs.replace(self, encoder=encoder)
         return msgspec.structs.replace(changed, version=changed.digest())
-
-    def check_heads(self, heads: Iterable[str]) -> None:
-        """Raises Invalid for the first of `heads` that this model lacks, and lists those that it has."""
-        known = [AUTO, *self.heads]
-        for head in heads:
-            if head not in known:
-                raise Invalid(f"{echo(head)} is not a head of this model. Heads: {', '.join(known)}.")
 
 
 class GoldenVector(Struct, frozen=True):

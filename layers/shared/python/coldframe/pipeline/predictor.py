@@ -7,7 +7,7 @@ from coldframe.api.schemas import CacheUsage, Usage
 from coldframe.cache.cache import CacheLookup, CacheScope, PredictionCache, Unsaved
 from coldframe.cache.values import Shapes
 from coldframe.coldstart.lazy import LazyValue
-from coldframe.errors import OutOfTime, Overloaded
+from coldframe.errors import Invalid, OutOfTime, Overloaded, echo
 from coldframe.model.bundle import EncoderManifest, Manifest
 from coldframe.model.estimator import AnswerSource, Guess, answer_auto, source_of, split_answers
 from coldframe.model.files import AUTO
@@ -72,6 +72,13 @@ class Predictor:
         self.min_probability = {AUTO: manifest.estimator.min_probability, **heads}
         shapes = Shapes(len(manifest.labels), encoder.facts.dimension)
         self._scope = CacheScope(manifest.version, encoder.version, shapes)
+
+    def check_heads(self, heads: Iterable[str]) -> None:
+        """Raises Invalid for the first of `heads` that the model lacks, and lists those that it has."""
+        for head in heads:
+            if head not in self.min_probability:
+                known = ", ".join(self.min_probability)
+                raise Invalid(f"{echo(head)} is not a head of this model. Heads: {known}.")
 
     def predict(
         self,

@@ -33,7 +33,7 @@ class SqlFunctions:
         """Raises Invalid for a head that the model lacks."""
         self._predictor, self._rejecting_odds = predictor, rejecting_odds
         self._head = predictor.manifest.default_head if head is None else head
-        predictor.manifest.check_heads([self._head])
+        predictor.check_heads([self._head])
         labels = predictor.manifest.labels
         self._positions = {label: position for position, label in enumerate(labels)}
 
