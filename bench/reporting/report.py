@@ -75,8 +75,8 @@ def markdown(results: Mapping[str, Results]) -> dict[str, str]:
         elif name == "serve":
             made |= {
                 "serve": policies_table(found),
-                "serve-goals": "".join(f"- {line}\n" for line in goals(found)),
-                "serve-http": servers_table(found),
+                "serve_goals": "".join(f"- {line}\n" for line in goals(found)),
+                "serve_http": servers_table(found),
             }
         elif name in _TABLES:
             made[name] = _TABLES[name](found)
@@ -94,7 +94,7 @@ def write_page(results: Mapping[str, Results], out: Path) -> None:
             sections.append(figure.to_html(full_html=False, include_plotlyjs=not has_script))
             has_script = True
         if name == "serve":
-            sections.append(_table(made["serve-http"]))
+            sections.append(_table(made["serve_http"]))
         if name == "cold":
             sections.append(f"<details><summary>Budgets</summary>{_table(made['budgets'])}</details>")
     out.parent.mkdir(parents=True, exist_ok=True)

@@ -31,7 +31,7 @@ def test_every_benchmark_is_published(tables: dict[str, str]) -> None:
     """There is a committed raw file for each benchmark, and each has its table in docs/benchmarks.md."""
     marked = {name for name, _ in MARKED.findall(DOCUMENTS[1].read_text())}
     assert marked == set(tables) - {"summary"}  # the README has that one
-    assert {"goals", "cold", "load", "compare", "encoder", "cost", "loadgen"} <= set(tables)
+    assert {"goals", "cold", "load", "compare", "encoder", "cost", "loadgen", "serve"} <= set(tables)
 
 
 def test_published_runs_are_of_a_commit() -> None:
@@ -54,7 +54,7 @@ def test_page_stands_alone(tmp_path: Path, tables: dict[str, str]) -> None:
     page = tmp_path / "report.html"
     write_page(read_all(raw_files(PUBLISHED)), page)
     content = page.read_text()
-    assert content.count("<h2>") == 7
+    assert content.count("<h2>") == 8
     assert content.count("plotly.js v") >= 1
     assert not re.search(r"<(script|link|img)[^>]*\s(src|href)=", content)
     assert "Where a cold start goes: encoder" in content
