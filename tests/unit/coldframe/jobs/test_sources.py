@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
+from typing import BinaryIO, cast
 
 import msgspec
 import pyarrow as pa
@@ -13,7 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet as pq
 
-from coldframe.jobs.ports import BadSource
+from coldframe.jobs.object_file import ObjectFile
+from coldframe.jobs.parquet import parquet_texts
+from coldframe.jobs.ports import BadSource, Unavailable
 from coldframe.jobs.records import PART_BYTES, PART_TEXTS, Part, Source, divided, read_texts
 from coldframe.jobs.sources import read_texts as texts_of
 from coldframe.jobs.sources import split_source
@@ -116,6 +120,33 @@ def test_parquet_sources_that_cannot_be_read(content: bytes, said: str) -> None:
     objects.contents[URI] = content
     with pytest.raises(BadSource, match=said):
         split_source("j", Source(URI, "parquet", "body"), objects, MemoryQueue())
+
+
+WHOLE = parquet_of(body=[f"text {number} ü" for number in range(1500)])
+
+
+@settings(max_examples=200)
+@given(st.lists(st.tuples(st.integers(0, len(WHOLE) - 1), st.integers(0, 255)), min_size=1, max_size=8))
+def test_damaged_parquet_sources(changes: list[tuple[int, int]]) -> None:
+    """Whatever bytes are changed, it is read, or it is the source's own fault: its neighbours go on."""
+    damaged = bytearray(WHOLE)
+    for place, byte in changes:
+        damaged[place] = byte
+    with contextlib.suppress(BadSource):
+        list(parquet_texts(Source(URI, "parquet", "body"), io.BytesIO(damaged)))
+
+
+def test_a_parquet_source_that_cannot_be_reached() -> None:
+    """A service that fails in the middle of it is waited for: the source is not to blame."""
+
+    def read_range(first: int, last: int) -> bytes:
+        if first < len(WHOLE) // 2:
+            raise Unavailable("SlowDown")
+        return WHOLE[first : last + 1]
+
+    file = cast(BinaryIO, ObjectFile(read_range, len(WHOLE)))
+    with pytest.raises(Unavailable, match="SlowDown"):
+        list(parquet_texts(Source(URI, "parquet", "body"), file))
 
 
 def test_empty_and_huge_sources(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,5 +40,5 @@ def parquet_texts(source: Source, file: BinaryIO) -> Iterator[str]:
                     if not isinstance(text, str):
                         raise BadSource(f'row {row} of the source has no text in "{source.column}"')
                     yield text
-    except pa.ArrowException as exc:
-        raise BadSource("the source is no Parquet") from exc
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as exc:  # OSError: how pyarrow calls damage
+        raise BadSource("the source is no Parquet, or is damaged") from exc
