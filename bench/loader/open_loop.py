@@ -96,8 +96,8 @@ async def _ask(
     except (NoAnswer, OSError) as exc:
         error = type(exc).__name__
     latency_ms = (time.perf_counter() - start - due_s) * 1e3
-    moments = round(due_s, 6), round(sent_s, 6), round(latency_ms, 3)
-    return Answer(load.target, load.offered_rps, *moments, status, error), answer
+    record = Answer(load.target, load.offered_rps, due_s, sent_s, latency_ms, status, error)
+    return record.rounded(), answer
 
 
 def _precise_loop() -> asyncio.AbstractEventLoop:

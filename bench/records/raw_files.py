@@ -88,6 +88,11 @@ class Answer(Struct, frozen=True, tag="answer"):
     status: int
     error: str = ""
 
+    def rounded(self) -> "Answer":
+        """To a microsecond: more digits are noise, and most of a raw file."""
+        moments = round(self.due_s, 6), round(self.sent_s, 6), round(self.latency_ms, 3)
+        return Answer(self.target, self.offered_rps, *moments, self.status, self.error)
+
 
 class Timing(Struct, frozen=True, tag="timing"):
     """One timed call of a thing with a name, under named conditions."""
@@ -117,7 +122,7 @@ _DECODER = msgspec.json.Decoder(Run | Cold | Answer | Timing | Fact)
 
 
 class RawFile(AbstractContextManager["RawFile"]):
-    """A raw file being written: each line is there as soon as its sample was taken."""
+    """A raw file being written: what `write` was given is there when it returns."""
 
     def __init__(self, path: Path, run: Run) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -126,7 +131,7 @@ class RawFile(AbstractContextManager["RawFile"]):
         self.write(run)
 
     def write(self, *records: Run | Sample) -> None:
-        """Appends a line for each. Those written together are compressed together: to a sixth."""
+        """Appends a line for each. Those written together are compressed together: to half."""
         self._file.writelines(msgspec.json.encode(record) + b"\n" for record in records)
         self._file.flush()
 

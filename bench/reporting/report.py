@@ -76,8 +76,9 @@ def markdown(results: Mapping[str, Results]) -> dict[str, str]:
             made |= {
                 "serve": policies_table(found),
                 "serve_goals": "".join(f"- {line}\n" for line in goals(found)),
-                "serve_http": servers_table(found),
             }
+            if found.run.options["peers"]:
+                made["serve_http"] = servers_table(found)
         elif name in _TABLES:
             made[name] = _TABLES[name](found)
     return made
@@ -93,7 +94,7 @@ def write_page(results: Mapping[str, Results], out: Path) -> None:
         for figure in figures(results[name]):
             sections.append(figure.to_html(full_html=False, include_plotlyjs=not has_script))
             has_script = True
-        if name == "serve":
+        if name == "serve" and "serve_http" in made:
             sections.append(_table(made["serve_http"]))
         if name == "cold":
             sections.append(f"<details><summary>Budgets</summary>{_table(made['budgets'])}</details>")

@@ -202,8 +202,7 @@ class _Bench:
         good = sum(answer.status == 200 for answer in found.answers)
         rate = good / found.seconds
         subject = _subject(name, conditions)
-        for answer in found.answers:
-            self._raw.write(answer)
+        self._raw.write(*found.answers)
         self._fact("tokens_per_s", subject, rate * tokens / max(1, len(found.answers)))
         self._fact("answered", subject, good)
         self._fact("asked", subject, len(found.answers))

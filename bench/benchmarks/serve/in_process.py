@@ -73,8 +73,8 @@ def play(
     for number, ticket in enumerate(tickets):
         status = REFUSED if number in refused else STATUS[ticket.outcome]
         latency_ms = (ticket.ended_s - start_s - due_s[number]) * 1e3
-        moments = round(due_s[number], 6), round(sent_s[number], 6), round(latency_ms, 3)
-        answers.append(Answer(target, rate_rps, *moments, status))
+        answer = Answer(target, rate_rps, due_s[number], sent_s[number], latency_ms, status)
+        answers.append(answer.rounded())
         tokens += sum(map(len, ticket.rows)) if status == STATUS[Outcome.DONE] else 0
     ends_s = max((ticket.ended_s for ticket in tickets), default=start_s)
     return Played(answers, tokens, ends_s - start_s)
