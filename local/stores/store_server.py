@@ -23,6 +23,7 @@ import msgspec
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from local.stores.queries import query_by_partition
 from local.stores.transactions import taking_turns, undo_by_item
 
 _LOOPBACK = "127.0.0.1"
@@ -61,6 +62,7 @@ def main() -> None:
     serves = len(sys.argv) > 1
     if serves:
         undo_by_item()
+        query_by_partition()
     # First on a socket that nobody else knows: whoever is served finds tables, buckets and queues.
     make(plan, _clients(plan, _serve(None) if serves else ""))
     clients = _clients(plan, _serve(int(sys.argv[1])) if serves else "")
