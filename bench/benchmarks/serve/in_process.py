@@ -29,10 +29,14 @@ class _TimedTicket(Ticket):
 
 @dataclass(frozen=True)
 class Played:
-    """The answers of one policy, in the order due, and the tokens of those that were done."""
+    """What one policy answered, in the order due.
+
+    tokens_per_s: of requests that were done while others came; what waits in the end is answered without the
+    cost of those that come, and a queue without bounds has most of it. seconds: until the last one had ended.
+    """
 
     answers: list[Answer]
-    done_tokens: int
+    tokens_per_s: float
     seconds: float
 
 
@@ -69,12 +73,18 @@ def play(
     finally:
         gc.enable()
         driver.close()
-    answers, tokens = [], 0
+    answers = []
     for number, ticket in enumerate(tickets):
         status = REFUSED if number in refused else STATUS[ticket.outcome]
         latency_ms = (ticket.ended_s - start_s - due_s[number]) * 1e3
         answer = Answer(target, rate_rps, due_s[number], sent_s[number], latency_ms, status)
         answers.append(answer.rounded())
-        tokens += sum(map(len, ticket.rows)) if status == STATUS[Outcome.DONE] else 0
     ends_s = max((ticket.ended_s for ticket in tickets), default=start_s)
-    return Played(answers, tokens, ends_s - start_s)
+    last_s = max(sent_s, default=0.0)
+    tokens = sum(_tokens(ticket) for ticket in tickets if ticket.ended_s <= start_s + last_s)
+    return Played(answers, tokens / last_s if last_s else 0.0, ends_s - start_s)
+
+
+def _tokens(ticket: _TimedTicket) -> int:
+    """What was computed for it; nothing where it was refused, or ended in another way."""
+    return sum(map(len, ticket.rows)) if ticket.outcome is Outcome.DONE else 0

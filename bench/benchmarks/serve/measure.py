@@ -122,7 +122,7 @@ class _Comparison:
                 )
                 self._raw.write(*played.answers)
                 subject = f"{target} at {rate_rps:g} rps"
-                self._raw.write(Fact(TOKENS_PER_S, subject, played.done_tokens / played.seconds))
+                self._raw.write(Fact(TOKENS_PER_S, subject, played.tokens_per_s))
 
     def _capacity_rps(self, mix: TextMix) -> float:
         """Requests a second where all of them are there from the beginning, at the second attempt."""

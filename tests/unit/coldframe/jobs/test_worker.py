@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -26,7 +27,6 @@ from tests.jobs_world import (
     MemoryStore,
     Told,
     answers_of,
-    replace,
     text_of,
 )
 
@@ -131,7 +131,8 @@ class Failing(Echo):
 def test_other_errors_are_tried_again(times: int, state: State) -> None:
     """An error that may pass is tried again, later each time, and has an end."""
     here = Here()
-    here.worker._answerer = Failing(RuntimeError("a text that no reason may hold"), times)
+    failing = Failing(RuntimeError("a text that no reason may hold"), times)
+    here.worker = replace(here.worker, answerer=failing)
     here.job("bad")
     pauses: list[float] = []
     while len(here.queue):
@@ -148,7 +149,7 @@ def test_other_errors_are_tried_again(times: int, state: State) -> None:
 def test_the_environments_own_faults(error: Exception) -> None:
     """A model that is missing, or too little time, costs no job its life at once."""
     here = Here()
-    here.worker._answerer = Failing(error, 1)
+    here.worker = replace(here.worker, answerer=Failing(error, 1))
     here.job("bad")
     assert len(here.run()) == 1
     assert here.states() == {"bad": State.RUNNING}
@@ -233,6 +234,31 @@ def test_a_source_that_cannot_be_read() -> None:
     assert here.store.jobs["j"].reason == "the source cannot be read: NoSuchKey"
 
 
+class Bursting(MemoryObjects):
+    """Objects whose lines end in an error that nobody thought of."""
+
+    def lines(self, uri: str) -> Iterator[str]:
+        raise MemoryError("a text that no reason may hold")
+
+
+def test_an_unexpected_error_of_a_source_is_its_own() -> None:
+    """What came with it is answered at once. The source is tried again, and then given up with its reason."""
+    here = Here()
+    here.worker = replace(here.worker, objects=Bursting())
+    here.store.jobs["j"] = Job("j", "j", State.QUEUED, Options(), 0.0, 1e9, Source("s3://ours/in", "jsonl"))
+    here.queue.send([Split("j")])
+    here.job("other")
+    tries = 0
+    while len(here.queue):
+        here.run()
+        tries += 1
+        assert here.states()["other"] is State.DONE
+        here.queue.now_s += 1000
+    assert tries == RetryPolicy().attempts
+    assert here.states()["j"] is State.FAILED
+    assert here.store.jobs["j"].reason == "its source could not be read: MemoryError"
+
+
 def test_large_answers_are_objects() -> None:
     """Answers that a record would not hold are kept as an object, named by its content."""
     here = Here()
@@ -257,7 +283,7 @@ def test_many_threads() -> None:
 
     here = Here()
     with ThreadPoolExecutor(8) as pool:
-        here.worker._map_all = pool.map
+        here.worker = replace(here.worker, map_all=pool.map)
         for number in range(90):
             here.job(f"text {number}")
         for number in range(10):
@@ -272,7 +298,7 @@ def test_delays() -> None:
     policy = RetryPolicy()
     assert [policy.delay_s(n, lambda: 1.0) for n in (1, 2, 3, 9, 1000)] == [2, 4, 8, 300, 300]
     assert policy.delay_s(9, lambda: 0.0) == 150
-    assert replace(policy, first_s=0.0).delay_s(1, lambda: 0.0) == 1
+    assert msgspec.structs.replace(policy, first_s=0.0).delay_s(1, lambda: 0.0) == 1
 
 
 def test_received_message() -> None:

@@ -8,6 +8,7 @@ start is noted before it, so that it is the message to blame that runs out of at
 
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -81,6 +82,7 @@ class _Task(Struct, frozen=True):
 MapAll = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
 
+@dataclass(frozen=True)
 class Worker:
     """Works off batches, one after the other.
 
@@ -88,27 +90,15 @@ class Worker:
     same time.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        objects: Objects,
-        queue: Queue,
-        teller: Teller,
-        answerer: Answerer,
-        policy: RetryPolicy,
-        now: Clock,
-        jitter: Callable[[], float],
-        map_all: MapAll = map,
-    ) -> None:
-        self._store = store
-        self._objects = objects
-        self._queue = queue
-        self._teller = teller
-        self._answerer = answerer
-        self._policy = policy
-        self._now = now
-        self._jitter = jitter
-        self._map_all = map_all
+    store: Store
+    objects: Objects
+    queue: Queue
+    teller: Teller
+    answerer: Answerer
+    policy: RetryPolicy
+    now: Clock
+    jitter: Callable[[], float]
+    map_all: MapAll = map
 
     def handle(self, messages: Sequence[Message], deadline: Deadline) -> list[str]:
         """Works off a batch. Returns the ids of the messages that are to be received again."""
@@ -118,16 +108,8 @@ class Worker:
 class _Batch:
     """One batch. again: messages to be received again, by id; whatever is not in it is over."""
 
-    def __init__(self, worker: Worker, deadline: Deadline) -> None:
-        self._store = worker._store
-        self._objects = worker._objects
-        self._queue = worker._queue
-        self._teller = worker._teller
-        self._answerer = worker._answerer
-        self._policy = worker._policy
-        self._now = worker._now
-        self._jitter = worker._jitter
-        self._map_all = worker._map_all
+    def __init__(self, by: Worker, deadline: Deadline) -> None:
+        self._by = by
         self._deadline = deadline
         self.again: dict[str, Message] = {}
         self._errors: set[str] = set()
@@ -148,9 +130,9 @@ class _Batch:
         """Parts to be answered. All other messages are dealt with."""
         read = [(message, body) for message in messages if (body := self._read(message)) is not None]
         try:
-            jobs = self._store.get_many(list(dict.fromkeys(body.job for _, body in read)))
+            jobs = self._by.store.get_many(list(dict.fromkeys(body.job for _, body in read)))
             parts = [(body.job, body.part) for _, body in read if isinstance(body, Part)]
-            recorded = self._store.recorded(parts) if parts else set()
+            recorded = self._by.store.recorded(parts) if parts else set()
         except Unavailable:
             self.again |= {message.id: message for message, _ in read}
             return []
@@ -171,11 +153,11 @@ class _Batch:
 
         def begin(job_id: str) -> Job | None:
             try:
-                return self._store.apply(job_id, Event.BEGIN)
+                return self._by.store.apply(job_id, Event.BEGIN)
             except Unavailable:
                 return None
 
-        return dict(zip(queued, self._map_all(begin, queued), strict=True))
+        return dict(zip(queued, self._by.map_all(begin, queued), strict=True))
 
     @staticmethod
     def _is_queued(jobs: dict[str, Job], job_id: str) -> bool:
@@ -199,12 +181,12 @@ class _Batch:
             self._tell(message, job)
         elif job.state.has_ended or (isinstance(body, Part) and (job.id, body.part) in recorded):
             self._settle(job)
-        elif self._now() - message.sent_s > self._policy.age_s:
-            self._give_up(message, job.id, f"it was tried for {self._policy.age_s:.0f} s, and is too old")
+        elif self._by.now() - message.sent_s > self._by.policy.age_s:
+            self._give_up(message, job.id, f"it was tried for {self._by.policy.age_s:.0f} s, and is too old")
         elif isinstance(body, Split):
             self._split(message, job)
         else:
-            texts = read_texts(self._objects.get(body.key)) if body.key else body.texts
+            texts = read_texts(self._by.objects.get(body.key)) if body.key else body.texts
             return _Task(message, body, job, texts)
         return None
 
@@ -219,7 +201,7 @@ class _Batch:
                 return None
 
         # One alone needs no help, and may be on a thread already that the others wait for.
-        return [done(pair) for pair in pairs] if len(pairs) == 1 else list(self._map_all(done, pairs))
+        return [done(pair) for pair in pairs] if len(pairs) == 1 else list(self._by.map_all(done, pairs))
 
     # Answers.
 
@@ -229,7 +211,7 @@ class _Batch:
             return
         texts = [text for task in tasks for text in task.texts]
         try:
-            answers = self._answerer.answer(texts, tasks[0].job.options, self._deadline)
+            answers = self._by.answerer.answer(texts, tasks[0].job.options, self._deadline)
         except (BundleError, NotReady):  # the environment's fault: nothing here would be answered
             self.again |= {task.message.id: task.message for task in tasks}
         except Exception as exc:  # whatever a text provokes is that text's own
@@ -248,15 +230,15 @@ class _Batch:
         if not tasks:
             return
         try:
-            starts = self._store.starts([task.message.id for task in tasks])
+            starts = self._by.store.starts([task.message.id for task in tasks])
         except Unavailable:
             self.again |= {task.message.id: task.message for task in tasks}
             return
         for task in sorted(tasks, key=lambda task: starts.get(task.message.id, 0)):
             if self._deadline.remaining_s() <= 0:
                 self.again[task.message.id] = task.message
-            elif starts.get(task.message.id, 0) >= self._policy.attempts:
-                reason = f"{_where(task)}: each of {self._policy.attempts} attempts ended its environment"
+            elif starts.get(task.message.id, 0) >= self._by.policy.attempts:
+                reason = f"{_where(task)}: each of {self._by.policy.attempts} attempts ended its environment"
                 self._give_up(task.message, task.job.id, reason)
             else:
                 self._each([(task.message, task)], lambda _, each: self._answer_noted(each))
@@ -268,12 +250,12 @@ class _Batch:
         """
         message, start = task.message, str(task.message.received)
         try:
-            attempts = self._firmly(lambda: self._store.add_start(message.id, start))
+            attempts = self._firmly(lambda: self._by.store.add_start(message.id, start))
             self._answer_together([msgspec.structs.replace(task, attempts=attempts + 1)])
         except Unavailable:
             self.again[message.id] = message
         if message.id in self.again and message.id not in self._errors:
-            self._firmly(lambda: self._store.remove_start(message.id, start))
+            self._firmly(lambda: self._by.store.remove_start(message.id, start))
 
     def _firmly(self, call: Callable[[], T]) -> T:
         """A call that may be repeated without another effect. Raises Unavailable."""
@@ -300,22 +282,22 @@ class _Batch:
         key = ""
         if len(content) > INLINE_BYTES:
             key = f"jobs/{task.job.id}/results/{task.part.part:05d}-{digest}.json"
-            self._objects.put(key, content)
+            self._by.objects.put(key, content)
         inline = b"" if key else content
         result = Result(task.part.part, digest, answers.version, len(rows), inline, key)
-        job = self._store.record(task.job.id, result)
+        job = self._by.store.record(task.job.id, result)
         if job is not None:
             self._settle(job)
 
     # Ends.
 
     def _settle(self, job: Job) -> None:
-        settle(job, self._store, self._queue)
+        settle(job, self._by.store, self._by.queue)
 
     def _failed(self, task: _Task, error: Exception) -> None:
         """What an error of the work itself means for its message."""
         is_final = isinstance(error, RequestError) and error.status < _SERVER_ERROR
-        if not is_final and task.attempts < self._policy.attempts:
+        if not is_final and task.attempts < self._by.policy.attempts:
             self.again[task.message.id] = task.message
             self._errors.add(task.message.id)
             return
@@ -329,8 +311,8 @@ class _Batch:
         """The message ends in the queue of failed ones, and its job with it."""
 
         def given_up(message: Message, _: None) -> None:
-            job = self._store.apply(job_id, Event.FAIL, reason) if job_id else None
-            self._queue.fail(message.body, reason)
+            job = self._by.store.apply(job_id, Event.FAIL, reason) if job_id else None
+            self._by.queue.fail(message.body, reason)
             if job is not None:
                 self._settle(job)
 
@@ -340,11 +322,19 @@ class _Batch:
         """Divides a source into parts. A repeat writes equal objects, and messages that are seen through."""
         assert job.source is not None  # noqa: S101 - the door sends this message for a source alone
         try:
-            parts = split_source(job.id, job.source, self._objects, self._queue)
+            parts = split_source(job.id, job.source, self._by.objects, self._by.queue)
         except BadSource as exc:
             self._give_up(message, job.id, str(exc))
             return
-        found = self._store.set_parts(job.id, parts)
+        except Unavailable:
+            raise
+        except Exception as exc:  # whatever a source provokes is that source's own
+            if message.received < self._by.policy.attempts:
+                self.again[message.id] = message
+            else:
+                self._give_up(message, job.id, f"its source could not be read: {type(exc).__name__}")
+            return
+        found = self._by.store.set_parts(job.id, parts)
         if found is not None:
             self._settle(found)
 
@@ -352,7 +342,7 @@ class _Batch:
         if job.notified or job.push is None:
             return
         try:
-            self._teller.tell(job)
+            self._by.teller.tell(job)
         except BadSource as exc:
             self._give_up(message, "", f"nobody could be told: {exc}")
         except Unavailable as exc:
@@ -360,13 +350,13 @@ class _Batch:
                 raise
             self._give_up(message, "", f"nobody could be told: {exc}")
         else:
-            self._store.set_notified(job.id)
+            self._by.store.set_notified(job.id)
 
     def _hide(self, message: Message) -> None:
         """Lets the message be received again later. Where that fails, its visibility timeout does it."""
-        delay_s = self._policy.delay_s(message.received, self._jitter)
+        delay_s = self._by.policy.delay_s(message.received, self._by.jitter)
         try:
-            self._queue.retry_in(message.receipt_handle, delay_s)
+            self._by.queue.retry_in(message.receipt_handle, delay_s)
         except Unavailable:
             return
 

@@ -39,12 +39,15 @@ class Forecast:
         self._play(passes, unchanged if known else 0)
 
     def _play(self, passes: Sequence[Pass], start: int) -> None:
+        model, factor = None, 0.0
         workers = self._workers[start]
         for place in range(start, len(passes)):
             one = passes[place]
-            model = one.model
+            if one.model is not model:
+                model = one.model
+                factor = model.pace * (1 + self.caution * (model.margin - 1))
             workers = workers.copy()
-            end_s = workers[0] + one.shape_s * model.pace * (1 + self.caution * (model.margin - 1))
+            end_s = workers[0] + one.shape_s * factor
             heapq.heapreplace(workers, end_s)
             self._workers.append(workers)
             self.ends_s.append(end_s)
