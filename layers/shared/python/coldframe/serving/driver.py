@@ -103,7 +103,9 @@ class Driver:
         self._encoders = encoders
         self._ms_per_token = ms_per_token
         self._clock = clock
-        self._changed = threading.Condition()
+        lock = threading.Lock()
+        self._changed = threading.Condition(lock)
+        self._idle = threading.Condition(lock)  # its own: a worker that it woke would wake the next one
         self._tickets: dict[Job, Ticket] = {}
         self._is_closed = False
         workers = range(scheduler.limits.workers)
@@ -141,8 +143,8 @@ class Driver:
 
     def drain(self, timeout_s: float) -> bool:
         """Waits until nothing waits and nothing runs; whether that came in time."""
-        with self._changed:
-            return self._changed.wait_for(lambda: self._scheduler.is_idle, timeout_s)
+        with self._idle:
+            return self._idle.wait_for(lambda: self._scheduler.is_idle, timeout_s)
 
     def close(self) -> None:
         """Cancels what waits, refuses what comes, and ends the threads once their passes have ended."""
@@ -206,7 +208,7 @@ class Driver:
         for job, outcome in self._scheduler.take_ended():
             self._tickets.pop(job).end(outcome)
         if self._scheduler.is_idle:
-            self._changed.notify_all()  # for `drain`
+            self._idle.notify_all()
 
 
 @dataclass(frozen=True)
