@@ -6,9 +6,9 @@ from coldframe.scheduling.limits import Limits
 from coldframe.scheduling.pass_times import PassTimes
 from coldframe.timing import Clock
 
-_LENGTHS = (8, 16, 32, 64, 128, 256)
-_ROUNDS = 3
-_AT_MOST_S = 1.5  # no further round begins after this
+_LENGTHS = (8, 32, 128)  # between them `PassTimes` guesses, and learns
+_ROUNDS = 2
+_AT_MOST_S = 0.5  # no further round begins after this
 _LARGEST_TOKENS = 512  # where one such pass is quick, larger ones are measured, too
 _QUICK_S = 0.005
 _A_TOKEN = 2000  # any word will do

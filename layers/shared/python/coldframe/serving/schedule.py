@@ -19,7 +19,7 @@ from coldframe.timing import Clock
 def schedule_models(models: Models, limits: Limits, clock: Clock = time.monotonic) -> Driver:
     """Has all requests to these models share passes; the models answer as before, to the bit.
 
-    Loads every model, measures how long passes take, in about a second, and starts `limits.workers` threads.
+    Loads every model, measures how long passes take, in half a second, and starts `limits.workers` threads.
     Raises a BundleError when a model cannot be loaded.
     """
     predictors = models.all()
