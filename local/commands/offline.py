@@ -45,6 +45,12 @@ def offline() -> None:
     "--concurrency", default=4, show_default=True, type=click.IntRange(1, limits.MAP_CHILDREN.value)
 )
 @click.option(
+    "--cache/--no-cache",
+    default=False,
+    show_default=True,
+    help="Ask and fill the shared cache. For a short text that costs more than computing it.",
+)
+@click.option(
     "--tolerate-percent",
     default=0.0,
     show_default=True,
@@ -83,6 +89,7 @@ def start(
     form: str | None,
     batch_items: int,
     concurrency: int,
+    cache: bool,
     tolerate_percent: float,
     name: str | None,
     state_machine: str | None,
@@ -118,6 +125,7 @@ def start(
         batch_items,
         concurrency,
         tolerate_percent,
+        cache,
     )
     s3 = _client("s3", region, s3_endpoint)
     here = Here(

@@ -32,7 +32,10 @@ class Place:
 
 @dataclass(frozen=True)
 class OfflineRequest:
-    """One run. text: the column. heads: None for the model's default one. model: None for the default one."""
+    """One run. text: the column. heads: None for the model's default one. model: None for the default one.
+
+    cache: whether the shared cache is asked and filled.
+    """
 
     source: Place
     results: Place
@@ -43,6 +46,7 @@ class OfflineRequest:
     batch_items: int
     concurrency: int
     tolerated_failure_percentage: float
+    cache: bool = False
 
     def as_input(self) -> dict[str, Any]:
         """As the state machine reads it."""
@@ -56,6 +60,7 @@ class OfflineRequest:
             "batch_items": self.batch_items,
             "concurrency": self.concurrency,
             "tolerated_failure_percentage": self.tolerated_failure_percentage,
+            "cache": self.cache,
         }
 
     def default_name(self) -> str:

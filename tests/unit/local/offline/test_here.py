@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -98,6 +99,15 @@ def test_results_are_those_of_every_row_in_order(s3: Any, tmp_path: Path) -> Non
     lines = [json.loads(line) for line in found.pop("SUCCEEDED").splitlines()]
     assert lines == [{"id": row, "heads": f"TEXT {row}"} for row in range(50)]
     assert found == {}
+
+
+@pytest.mark.parametrize("cache", [False, True])
+def test_the_shared_cache_is_left_alone_unless_it_is_asked_for(s3: Any, tmp_path: Path, cache: bool) -> None:
+    """Writing a short text there costs more than computing it."""
+    put(s3, 5)
+    function = Function()
+    run_of(s3, function, tmp_path, replace(REQUEST, cache=cache)).run(lambda items: None)
+    assert [event["BatchInput"]["cache"] for event in function.events] == [cache, cache]
 
 
 @settings(deadline=None, max_examples=15)
