@@ -29,6 +29,7 @@ from local.lambda_service.destinations import NotSent
 from local.stores.places import StoreOptions
 from local.stores.stores import Stores, StoresCannotListen, without_stores
 from local.template.template import Template, load_template
+from tests.jobs_table import JOBS_TABLE, create_jobs_table
 
 pytestmark = pytest.mark.anyio
 
@@ -122,12 +123,12 @@ async def test_a_refused_transaction_loses_no_write(template: Template, lines: l
         key = {"job": {"S": "one"}, "item": {"S": "job"}}
         count = {"UpdateExpression": "ADD done :one", "ExpressionAttributeValues": {":one": {"N": "1"}}}
         part = {"job": {"S": "one"}, "item": {"S": f"part {number % 3}"}}
-        put = {"TableName": "jobs", "Item": part, "ConditionExpression": "attribute_not_exists(job)"}
+        put = {"TableName": JOBS_TABLE, "Item": part, "ConditionExpression": "attribute_not_exists(job)"}
         try:
             if number % 2:
-                dynamodb.update_item(TableName="jobs", Key=key, **count)
+                dynamodb.update_item(TableName=JOBS_TABLE, Key=key, **count)
             else:
-                update = {"TableName": "jobs", "Key": key, **count}
+                update = {"TableName": JOBS_TABLE, "Key": key, **count}
                 dynamodb.transact_write_items(TransactItems=[{"Update": update}, {"Put": put}])
         except dynamodb.exceptions.TransactionCanceledException as exc:
             return str(exc.response["CancellationReasons"][1]["Code"])
@@ -135,18 +136,10 @@ async def test_a_refused_transaction_loses_no_write(template: Template, lines: l
 
     async with started(template, lines) as stores:
         dynamodb = client_of("dynamodb", stores.environ)
-        dynamodb.create_table(
-            TableName="jobs",
-            BillingMode="PAY_PER_REQUEST",
-            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("job", "item")],
-            KeySchema=[
-                {"AttributeName": "job", "KeyType": "HASH"},
-                {"AttributeName": "item", "KeyType": "RANGE"},
-            ],
-        )
+        create_jobs_table(dynamodb)
         with ThreadPoolExecutor(8) as pool:
             found = Counter(pool.map(partial(count_up, dynamodb), range(400)))
-        items = dynamodb.scan(TableName="jobs")["Items"]
+        items = dynamodb.scan(TableName=JOBS_TABLE)["Items"]
         dynamodb.close()
     assert found == {"counted": 203, "ConditionalCheckFailed": 197}
     counts = {item["item"]["S"]: item.get("done") for item in items}

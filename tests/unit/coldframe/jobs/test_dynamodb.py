@@ -17,10 +17,8 @@ from coldframe.jobs.dynamodb import DynamoStore
 from coldframe.jobs.ports import Unavailable
 from coldframe.jobs.records import Job, Options, Push, Result, Source
 from coldframe.jobs.states import Event, State
+from tests.jobs_table import JOBS_TABLE, create_jobs_table
 from tests.jobs_world import MemoryStore
-
-TABLE = "jobs"
-KEYS = (("job", "HASH"), ("item", "RANGE"))
 
 
 @pytest.fixture(scope="module")
@@ -32,17 +30,12 @@ def client() -> Iterator[Any]:
         patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
         with mock_aws():
             made = boto3.client("dynamodb")
-            made.create_table(
-                TableName=TABLE,
-                BillingMode="PAY_PER_REQUEST",
-                AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name, _ in KEYS],
-                KeySchema=[{"AttributeName": name, "KeyType": kind} for name, kind in KEYS],
-            )
+            create_jobs_table(made)
             yield made
 
 
 def store_of(client: Any, now_s: float = 100.0) -> DynamoStore:
-    return DynamoStore(TABLE, lambda: client, lambda: now_s, 3600.0)
+    return DynamoStore(JOBS_TABLE, lambda: client, lambda: now_s, 3600.0)
 
 
 def job(name: str, **changes: Any) -> Job:

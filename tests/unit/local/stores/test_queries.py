@@ -14,6 +14,7 @@ from moto import mock_aws
 from moto.dynamodb.models.table import Table
 
 from local.stores.queries import query_by_partition
+from tests.jobs_table import JOBS_TABLE, create_jobs_table
 
 _KEYS = st.tuples(st.sampled_from("abc"), st.sampled_from([f"{kind}#{n}" for kind in "jp" for n in range(6)]))
 
@@ -24,14 +25,8 @@ def table(keys: set[tuple[str, str]]) -> Iterator[Any]:
     with mock_aws(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(Table, "query", Table.query)
         client = boto3.client("dynamodb", region_name="us-east-1")
-        client.create_table(
-            TableName="jobs",
-            BillingMode="PAY_PER_REQUEST",
-            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("job", "item")],
-            KeySchema=[
-                {"AttributeName": "job", "KeyType": "HASH"},
-                {"AttributeName": "item", "KeyType": "RANGE"},
-            ],
+        create_jobs_table(
+            client,
             GlobalSecondaryIndexes=[
                 {
                     "IndexName": "by-item",
@@ -41,14 +36,14 @@ def table(keys: set[tuple[str, str]]) -> Iterator[Any]:
             ],
         )
         for job, item in sorted(keys):
-            client.put_item(TableName="jobs", Item={"job": {"S": job}, "item": {"S": item}})
+            client.put_item(TableName=JOBS_TABLE, Item={"job": {"S": job}, "item": {"S": item}})
         yield client
 
 
 def ask(dynamodb: Any, job: str, *, limit: int, forward: bool) -> list[Any]:
     """All pages of a query."""
     request: dict[str, Any] = {
-        "TableName": "jobs",
+        "TableName": JOBS_TABLE,
         "KeyConditionExpression": "job = :job AND begins_with(#item, :part)",
         "ExpressionAttributeNames": {"#item": "item"},
         "ExpressionAttributeValues": {":job": {"S": job}, ":part": {"S": "p#"}},
@@ -86,7 +81,7 @@ def test_other_partitions_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
         [[items, *_]] = ask(dynamodb, "a", limit=5, forward=True)
         monkeypatch.undo()
         found = dynamodb.query(
-            TableName="jobs",
+            TableName=JOBS_TABLE,
             IndexName="by-item",
             KeyConditionExpression="#item = :item",
             ExpressionAttributeNames={"#item": "item"},
