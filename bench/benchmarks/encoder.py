@@ -12,7 +12,8 @@ from bench.records.quantiles import median, median_ratio
 from bench.records.raw_files import RawFile, Results, Timing
 from bench.records.tables import Row, table
 from bench.targets.environments import ENVIRONMENTS, PEERS_MODEL, PeersMissing, install, prepare_model
-from bench.targets.machine import describe_run, usable_cores
+from bench.targets.machine import describe_run
+from coldframe.cpus import usable_cpus
 from coldframe.model.bundle import load_pair
 from coldframe.model.files import encoder_folder
 from local.paths import ROOT, default_model
@@ -50,7 +51,7 @@ class EncoderOptions:
 
 def run(options: EncoderOptions) -> Path:
     """Installs what is missing, measures, returns the raw file. Raises PeersMissing."""
-    cores = usable_cores()
+    cores = usable_cpus()
     with RawFile(options.out, describe_run("encoder", options.model_dir, 0, {"cores": cores})) as raw:
         prepare_model()
         if reason := install(options.environments / _NAME, _NAME, needs_torch=True):

@@ -82,6 +82,18 @@ def batching(requests: int, budget: int | None, seed: int) -> None:
 
 
 @click.command()
+@click.option(
+    "--requests", default=20, show_default=True, type=click.IntRange(4, 10_000), help="Of each mix of texts."
+)
+@SEED
+def passes(requests: int, seed: int) -> None:
+    """A request's processors: threads of each pass, or passes at once, beside one processor, in one run."""
+    from bench.benchmarks.passes import run
+
+    run(model_dir(), requests, seed)
+
+
+@click.command()
 @click.option("--seconds", default=3.0, show_default=True, type=click.FloatRange(0.1), help="Of each turn.")
 @click.option("--turns", default=5, show_default=True, type=click.IntRange(1, 100), help="Of each shape.")
 @SEED
@@ -192,6 +204,7 @@ COMMANDS = (
     from_zero,
     cpu,
     batching,
+    passes,
     workers,
     memory,
     road,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.records.raw_files import Run
+from coldframe.cpus import usable_cpus
 from coldframe.model.bundle import load_manifest
 from local.paths import ROOT, default_model
 
@@ -30,7 +31,7 @@ def describe_run(benchmark: str, model_dir: Path, seed: int, options: Mapping[st
         bundle=load_manifest(model_dir, default_model()).version,
         cpu=cpu,
         cpu_flags=flags,
-        cores=usable_cores(),
+        cores=usable_cpus(),
         memory_mb=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20,
         system=f"{platform.system()} {platform.release()} {platform.machine()}",
         python=platform.python_version(),
@@ -39,11 +40,6 @@ def describe_run(benchmark: str, model_dir: Path, seed: int, options: Mapping[st
         seed=seed,
         options=dict(options),
     )
-
-
-def usable_cores() -> int:
-    """Cores that this process may run on, which in a container may be fewer than there are."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _processor() -> tuple[str, list[str]]:

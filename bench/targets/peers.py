@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from bench.targets.environments import PEERS, PEERS_MODEL
 from bench.targets.serving import Server, free_port, local_api
+from coldframe.cpus import usable_cpus
 from local.paths import ROOT
 
 BATCH, BATCH_WAIT_S = 32, 0.005
@@ -92,7 +93,7 @@ def ours(title: str, heads: str, environ: Mapping[str, str]) -> Contender:
 
 def peer_environ() -> dict[str, str]:
     """What every peer gets: where the model is, a worker per core, and no call to anyone outside."""
-    cores = str(len(os.sched_getaffinity(0)))
+    cores = str(usable_cpus())
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
     return kept | {
         "PEER_FOLDER": str(PEERS_MODEL),

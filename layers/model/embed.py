@@ -1,7 +1,6 @@
 """Embeddings of whole data sets, made by the encoder that will be served."""
 
 import multiprocessing
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from tqdm import tqdm
 
+from coldframe.cpus import usable_cpus
 from coldframe.model.bundle import EncoderFacts, EncoderManifest, load_encoder_manifest
 from coldframe.model.encoder import Embeddings, Encoder, plan_batches, pool_windows
 from coldframe.model.files import encoder_folder
@@ -61,7 +61,7 @@ def _embed(title: str, texts: Sequence[str], encoder: ServedEncoder, store: Embe
     # Long texts first: the processes then finish together.
     ordered = sorted(texts, key=len, reverse=True)
     chunks = list(_parts(ordered))
-    processes = min(os.cpu_count() or 1, len(chunks))
+    processes = min(usable_cpus(), len(chunks))
     context = multiprocessing.get_context("spawn")
     bar = tqdm(total=len(texts), desc=f"embed {title}", unit="text")
     with bar, context.Pool(processes, _start, (encoder.folder, encoder.facts)) as pool:

@@ -4,7 +4,6 @@ The file is read in parts whose borders depend on its rows alone. Processes answ
 of its own; at the end the parts are written in order, beside the columns of the input.
 """
 
-import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -17,6 +16,7 @@ from tqdm import tqdm
 
 from coldframe.arrow import answer_fields
 from coldframe.config import Settings
+from coldframe.cpus import usable_cpus
 from coldframe.pipeline.models import load_predictor
 from local.files.answering import answer, start
 from local.files.errors import BadFile, Stopped
@@ -60,7 +60,7 @@ def predict_file(
     check_schema(out, schema)
     with parts_folder(out) as folder:
         parts = Parts(folder, predictor.manifest.version, chosen)
-        kept = _answer_all(source, parts, settings, processes or _cores())
+        kept = _answer_all(source, parts, settings, processes or usable_cpus())
         _write(source, parts, out, folder, schema)
     return Done(source.rows, kept)
 
@@ -73,10 +73,6 @@ def _joined(source: Source, fields: Sequence[pa.Field]) -> pa.Schema:
                 " apart, for instance with --prefix predicted_."
             )
     return pa.schema([*source.schema, *fields])
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _answer_all(source: Source, parts: Parts, settings: Settings, processes: int) -> int:

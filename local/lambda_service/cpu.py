@@ -30,13 +30,6 @@ def can_limit_cpu() -> bool:
     return sys.platform == "linux"
 
 
-def usable_cores() -> int:
-    """The cores that this process may use."""
-    if sys.platform == "linux":
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 class CpuLimit:
     """Keeps one process, with all its threads, to `vcpus` CPUs on average, until it is lifted."""
 

@@ -12,10 +12,10 @@ from coldframe.capacity.idle_expiry import IdleExpiry, Keeps
 from coldframe.capacity.limits import CONCURRENCY, MAX_AGE
 from coldframe.capacity.prices import Bill
 from coldframe.capacity.switches import ALL_RATES, Switches
+from coldframe.cpus import usable_cpus
 from coldframe.timing import Clock
 from local.lambda_service.changes import Changes
 from local.lambda_service.concurrency import Concurrency
-from local.lambda_service.cpu import usable_cores
 from local.lambda_service.destinations import EventInvokeConfig
 from local.lambda_service.functions import Functions, check, differences
 from local.lambda_service.hosted import HostedFunction
@@ -75,7 +75,7 @@ class LambdaService:
         self._started_at = clock()
         self._changes = Changes()
         self._latest = LatestInvocations()
-        self._cores = asyncio.Semaphore(init_cores or usable_cores())
+        self._cores = asyncio.Semaphore(init_cores or usable_cpus())
         self.functions = Functions(self._changes.add)
         self.concurrency = Concurrency(self.functions, self._limits)
 

@@ -11,9 +11,11 @@ import pytest
 
 from bench.data.texts import sentences
 from coldframe.columns import predict_column
+from coldframe.config import Settings
 from coldframe.duckdb import register
 from coldframe.errors import Invalid
 from coldframe.model.bundle import load_manifest
+from coldframe.pipeline.models import load_predictor
 from coldframe.pipeline.predictor import Predictor
 from coldframe.vectors import to_floats
 from tests.conftest import EXAMPLE, TinyEncoder, tiny_predictor
@@ -148,3 +150,48 @@ def test_from_a_folder(connection: duckdb.DuckDBPyConnection, bundle: Path) -> N
     register(connection, bundle)
     text = "The goalie saved every shot in the hockey game"
     assert connection.execute("SELECT topic(?)", [text]).fetchall() == [(HOCKEY,)]
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [({}, 3), ({"COLDFRAME_PASSES": "2"}, 2)],
+    ids=["one pass per processor", "as the setting says"],
+)
+def test_processors(
+    connection: duckdb.DuckDBPyConnection,
+    bundle: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    environ: dict[str, str],
+    expected: int,
+) -> None:
+    """Functions of a folder run a pass on every processor, unless COLDFRAME_PASSES says otherwise."""
+    seen: list[Settings] = []
+
+    def load(settings: Settings) -> Predictor:
+        seen.append(settings)
+        return load_predictor(settings)
+
+    monkeypatch.delenv("COLDFRAME_PASSES", raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("coldframe.duckdb.usable_cpus", lambda: 3)
+    monkeypatch.setattr("coldframe.duckdb.load_predictor", load)
+    register(connection, bundle)
+    assert [settings.passes for settings in seen] == [expected]
+
+
+def test_several_passes_answer_as_one(bundle: Path) -> None:
+    """The real model, with one pass at a time and with four: all values are equal to the bit."""
+    posts = pa.table({"body": [*sentences()[:200], " ".join(sentences()[:60])]})
+    answers = []
+    for passes in (1, 4):
+        with duckdb.connect() as connection:
+            register(connection, load_predictor(Settings(model_dir=bundle, passes=passes)))
+            connection.register("posts", posts)
+            found = connection.execute(
+                "SELECT topic(body), topic_score(body, $label), is_topic(body, $label), embedding(body)"
+                " FROM posts",
+                {"label": SPACE},
+            )
+            answers.append(found.fetchall())
+    assert answers[0] == answers[1]

@@ -22,8 +22,9 @@ from bench.benchmarks.gpu.over_http import BATCH, Loaded, at_rate, full_load, re
 from bench.benchmarks.gpu.work import ARRIVAL, SORTED, Work, load_work, make_passes
 from bench.records.raw_files import Fact, RawFile, Timing
 from bench.targets.environments import PEERS
-from bench.targets.machine import describe_run, usable_cores
+from bench.targets.machine import describe_run
 from bench.targets.serving import ServerFailed
+from coldframe.cpus import usable_cpus
 from coldframe.errors import BundleError
 from coldframe.gpu.device import check_device
 from coldframe.gpu.encoder import CUDA, MixedEncoder
@@ -140,12 +141,12 @@ class _Bench:
                     self._measured("pass", {**by, "threads": threads}, found)
 
     def _tokenizer(self) -> None:
-        for threads in sorted({1, usable_cores()}):
+        for threads in sorted({1, usable_cpus()}):
             found = measure_tokenizer(self._windows, self._work.texts, threads, self._options.seconds)
             self._measured("tokenize", {"threads": threads}, found)
 
     def _texts(self, encoder: MixedEncoder) -> None:
-        cutters = max(1, usable_cores() - 2)
+        cutters = max(1, usable_cpus() - 2)
         for tokens in self._options.passes:
             for threads in self._options.threads:
                 found = measure_texts(

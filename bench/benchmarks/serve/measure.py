@@ -13,8 +13,9 @@ from bench.benchmarks.serve.policies import FixedDelay
 from bench.data.mixes import load_corpus
 from bench.records.raw_files import Fact, RawFile
 from bench.targets.environments import ENVIRONMENTS
-from bench.targets.machine import describe_run, usable_cores
+from bench.targets.machine import describe_run
 from coldframe.capacity.arrivals import poisson
+from coldframe.cpus import usable_cpus
 from coldframe.model.bundle import load_pair
 from coldframe.model.encoder import Encoder
 from coldframe.model.files import encoder_folder
@@ -95,7 +96,7 @@ class _Comparison:
         folder = encoder_folder(options.model_dir, built.name)
         self._encoder = Encoder(folder, built.facts, threads=1)
         self._windows = TextWindows(folder, built.facts)
-        self._limits = Limits(workers=options.workers or usable_cores(), max_queue_rows=1 << 20)
+        self._limits = Limits(workers=options.workers or usable_cpus(), max_queue_rows=1 << 20)
         self._times = PassTimes()
         calibrate(self._times, self._encoder.encode, self._limits, time.perf_counter)
         self._policies: Mapping[str, Callable[[], PassQueue]] = {

@@ -39,6 +39,14 @@ class Settings(Struct, frozen=True, kw_only=True):
     threads: Annotated[
         int, _about("threads of one forward pass; 1769 MB of Lambda memory are one vCPU", "threads")
     ] = 1
+    passes: Annotated[
+        int,
+        _about(
+            "forward passes of one request at once, each with its own threads; a server's requests share"
+            " `COLDFRAME_WORKERS`",
+            "passes",
+        ),
+    ] = 1
     device: Annotated[
         Literal["cpu", "cuda", "auto"],
         _about("where the encoder runs: `cpu`; `cuda`: an NVIDIA GPU; `auto`: a GPU where there is one"),

@@ -1,7 +1,7 @@
 """Functions of SQL inside DuckDB, in this process: `topic`, `topic_score`, `is_topic`, `embedding`.
 
-DuckDB hands over up to 2,048 rows at a time, as Arrow columns. Equal texts among them are asked once, and
-what one function has computed of a text another takes from the predictor's cache.
+DuckDB hands over up to 2,048 rows at a time, as Arrow columns. Equal texts among them are asked once, all
+processors encode them, and what one function has computed of a text another takes from the predictor's cache.
 """
 
 import os
@@ -14,8 +14,10 @@ from duckdb.func import FunctionNullHandling, PythonUDFType
 from msgspec.structs import replace
 
 from coldframe.config import load_settings
+from coldframe.cpus import usable_cpus
 from coldframe.pipeline.models import load_predictor
 from coldframe.pipeline.predictor import Predictor
+from coldframe.setting_facts import RANGES
 from coldframe.sql.functions import SqlFunctions
 from coldframe.sql.rejecting import REJECTING_ODDS
 
@@ -53,7 +55,8 @@ def register(
 ) -> None:
     """Adds the functions to a connection; every query of it may use them.
 
-    model: a predictor, or a folder of encoders and models; without one, COLDFRAME_MODEL_DIR.
+    model: a folder of encoders and models; without one, COLDFRAME_MODEL_DIR. Every processor runs a pass,
+    unless COLDFRAME_PASSES says otherwise. Or a predictor, which is used as it is.
     head: the model's default unless named.
     prefix: of the functions' names, where several models are registered.
     Raises BadSetting, a BundleError, and Invalid for an unknown head.
@@ -80,5 +83,6 @@ def register(
 
 
 def _load(folder: Path | str | None) -> Predictor:
-    settings = load_settings(os.environ)
+    passes = min(usable_cpus(), RANGES["passes"][1])
+    settings = load_settings({"COLDFRAME_PASSES": str(passes), **os.environ})
     return load_predictor(settings if folder is None else replace(settings, model_dir=Path(folder)))

@@ -33,6 +33,7 @@ MAX_ANSWER_BYTES = 6_291_456
 
 RANGES = {
     "threads": (1, 64),
+    "passes": (1, 64),
     "max_texts": (1, 100_000),
     "max_body_bytes": (1, 104_857_600),
     "max_decompressed_bytes": (1, 1_073_741_824),

@@ -291,6 +291,7 @@ VALID = {
     "VERIFY_AT_INIT": "false",
     "LOG_LEVEL": "off",
     "DEVICE": "cpu",
+    "PASSES": "2",
     "MODELS": EXAMPLE,
     "JOBS_TABLE": "jobs",
     "JOBS_QUEUE": "https://queue",

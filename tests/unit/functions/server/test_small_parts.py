@@ -1,10 +1,9 @@
-"""Request ids, processors, the log, settings, and what is imported first."""
+"""Request ids, the log, settings, and what is imported first."""
 
 import json
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,7 +13,6 @@ from coldframe.config import Settings, load_settings
 from coldframe.errors import BadSetting
 from coldframe.scheduling.limits import Limits
 from coldframe.setting_facts import OF_SERVER, SERVER_RANGES
-from functions.server.cpus import usable_cpus
 from functions.server.log import Log
 from functions.server.request_id import request_id
 from functions.server.settings import SERVER_NAMES, load_server_settings, read_port
@@ -32,31 +30,6 @@ def test_a_request_id_can_stand_in_a_log(sent: str) -> None:
 def test_no_request_id_is_a_new_one() -> None:
     """Two requests without a name get two."""
     assert request_id(None) != request_id(None)
-
-
-@pytest.mark.parametrize(
-    ("files", "expected"),
-    [
-        ({"cpu.max": "50000 100000\n"}, 1),
-        ({"cpu.max": "150000 100000\n"}, 1),
-        ({"cpu/cpu.cfs_quota_us": "100000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 1),
-    ],
-    ids=["half", "one and a half", "version 1"],
-)
-def test_a_quota_is_what_may_be_used(tmp_path: Path, files: dict[str, str], expected: int) -> None:
-    """Whole processors of a control group, at least one."""
-    for name, content in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(content)
-    assert usable_cpus(tmp_path) == expected
-
-
-@pytest.mark.parametrize("files", [{}, {"cpu.max": "max 100000\n"}, {"cpu.max": "garbage"}], ids=str)
-def test_without_a_quota_the_machine_is_what_may_be_used(tmp_path: Path, files: dict[str, str]) -> None:
-    """No file, no limit, or nothing that can be read: what the process may run on."""
-    for name, content in files.items():
-        (tmp_path / name).write_text(content)
-    assert usable_cpus(tmp_path) == usable_cpus(tmp_path / "nothing") >= 1
 
 
 def test_lines_of_many_threads_stay_whole() -> None:

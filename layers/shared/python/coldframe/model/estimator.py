@@ -5,16 +5,17 @@ The guess is TF-IDF over the encoder's own token ids, and a linear layer. Where 
 
 Plain Python over a memory-mapped file: a text has a few hundred different
 tokens at most, and neither numpy nor onnxruntime is needed to add them up.
+Once the model has loaded numpy, it does that (`coldframe.model.row_sums`).
 The idea of answering from an estimator when it is sure enough: SneakPeek.
 """
 
 import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from coldframe.errors import BundleCorrupt
 from coldframe.model.files import AUTO, ESTIMATOR, REBUILD, map_file
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from coldframe.model.bundle import EstimatorFacts
 
 LEAST = 0.001  # what each of guess and partner leaves to a label
+
+SumRows: TypeAlias = Callable[[Sequence[int], Sequence[float]], list[float]]
+"""The sum (k,) of the weights of tokens, each times its factor, in their order."""
 
 
 class Estimator:
@@ -42,14 +46,19 @@ class Estimator:
         self._idf = content[: 4 * tokens].cast("f")  # (V,)
         self._weights = content[4 * tokens :].cast("h")  # (V * k,), in units of `facts.scales`
         self._labels = labels
+        self._sum_rows: SumRows | None = None
+
+    def sum_with(self, sum_rows: SumRows) -> None:
+        """Has this add up the weights of tokens, to the same bits as plain Python."""
+        self._sum_rows = sum_rows
 
     @property
-    def idf(self) -> Sequence[float]:
+    def idf(self) -> "memoryview[float]":
         """Inverse document frequency of each token, (V,)."""
         return self._idf
 
     @property
-    def weights(self) -> Sequence[int]:
+    def weights(self) -> "memoryview[int]":
         """What each token says for each label, (V * k,), in units of the manifest's scales."""
         return self._weights
 
@@ -63,15 +72,21 @@ class Estimator:
         Sublinear term frequency, smooth inverse document frequency, length 1:
         Manning, Raghavan & Schütze 2008, section 6.4.
         """
-        sums = [0.0] * self._labels
+        counts = Counter(ids)
+        factors = [(1 + math.log(count)) * self._idf[token] for token, count in counts.items()]
+        sums = (self._sum_rows or self._sum_plainly)(list(counts), factors)
         squares = 0.0
-        for token, count in Counter(ids).items():
-            weight = (1 + math.log(count)) * self._idf[token]
-            squares += weight * weight
-            row = self._weights[token * self._labels : (token + 1) * self._labels]
-            sums = [total + weight * value for total, value in zip(sums, row, strict=True)]
+        for factor in factors:  # `sum` rounds otherwise in Python 3.12
+            squares += factor * factor
         length = math.sqrt(squares) or 1.0
         return [total * scale / length for total, scale in zip(sums, self._facts.scales, strict=True)]
+
+    def _sum_plainly(self, tokens: Sequence[int], factors: Sequence[float]) -> list[float]:
+        sums = [0.0] * self._labels
+        for token, factor in zip(tokens, factors, strict=True):
+            row = self._weights[token * self._labels : (token + 1) * self._labels]
+            sums = [total + factor * value for total, value in zip(sums, row, strict=True)]
+        return sums
 
     def probabilities(self, evidence: Iterable[float]) -> list[float]:
         """Probability of each label, from the evidence of a text."""

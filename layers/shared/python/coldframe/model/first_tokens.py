@@ -7,6 +7,7 @@ reaches across the end of a word. `tests/unit/coldframe/model/test_tokenizer.py`
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+from unicodedata import combining
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -37,7 +38,7 @@ def first_tokens(
         complete = _tokens_before_last_word(found.word_ids)
         ids += found.ids[:complete]
         if complete:
-            position += found.offsets[complete][0] - len(begun)
+            position = _start_of_marks(text, position + found.offsets[complete][0] - len(begun), position)
             begun = ""
         else:
             position, begun = end, _only_word(tokenizer, part)
@@ -45,10 +46,27 @@ def first_tokens(
 
 
 def _end_of_part(text: str, start: int) -> int:
-    """A part never ends within a special token."""
+    """A part never ends within a special token, nor, unless it is nothing else, within combining marks."""
     end = min(start + _PART, len(text))
-    bracket = text.rfind("[", end - _LONGEST_SPECIAL + 1, end) if end < len(text) else -1
-    return bracket if bracket > start else end
+    if end == len(text):
+        return end
+    bracket = text.rfind("[", end - _LONGEST_SPECIAL + 1, end)
+    if bracket > start:
+        return bracket
+    marks = _start_of_marks(text, end, start)
+    return marks if marks > start else end
+
+
+def _start_of_marks(text: str, position: int, least: int) -> int:
+    """Where the combining marks begin that `position` is among; `position` if it is not.
+
+    The tokenizer sorts marks that follow each other: where in the text one of them stood is lost.
+    """
+    if not combining(text[position]):
+        return position
+    while position > least and combining(text[position - 1]):
+        position -= 1
+    return position
 
 
 def _tokens_before_last_word(word_ids: list[int]) -> int:

@@ -8,7 +8,7 @@ import functools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,9 @@ from coldframe.model.heads import Head, Probabilities, load_head
 from coldframe.model.tokenizer import TextWindows, Window
 from coldframe.timing import Clock, Deadline, MovingAverage
 from coldframe.vectors import Vector, to_vector
+
+RunAll: TypeAlias = Callable[[Callable[[Batch], bool], Iterable[Batch]], Iterable[bool]]
+"""What calls a function for each pass: `map`, or that of an executor."""
 
 
 class Embedded(NamedTuple):
@@ -58,19 +61,22 @@ class TextEncoder:
         ms_per_token: MovingAverage,
         clock: Clock = time.perf_counter,
         plan: Callable[[Sequence[int], int], list[Batch]] = plan_batches,
+        run_all: RunAll = map,
     ) -> None:
         """ms_per_token: what a pass takes; measured here with each pass, and read by the cache's policy.
 
         plan: batches of rows by their lengths and the tokens of a batch, shortest rows first.
+        run_all: runs the passes of a call, one after the other or several at once.
         """
         self.row_encoder = encoder
         self.max_batch_tokens = max_batch_tokens
         self._clock = clock
         self.ms_per_token = ms_per_token
         self._plan = plan
+        self._run_all = run_all
 
     def expected_s(self, tokens: int) -> float:
-        """How long it will probably take to encode this many tokens, by what it took lately."""
+        """How long it will probably take to encode this many tokens in one pass after the other."""
         return tokens * self.ms_per_token.value / 1e3
 
     def embed(self, texts: Sequence[Sequence[Window]], deadline: Deadline) -> Embedded:
@@ -79,16 +85,19 @@ class TextEncoder:
         lengths = [len(row) for row in rows]
         embeddings = np.empty((len(rows), self.row_encoder.dimension), dtype=np.float32)
         encoded = np.zeros(len(rows), dtype=bool)
-        batches = 0
-        for batch in self._plan(lengths, self.max_batch_tokens):
+
+        def run(batch: Batch) -> bool:
+            """Runs a pass; whether there was time for it."""
             tokens = sum(lengths[row] for row in batch)
             if self.expected_s(tokens) > deadline.remaining_s():
-                break  # the next ones are longer
+                return False
             started_s = self._clock()
             embeddings[batch] = self.row_encoder.encode([rows[row] for row in batch])
             self.ms_per_token.add((self._clock() - started_s) * 1e3 / tokens)
             encoded[batch] = True
-            batches += 1
+            return True
+
+        batches = sum(self._run_all(run, self._plan(lengths, self.max_batch_tokens)))
         return Embedded(
             pool_complete(embeddings, lengths, [len(text) for text in texts], encoded),
             tokens=int(np.dot(lengths, encoded)),
@@ -191,7 +200,17 @@ def load_encoder(
     encoder = Encoder(folder, facts, settings.threads)
     if settings.verify_at_init:
         check_golden(encoder, windows, load_golden(folder), at_most=1)
-    return TextEncoder(encoder, settings.max_batch_tokens or DEFAULT_BATCH_TOKENS, ms_per_token)
+    max_batch_tokens = settings.max_batch_tokens or DEFAULT_BATCH_TOKENS
+    return TextEncoder(encoder, max_batch_tokens, ms_per_token, run_all=_several(settings.passes))
+
+
+def _several(passes: int) -> RunAll:
+    """What runs so many passes at once."""
+    if passes == 1:
+        return map
+    from concurrent.futures import ThreadPoolExecutor  # no environment of one processor pays for this import
+
+    return ThreadPoolExecutor(passes, "passes").map
 
 
 def load_heads(folder: Path, partner: str) -> Heads:

@@ -77,8 +77,8 @@ class _Loader:
         shared = self._encoders[built.name]
         if shared.manifest.version != built.version:  # other windows, or another device
             manifest = manifest.with_encoder(shared.manifest.version)
-        model = LazyValue(partial(_load_model, shared.encoder, folder, manifest.estimator.partner))
         estimator = Estimator(folder, manifest.estimator)
+        model = LazyValue(partial(_load_model, shared.encoder, folder, manifest.estimator.partner, estimator))
         return Predictor(manifest, shared.manifest, shared.tokenizer, estimator, model, self._cache)
 
 
@@ -139,9 +139,14 @@ def _load_encoder(
         return load_encoder(settings, folder, facts, windows, ms_per_token)
 
 
-def _load_model(encoder: "LazyValue[TextEncoder]", folder: Path, partner: str) -> "Model":
+def _load_model(
+    encoder: "LazyValue[TextEncoder]", folder: Path, partner: str, estimator: Estimator
+) -> "Model":
     loaded = encoder.get()
     with paused_collector():
         from coldframe.model.model import Model, load_heads
+        from coldframe.model.row_sums import use_numpy
 
-        return Model(loaded, load_heads(folder, partner))
+        model = Model(loaded, load_heads(folder, partner))
+        use_numpy(estimator)
+        return model
