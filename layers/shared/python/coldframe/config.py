@@ -42,8 +42,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     passes: Annotated[
         int,
         _about(
-            "forward passes of one request at once, each with its own threads; a server's requests share"
-            " `COLDFRAME_WORKERS`",
+            "forward passes of one request at once, where the device is a CPU; a server's requests share"
+            " those of `COLDFRAME_WORKERS`",
             "passes",
         ),
     ] = 1
