@@ -5,7 +5,7 @@ The guess is TF-IDF over the encoder's own token ids, and a linear layer. Where 
 
 Plain Python over a memory-mapped file: a text has a few hundred different
 tokens at most, and neither numpy nor onnxruntime is needed to add them up.
-Once the model has loaded numpy, it does that (`coldframe.model.row_sums`).
+Once the model has loaded numpy, it does that (`coldframe.model.model`).
 The idea of answering from an estimator when it is sure enough: SneakPeek.
 """
 

@@ -26,6 +26,7 @@ from coldframe.model.encoder import (
     plan_batches,
     pool_windows,
 )
+from coldframe.model.estimator import Estimator
 from coldframe.model.heads import Head, Probabilities, load_head
 from coldframe.model.tokenizer import TextWindows, Window
 from coldframe.timing import Clock, Deadline, MovingAverage
@@ -221,3 +222,19 @@ def load_heads(folder: Path, partner: str) -> Heads:
     heads = Heads(functools.partial(load_head, folder), load_centroids(folder))
     heads.read(partner)
     return heads
+
+
+def add_with_numpy(estimator: Estimator) -> None:
+    """Has numpy add up what tokens say: the same bits, sooner. Safe while other threads use the estimator."""
+    labels = len(estimator.weights) // len(estimator.idf)
+    rows = np.frombuffer(estimator.weights, dtype=np.int16).reshape(-1, labels)  # (V, k)
+
+    def sum_rows(tokens: Sequence[int], factors: Sequence[float]) -> list[float]:
+        if not tokens:
+            return [0.0] * labels
+        scaled = rows[tokens] * np.array(factors)[:, None]  # (n, k)
+        # Accumulated row after row, as plain Python does it: a sum may take its terms in another order.
+        sums: list[float] = np.add.accumulate(scaled, axis=0)[-1].tolist()
+        return sums
+
+    estimator.sum_with(sum_rows)

@@ -144,9 +144,7 @@ def _load_model(
 ) -> "Model":
     loaded = encoder.get()
     with paused_collector():
-        from coldframe.model.model import Model, load_heads
-        from coldframe.model.row_sums import use_numpy
+        from coldframe.model.model import Model, add_with_numpy, load_heads
 
-        model = Model(loaded, load_heads(folder, partner))
-        use_numpy(estimator)
-        return model
+        add_with_numpy(estimator)
+        return Model(loaded, load_heads(folder, partner))

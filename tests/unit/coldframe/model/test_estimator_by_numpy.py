@@ -13,7 +13,7 @@ from coldframe.config import Settings
 from coldframe.model.bundle import EstimatorFacts
 from coldframe.model.estimator import Estimator
 from coldframe.model.files import ESTIMATOR
-from coldframe.model.row_sums import use_numpy
+from coldframe.model.model import add_with_numpy
 from coldframe.pipeline.models import load_predictor
 from tests.conftest import EXAMPLE
 
@@ -40,7 +40,7 @@ def estimators(tmp_path_factory: pytest.TempPathFactory) -> dict[int, tuple[Esti
             partner="mlp",
         )
         plain, quick = Estimator(folder, facts), Estimator(folder, facts)
-        use_numpy(quick)
+        add_with_numpy(quick)
         found[labels] = plain, quick
     return found
 
