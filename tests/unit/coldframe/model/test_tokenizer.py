@@ -93,6 +93,7 @@ def counting(
     part=9,
     limit=2,
 )
+@example(text="Xㄱ" + "А" * 6 + " " * 6 + "\u302e\u0f73X", part=8, limit=2)  # two marks in one character
 def test_parts_give_the_first_tokens(library: Tokenizer, text: str, part: int, limit: int) -> None:
     """Read in parts of any size, a text of any scripts has the first tokens that it has when read at once."""
     with pytest.MonkeyPatch.context() as patch:

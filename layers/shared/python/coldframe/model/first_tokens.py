@@ -7,7 +7,7 @@ reaches across the end of a word. `tests/unit/coldframe/model/test_tokenizer.py`
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
-from unicodedata import combining
+from unicodedata import combining, normalize
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -62,11 +62,16 @@ def _start_of_marks(text: str, position: int, least: int) -> int:
 
     The tokenizer sorts marks that follow each other: where in the text one of them stood is lost.
     """
-    if not combining(text[position]):
+    if not _is_mark(text[position]):
         return position
-    while position > least and combining(text[position - 1]):
+    while position > least and _is_mark(text[position - 1]):
         position -= 1
     return position
+
+
+def _is_mark(character: str) -> bool:
+    """Whether a character is a combining mark, or is taken apart into nothing else."""
+    return combining(normalize("NFD", character)[0]) != 0
 
 
 def _tokens_before_last_word(word_ids: list[int]) -> int:
