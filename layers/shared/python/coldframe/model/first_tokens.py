@@ -7,7 +7,7 @@ reaches across the end of a word. `tests/unit/coldframe/model/test_tokenizer.py`
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
-from unicodedata import combining, normalize
+from unicodedata import category, combining, normalize
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -70,8 +70,10 @@ def _start_of_marks(text: str, position: int, least: int) -> int:
 
 
 def _is_mark(character: str) -> bool:
-    """Whether a character is a combining mark, or is taken apart into nothing else."""
-    return combining(normalize("NFD", character)[0]) != 0
+    """Whether a character is a combining mark, is taken apart into nothing else, or is nothing between marks."""
+    if combining(normalize("NFD", character)[0]):
+        return True
+    return category(character).startswith("C") and not character.isspace()
 
 
 def _tokens_before_last_word(word_ids: list[int]) -> int:
