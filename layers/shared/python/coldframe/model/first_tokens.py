@@ -70,7 +70,7 @@ def _start_of_marks(text: str, position: int, least: int) -> int:
 
 
 def _is_mark(character: str) -> bool:
-    """Whether a character is a combining mark, is taken apart into nothing else, or is nothing between marks."""
+    """Whether a character is a combining mark, is taken apart into marks, or is nothing between them."""
     if combining(normalize("NFD", character)[0]):
         return True
     return category(character).startswith("C") and not character.isspace()
