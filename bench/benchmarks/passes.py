@@ -32,12 +32,12 @@ Times = dict[str, list[float]]
 def run(model_dir: Path, requests: int, seed: int) -> None:
     """Prints one table. requests: of each mix."""
     _, built = load_pair(model_dir, default_model())
-    windows = TextWindows(encoder_folder(model_dir, built.name), built.facts)
+    folder = encoder_folder(model_dir, built.name)
+    windows = TextWindows(folder, built.facts)
     processors = usable_cpus()
 
     def load(threads: int, passes: int) -> TextEncoder:
         settings = Settings(model_dir=model_dir, threads=threads, passes=passes)
-        folder = encoder_folder(model_dir, built.name)
         return load_encoder(settings, folder, built.facts, windows, MovingAverage(0.1))
 
     encoders = {
