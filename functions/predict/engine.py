@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
 from coldframe.api.api import Api, Reply, Request
-from coldframe.api.gateway_event import read_http
+from coldframe.api.gateway_event import principal_of, read_http
 from coldframe.coldstart import pings
 from coldframe.config import Settings, load_settings
 from coldframe.pipeline.models import Models, load_models
@@ -130,9 +130,14 @@ def read_event(event: Event, context: Context) -> Request:
             " Call the function through its API, or send an event in that form."
         )
     body = base64.b64decode(found.body) if found.is_base64 else found.body.encode(errors="surrogatepass")
-    time_left_s = clock_of(context)
     return Request(
-        found.method, found.path, found.headers, body, context.aws_request_id, time_left_s=time_left_s
+        found.method,
+        found.path,
+        found.headers,
+        body,
+        context.aws_request_id,
+        time_left_s=clock_of(context),
+        principal=principal_of(event),
     )
 
 

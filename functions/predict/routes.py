@@ -9,6 +9,7 @@ from starlette.concurrency import run_in_threadpool
 
 from coldframe.api import api
 from coldframe.api.documented import documented
+from coldframe.api.gateway_event import principal_of
 from functions.predict.engine import clock_of
 
 _WHERE = frozenset({"host", "x-forwarded-port"})
@@ -27,6 +28,7 @@ def create_app(engine: api.Api) -> FastAPI:
             body=await request.body(),
             request_id=str(getattr(context, "aws_request_id", "")),
             time_left_s=clock_of(context) if context is not None else _NO_LIMIT,
+            principal=principal_of(request.scope.get("aws.event", {})),
         )
         reply = await run_in_threadpool(engine.answer, asked)
         return Response(reply.body, reply.status, reply.headers)

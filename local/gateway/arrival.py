@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import base64
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from local.gateway.definitions import DEFAULT_ROUTE, DEFAULT_STAGE
-from local.gateway.http import HttpRequest
+from local.gateway.http import HttpRequest, header
 
 API_ID = "local"
 
 _FORWARDED_FOR = "x-forwarded-for"
 _TRACE = "x-amzn-trace-id"
+_SIGNED = re.compile(r"AWS4-HMAC-SHA256 .*\bCredential=(?P<key>\w+)/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,7 @@ class Arrived:
 
     request_id: the gateway's, which is not the invocation's. now: seconds since the epoch.
     route_key: `$default`, or `GET /pets/{id}`. resource: the route's path.
+    authorizes: the API asks for authorization.
     """
 
     request_id: str
@@ -31,6 +34,7 @@ class Arrived:
     route_key: str = DEFAULT_ROUTE
     resource: str = DEFAULT_ROUTE
     path_parameters: Mapping[str, str] = field(default_factory=dict)
+    authorizes: bool = False
 
     @property
     def trace_id(self) -> str:
@@ -57,6 +61,15 @@ def gateway_headers(request: HttpRequest, arrived: Arrived, given: Mapping[str, 
         "x-forwarded-proto": "http",
         _TRACE: trace if "Root=" in trace else arrived.trace_id,
     }
+
+
+def signer(request: HttpRequest, arrived: Arrived) -> str:
+    """The access key that signed a request (Signature Version 4), of an API that asks for one; else "".
+
+    The signature is not checked.
+    """
+    signed = _SIGNED.match(header(request.headers, b"authorization"))
+    return signed["key"] if signed and arrived.authorizes else ""
 
 
 def event_body(body: bytes, content_type: str) -> tuple[str, bool]:

@@ -126,6 +126,7 @@ class Gateway:
             route_key=match.route.key,
             resource=match.route.path,
             path_parameters=match.path_parameters,
+            authorizes=self._api.authorizer,
         )
         if match.route.payload is PayloadFormat.V2:
             return payload_v2.event_from_request(request, arrived)

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
-from local.gateway.arrival import Arrived, clf_time, event_body, gateway_headers
+from local.gateway.arrival import Arrived, clf_time, event_body, gateway_headers, signer
 from local.gateway.definitions import DEFAULT_STAGE, ApiKind
 from local.gateway.http import NOT_JSON, Headers, HttpRequest, HttpResponse, header
 from local.gateway.result import MalformedResponse, body_of, header_lines, status_of
@@ -145,6 +145,7 @@ def _request_context(request: HttpRequest, arrived: Arrived, kind: ApiKind, host
         "httpMethod": request.method,
         "identity": {
             **dict.fromkeys(_IDENTITY),
+            **_signed_by(signer(request, arrived)),
             "sourceIp": request.source_ip,
             "userAgent": header(request.headers, b"user-agent") or None,
         },
@@ -159,7 +160,16 @@ def _request_context(request: HttpRequest, arrived: Arrived, kind: ApiKind, host
     }
 
 
-# Who called: nobody is known here.
+def _signed_by(access_key: str) -> dict[str, str]:
+    """Members of a signed request's caller. The key stands for its user: this machine has no accounts."""
+    if not access_key:
+        return {}
+    named = dict.fromkeys(("accessKey", "caller", "user"), access_key)
+    arn = f"arn:aws:iam::{ACCOUNT_ID}:user/{access_key}"
+    return {**named, "accountId": ACCOUNT_ID, "userArn": arn}
+
+
+# Members of every caller; null without a signature.
 _IDENTITY = (
     "accessKey",
     "accountId",

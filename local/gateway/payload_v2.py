@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
-from local.gateway.arrival import Arrived, clf_time, event_body, gateway_headers
+from local.gateway.arrival import Arrived, clf_time, event_body, gateway_headers, signer
 from local.gateway.http import NOT_JSON, Headers, HttpRequest, HttpResponse
 from local.gateway.result import MalformedResponse, body_of, header_lines, header_value, status_of
 from local.lambda_service.settings import ACCOUNT_ID
@@ -88,7 +88,9 @@ def _joined_query(query: str) -> dict[str, str]:
 
 def _request_context(request: HttpRequest, headers: Mapping[str, str], arrived: Arrived) -> dict[str, Any]:
     domain_name = headers.get("host", "localhost")
+    key = signer(request, arrived)
     return {
+        **({"authorizer": {"iam": _signed_by(key)}} if key else {}),
         "accountId": ACCOUNT_ID,
         "apiId": arrived.api_id,
         "domainName": domain_name,
@@ -105,6 +107,19 @@ def _request_context(request: HttpRequest, headers: Mapping[str, str], arrived: 
         "stage": arrived.stage,
         "time": clf_time(arrived.now),
         "timeEpoch": int(arrived.now * 1000),
+    }
+
+
+def _signed_by(access_key: str) -> dict[str, Any]:
+    """Members of a signed request's caller. The key stands for its user: this machine has no accounts."""
+    return {
+        "accessKey": access_key,
+        "accountId": ACCOUNT_ID,
+        "callerId": access_key,
+        "cognitoIdentity": None,
+        "principalOrgId": None,
+        "userArn": f"arn:aws:iam::{ACCOUNT_ID}:user/{access_key}",
+        "userId": access_key,
     }
 
 

@@ -12,10 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coldframe.api.gateway_event import principal_of
+from local.gateway import payload_v1
 from local.gateway.arrival import Arrived
+from local.gateway.definitions import ApiKind
 from local.gateway.http import Headers, HttpRequest, problem
 from local.gateway.payload_v2 import event_from_request, response_from_result
 from local.gateway.result import MalformedResponse
+from local.lambda_service.settings import ACCOUNT_ID
 
 REQUEST_ID = "6f9619ff-8b86-4011-b42d-00c04fc964ff"
 NOON = 1583348638.39  # 2020-03-04T19:03:58.390Z
@@ -267,3 +271,13 @@ def test_gateway_answers_are_problems() -> None:
         "status": 502,
         "detail": "It failed.",
     }
+
+
+@pytest.mark.parametrize(("authorizes", "principal"), [(True, f"iam {ACCOUNT_ID} alice"), (False, "")])
+def test_signed_request_names_its_caller(authorizes: bool, principal: str) -> None:
+    """Both payloads name the key of a signed request as its caller, where the API asks for a signature."""
+    signature = b"AWS4-HMAC-SHA256 Credential=alice/20261122/eu-west-1/execute-api/aws4_request, Signature=0"
+    request = HttpRequest("GET", "/", "", [(b"authorization", signature)], b"", "192.0.2.1")
+    arrived = Arrived(REQUEST_ID, NOON, authorizes=authorizes)
+    rest = payload_v1.event_from_request(request, arrived, ApiKind.REST, "/", ())
+    assert (principal_of(event_from_request(request, arrived)), principal_of(rest)) == (principal, principal)

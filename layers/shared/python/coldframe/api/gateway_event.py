@@ -43,6 +43,33 @@ def read_http(event: Mapping[str, Any]) -> HttpEvent | None:
     return HttpEvent(method, path, headers, event.get("body") or "", bool(event.get("isBase64Encoded")))
 
 
+def principal_of(event: Mapping[str, Any]) -> str:
+    """The caller's name, as the gateway's authorizer gives it; "" where no authorizer names one.
+
+    - A signature (IAM): account and user, or role. A role's session is left out: it changes with each
+      execution environment of the caller. Cognito's identity is kept, as all of them share one role.
+    - A token (JWT, a user pool): its issuer and subject, or its client where no user signed in.
+    - A Lambda authorizer: `principalId`, which payload 2.0 has only in the context that it returns.
+
+    A load balancer's headers name a user, too, but only a signature in them tells a forged one: "".
+    """
+    gateway = event.get("requestContext") or {}
+    authorizer, identity = gateway.get("authorizer") or {}, gateway.get("identity") or {}
+    if iam := authorizer.get("iam"):
+        cognito = (iam.get("cognitoIdentity") or {}).get("identityId")
+        return _signer(iam.get("accountId"), iam.get("userId"), cognito)
+    if claims := (authorizer.get("jwt") or authorizer).get("claims"):
+        subject = claims.get("sub") or claims.get("client_id")
+        return f"jwt {claims.get('iss', '')} {subject}" if subject else ""
+    if principal := (authorizer.get("lambda") or authorizer).get("principalId"):
+        return f"lambda {principal}"
+    return _signer(identity.get("accountId"), identity.get("caller"), identity.get("cognitoIdentityId"))
+
+
+def _signer(account: str | None, user: str | None, cognito: str | None) -> str:
+    return f"iam {account} {cognito or user.partition(':')[0]}" if account and user else ""
+
+
 def http_event(method: str, path: str, body: object = None) -> dict[str, Any]:
     """What an HTTP API (payload 2.0) sends for a request; `body` leaves as JSON."""
     http = {"method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "127.0.0.1", "userAgent": ""}

@@ -45,6 +45,8 @@ class Request(Struct, frozen=True):
     """When it came in, by `time.monotonic`; None: now. What it waited since counts against its budget."""
     caller: "Caller | None" = None
     """Who waits, where the door can tell when they hang up."""
+    principal: str = ""
+    """Name of the caller, as the authorizer before this door gives it; "" for a caller without a name."""
     is_probe: bool = False
     """Whether a platform asks over and over how this place is: an answer of 200 is not logged."""
 
