@@ -29,6 +29,27 @@ class Source(Struct, frozen=True, forbid_unknown_fields=True):
     )
 
 
+class Pin(Struct, frozen=True):
+    """The version of a source's object that a job answers for.
+
+    etag: as S3 writes it, quotes included. version: its id in a bucket that keeps versions, else "".
+    """
+
+    etag: str
+    version: str = ""
+    size_bytes: int = 0
+
+
+class Cursor(Struct, frozen=True):
+    """The place in a source from which reading resumes.
+
+    offset: bytes before it, or rows of Parquet. line: lines before it, for messages about a line.
+    """
+
+    offset: int = 0
+    line: int = 0
+
+
 class Push(Struct, frozen=True, forbid_unknown_fields=True):
     """Who is told when the job has ended. webhook: an address that the deployment allows."""
 
