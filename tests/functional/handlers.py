@@ -84,11 +84,11 @@ def allocate(event: Event, context: Any) -> int:
 
 
 def burn(event: Event, context: Any) -> float:
-    """Uses CPU for so many seconds; the share of the elapsed time that it got."""
-    started_s, used_s = time.monotonic(), time.process_time()
-    while time.process_time() - used_s < event["cpu_s"]:
+    """Uses CPU for so many seconds, and says how many they were."""
+    started_s = time.process_time()
+    while time.process_time() - started_s < event["cpu_s"]:
         pass
-    return (time.process_time() - used_s) / (time.monotonic() - started_s)
+    return time.process_time() - started_s
 
 
 def files(event: Event, context: Any) -> tuple[int, int]:

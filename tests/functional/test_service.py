@@ -324,11 +324,16 @@ async def test_environment_may_have_as_many_files_as_on_lambda(lines: list[str])
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's clocks of other processes")
 async def test_cpu_is_in_proportion_to_memory(lines: list[str]) -> None:
-    """442 MB are a quarter of a CPU; the environment is not left stopped for the next invocation."""
+    """442 MB are a quarter of a CPU: a busy environment is stopped in between, and runs at the next invocation."""
     async with serving(lines, handler="handlers.burn", memory_mb=442, cpu_from_memory=True) as service:
-        share = answer(await invoke(service, {"cpu_s": 0.3}))
+        await invoke(service, {"cpu_s": 0.0001})
+        (view,) = environments(service)
+        status = Path(f"/proc/{view.pid}/status")
+        burning = asyncio.create_task(invoke(service, {"cpu_s": 0.3}))
+        await until(lambda: "State:\tT" in status.read_text() and not burning.done())
+        used_s = answer(await burning)
         again = await invoke(service, {"cpu_s": 0.0001})
-    assert 0 < share < 0.25 * 1.2
+    assert used_s >= 0.3
     assert not again.cold
 
 
