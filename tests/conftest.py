@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -49,6 +50,21 @@ ENCODER_NAME = "minilm-l6-v2"
 SECOND = "queues"
 _TREES = ("heads/rf", "heads/hgb")
 LABELS = ["animals", "music", "weather"]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Says last which tests never ran on this machine, and what they need."""
+    reasons = Counter(skip_reason(report) for report in terminalreporter.stats.get("skipped", []))
+    if reasons:
+        terminalreporter.section(f"{reasons.total()} TESTS NEVER RAN HERE", sep="!")
+        for reason, count in reasons.most_common():
+            terminalreporter.line(f"{count:4} {reason}")
+
+
+def skip_reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+    """Why a test was skipped, without the place."""
+    why = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return why.removeprefix("Skipped: ")
 
 
 @pytest.fixture(autouse=True)

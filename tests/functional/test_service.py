@@ -324,7 +324,7 @@ async def test_environment_may_have_as_many_files_as_on_lambda(lines: list[str])
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's clocks of other processes")
 async def test_cpu_is_in_proportion_to_memory(lines: list[str]) -> None:
-    """442 MB are a quarter of a CPU: a busy environment is stopped in between, and runs at the next invocation."""
+    """442 MB are a quarter of a CPU: a busy environment is stopped in between, and runs on."""
     async with serving(lines, handler="handlers.burn", memory_mb=442, cpu_from_memory=True) as service:
         await invoke(service, {"cpu_s": 0.0001})
         (view,) = environments(service)
