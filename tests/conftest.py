@@ -272,6 +272,7 @@ def tiny_predictor(
     manifest: Manifest | None = None,
     encoder_manifest: EncoderManifest | None = None,
     settled_margin: float = 1.0,
+    estimator: "TinyEstimator | None" = None,
 ) -> Predictor:
     """A predictor without files. clock: times the encoder. settled_margin: 1 reads all windows of a text."""
     built = encoder_manifest or tiny_encoder_manifest()
@@ -282,7 +283,7 @@ def tiny_predictor(
         manifest or tiny_manifest(name, built, settled_margin),
         built,
         both,
-        TinyEstimator(settled_margin),
+        estimator or TinyEstimator(settled_margin),
         LazyValue(lambda: Model(passes, Heads(read, TinyCentroids()))),
         cache or PredictionCache(cache_bytes),
     )

@@ -173,7 +173,7 @@ def simulate(invocations: int, rounds: int, seed: int) -> None:
 )
 @SEED
 def sql(rows: int, labels: int, seed: int) -> None:
-    """Functions in DuckDB: a plain one row by row, `topic` and `is_topic`; all have to find the same."""
+    """Functions in DuckDB: a plain one row by row, `topic`, and `is_topic` with early rejection."""
     if find_spec("duckdb") is None:
         raise click.ClickException("duckdb is not installed. Run: pip install 'coldframe[duckdb]'")
     from bench.benchmarks.sql import run

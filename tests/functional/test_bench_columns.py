@@ -30,7 +30,7 @@ def rows_of(printed: str) -> list[list[str]]:
 
 
 def test_functions_in_duckdb(bundle: Path) -> None:
-    """Every way of asking finds the same rows; the ratio of all labels together is said."""
+    """`topic` finds the rows of the plain function; the ratio of all labels together is said."""
     printed = run_bench(bundle, "sql", "--rows", "80", "--labels", "2")
     rows = rows_of(printed)
     assert len(rows) == 2

@@ -19,7 +19,7 @@ from coldframe.pipeline.models import load_predictor
 from coldframe.pipeline.predictor import Predictor
 from coldframe.setting_facts import RANGES
 from coldframe.sql.functions import SqlFunctions
-from coldframe.sql.rejecting import REJECTING_ODDS
+from coldframe.sql.rejecting import EXACT
 
 
 class Functions:
@@ -51,7 +51,7 @@ def register(
     model: Predictor | Path | str | None = None,
     head: str | None = None,
     prefix: str = "",
-    rejecting_odds: float = REJECTING_ODDS,
+    rejecting_odds: float = EXACT,
 ) -> None:
     """Adds the functions to a connection; every query of it may use them.
 
@@ -59,6 +59,8 @@ def register(
     unless COLDFRAME_PASSES says otherwise. Or a predictor, which is used as it is.
     head: the model's default unless named.
     prefix: of the functions' names, where several models are registered.
+    rejecting_odds: by default `is_topic` says exactly what `topic` says. A finite number makes it quicker and
+    lets it miss rows: see `are_topic`.
     Raises BadSetting, a BundleError, and Invalid for an unknown head.
     """
     predictor = model if isinstance(model, Predictor) else _load(model)

@@ -1,15 +1,21 @@
 """Rows are rejected without the encoder only where the estimator leaves a label no chance."""
 
 import math
+from collections.abc import Iterable
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from coldframe.columns import predict_column
+from coldframe.model.encoder import Embeddings
 from coldframe.model.estimator import LEAST, Guess, mean_with
+from coldframe.model.files import AUTO
+from coldframe.model.heads import Probabilities
+from coldframe.sql.functions import SqlFunctions
 from coldframe.sql.rejecting import are_topic, odds_against
-from tests.conftest import LABELS, TinyEncoder, tiny_predictor
+from tests.conftest import LABELS, TinyEncoder, TinyEstimator, tiny_predictor
 
 PROBABILITIES = st.lists(st.floats(0, 1), min_size=3, max_size=3).map(
     lambda values: [(value + 1e-9) / (sum(values) + 3e-9) for value in values]
@@ -53,6 +59,30 @@ def test_the_encoder_is_spared() -> None:
     assert not encoder.batches
     are_topic(predictor, [unsure], LABELS[0], rejecting_odds=2.6)
     assert encoder.batches
+
+
+class FarEstimator(TinyEstimator):
+    """Finds the first label 45 times as improbable as the last, and is not sure."""
+
+    def evidence(self, ids: Iterable[int]) -> list[float]:
+        return [0.01, 0.49, 0.5]
+
+
+class CertainHead:
+    """Knows that every text has the first label."""
+
+    def predict(self, embeddings: Embeddings) -> Probabilities:
+        return np.tile(np.array([0.998, 0.001, 0.001], dtype=np.float32), (len(embeddings), 1))
+
+
+def test_by_default_no_row_is_lost() -> None:
+    """`is_topic` is `topic = x` also for a row that an encoder wins against odds of 45."""
+    predictor = tiny_predictor(read_head=lambda _: CertainHead(), estimator=FarEstimator())
+    exact = SqlFunctions(predictor, AUTO)
+    assert exact.topic(["abc"]) == [LABELS[0]]
+    for position, label in enumerate(LABELS):
+        assert exact.is_topic(["abc"], [label]) == [position == 0]
+    assert SqlFunctions(predictor, AUTO, rejecting_odds=30).is_topic(["abc"], [LABELS[0]]) == [False]
 
 
 @given(PROBABILITIES, PROBABILITIES, st.integers(0, 2))

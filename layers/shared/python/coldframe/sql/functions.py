@@ -7,7 +7,7 @@ from coldframe.columns import Answer, embed_column, predict_column, refuse_rushe
 from coldframe.errors import Invalid
 from coldframe.model.files import AUTO
 from coldframe.pipeline.predictor import Predictor
-from coldframe.sql.rejecting import REJECTING_ODDS, are_topic
+from coldframe.sql.rejecting import EXACT, are_topic
 from coldframe.timing import NO_DEADLINE, Deadline
 from coldframe.vectors import to_floats
 
@@ -27,9 +27,7 @@ class SqlFunctions:
     rejecting_odds: see `are_topic`.
     """
 
-    def __init__(
-        self, predictor: Predictor, head: str | None = None, rejecting_odds: float = REJECTING_ODDS
-    ) -> None:
+    def __init__(self, predictor: Predictor, head: str | None = None, rejecting_odds: float = EXACT) -> None:
         """Raises Invalid for a head that the model lacks."""
         self._predictor, self._rejecting_odds = predictor, rejecting_odds
         self._head = predictor.manifest.default_head if head is None else head
@@ -88,7 +86,7 @@ class SqlFunctions:
         return answers
 
     def _are(self, label: str, texts: Column, deadline: Deadline) -> list[bool | None]:
-        if self._head == AUTO:
+        if self._head == AUTO and self._rejecting_odds < EXACT:
             return are_topic(self._predictor, texts, label, self._rejecting_odds, deadline)
         return [
             None if answer is None else answer.label == label for answer in self._answers(texts, deadline)

@@ -1,9 +1,10 @@
-"""`topic = x` without the encoder: rows whose estimate leaves a label no chance are rejected at once.
+"""`topic = x` with fewer texts for the encoder: rows whose estimate is far from x are rejected at once.
 
 Predicate-based pruning, as Raven has it: Karanasos et al. 2020, "Extending Relational Query Processing with
 ML Inference".
 """
 
+import math
 from collections.abc import Sequence
 
 from coldframe.columns import distinct, predict_column, refuse_rushed, spread
@@ -13,25 +14,22 @@ from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import NO_DEADLINE, Deadline
 from coldframe.vectors import ranked, to_floats
 
-REJECTING_ODDS = 30.0
-"""Odds against a label, by the estimator, that no encoder has overturned so far.
-
-The highest that were overturned among all 18,846 posts of 20 Newsgroups are 24.6: docs/decisions/0066.
-"""
+EXACT = math.inf
+"""Odds that reject no row early, so that `is_topic` says what `topic` says: docs/decisions/0075."""
 
 
 def are_topic(
     predictor: Predictor,
     texts: Sequence[str | None],
     label: str,
-    rejecting_odds: float = REJECTING_ODDS,
+    rejecting_odds: float = EXACT,
     deadline: Deadline = NO_DEADLINE,
 ) -> list[bool | None]:
     """Whether `label` is the answer of `auto` for each row; None for a row without a text.
 
     An answer that abstains is no label.
-    rejecting_odds: a row is rejected without the encoder where the estimator finds its favourite so many
-    times as probable as `label`. Infinite: every row is asked that the estimator is not sure of.
+    rejecting_odds: the estimator's odds against `label`, above which a row is rejected without the encoder.
+    A finite number is quicker and may reject a row whose answer is `label`.
     Raises OutOfTime where rows are left that only the encoder can tell.
     """
     position = predictor.manifest.labels.index(label)
