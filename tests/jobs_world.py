@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import heapq
-import io
 import itertools
 import random
-from collections.abc import Callable, Iterator, Sequence
-from typing import BinaryIO, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import msgspec
 
 from coldframe.api.schemas import HeadAnswer, Score, TextAnswer
 from coldframe.errors import Invalid
+from coldframe.jobs.object_file import Pin
 from coldframe.jobs.ports import BadSource, Unavailable
 from coldframe.jobs.records import Body, Job, Options, Result, content_digest
 from coldframe.jobs.states import Event, State, step
@@ -145,17 +145,16 @@ class MemoryObjects:
         self._faults.maybe()
         return self.contents[key]
 
-    def lines(self, uri: str) -> Iterator[str]:
+    def pin(self, uri: str) -> Pin:
         self._faults.maybe()
         if uri not in self.contents:
             raise BadSource("the source cannot be read: NoSuchKey")
-        for line in self.contents[uri].splitlines(keepends=True):
-            self._faults.maybe()
-            yield line.decode()
+        return Pin(content_digest(self.contents[uri]), len(self.contents[uri]))
 
-    def open(self, uri: str) -> BinaryIO:
-        self._faults.maybe()
-        return io.BytesIO(self.contents[uri])
+    def read_range(self, uri: str, pin: Pin, first: int, last: int) -> bytes:
+        if self.pin(uri) != pin:
+            raise BadSource("the source was changed while it was read")
+        return self.contents[uri][first : last + 1]
 
     def url(self, key: str) -> str:
         return f"https://bucket/{key}"

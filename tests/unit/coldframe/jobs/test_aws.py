@@ -11,6 +11,7 @@ import pytest
 from moto import mock_aws
 
 from coldframe.jobs.aws import S3Objects, SqsQueue
+from coldframe.jobs.object_file import Pin
 from coldframe.jobs.ports import BadSource, Unavailable
 from coldframe.jobs.records import Part, read_body
 
@@ -42,44 +43,45 @@ def test_objects(aws: None) -> None:
 
 
 def test_sources(aws: None) -> None:
-    """A source is read line by line, from buckets that are named and from uploads/, and from nowhere else."""
+    """A source is read in ranges, from buckets that are named and from uploads/, and from nowhere else."""
     for bucket, key in (("ours", "uploads/a"), ("theirs", "a"), ("ours", "jobs/secret")):
-        boto3.client("s3").put_object(Bucket=bucket, Key=key, Body="\ufeffeins\nzwei\u2028ß".encode())
+        boto3.client("s3").put_object(Bucket=bucket, Key=key, Body=b"0123456789")
     objects = objects_of()
     for uri in ("s3://ours/uploads/a", "s3://theirs/a"):
-        assert "".join(objects.lines(uri)) == "eins\nzwei\u2028ß"
+        pin = objects.pin(uri)
+        assert pin.size_bytes == 10
+        assert objects.read_range(uri, pin, 2, 5) == b"2345"
     for uri in ("s3://ours/jobs/secret", "s3://others/a", "s3://theirs.evil/a"):
         with pytest.raises(BadSource, match="COLDFRAME_JOBS_SOURCES"):
-            list(objects.lines(uri))
-    with pytest.raises(BadSource, match="NoSuchKey"):
-        list(objects.lines("s3://theirs/none"))
-
-
-def test_a_source_that_is_read_from_anywhere(aws: None) -> None:
-    """Ranges of an object, as a file; a source that has changed meanwhile is not read on."""
-    s3 = boto3.client("s3")
-    content = bytes(range(256)) * 20
-    s3.put_object(Bucket="theirs", Key="a", Body=content)
-    file = objects_of().open("s3://theirs/a")
-    assert file.seek(-6, io.SEEK_END) == len(content) - 6
-    assert (file.read(4), file.read()) == (content[-6:-2], content[-2:])
-    assert file.read(1) == b""
-    assert file.seek(0) == 0 and file.read() == content
-    with pytest.raises(BadSource, match="COLDFRAME_JOBS_SOURCES"):
-        objects_of().open("s3://others/a")
+            objects.pin(uri)
+        with pytest.raises(BadSource, match="COLDFRAME_JOBS_SOURCES"):
+            objects.read_range(uri, pin, 0, 1)
     with pytest.raises(BadSource, match="404"):
-        objects_of().open("s3://theirs/none")
-    s3.put_object(Bucket="theirs", Key="a", Body=b"other")
-    file.seek(0)
-    with pytest.raises(BadSource, match="PreconditionFailed"):
-        file.read(1)
+        objects.pin("s3://theirs/none")
 
 
-def test_sources_that_are_no_text(aws: None) -> None:
-    """Bytes that are not UTF-8 are said to be none."""
-    boto3.client("s3").put_object(Bucket="theirs", Key="a", Body=b"a\n\xff\n")
-    with pytest.raises(BadSource, match="UTF-8"):
-        list(objects_of().lines("s3://theirs/a"))
+def test_a_source_that_is_changed(aws: None) -> None:
+    """An object that is another one than at its pin is not read on; nor is one that was deleted."""
+    s3, uri = boto3.client("s3"), "s3://theirs/a"
+    s3.put_object(Bucket="theirs", Key="a", Body=b"old")
+    pin = objects_of().pin(uri)
+    s3.put_object(Bucket="theirs", Key="a", Body=b"new")
+    with pytest.raises(BadSource, match="changed while it was read"):
+        objects_of().read_range(uri, pin, 0, 2)
+    s3.delete_object(Bucket="theirs", Key="a")
+    with pytest.raises(BadSource, match="NoSuchKey"):
+        objects_of().read_range(uri, pin, 0, 2)
+
+
+def test_a_range_that_breaks_off() -> None:
+    """Fewer bytes than the range has are a failure of the service, and not the source's end."""
+
+    class Short:
+        def get_object(self, **request: Any) -> Any:
+            return {"Body": io.BytesIO(b"01")}
+
+    with pytest.raises(Unavailable, match="2 bytes of 3"):
+        S3Objects("a", "b", Short).read_range("s3://b/a", Pin("etag", 3), 0, 2)
 
 
 def test_queue(aws: None) -> None:
@@ -112,9 +114,9 @@ def test_failures() -> None:
     with pytest.raises(Unavailable):
         S3Objects("a", "b", Failing).put("a", b"")
     with pytest.raises(Unavailable):
-        list(S3Objects("a", "b", Failing).lines("s3://b/a"))
+        S3Objects("a", "b", Failing).pin("s3://b/a")
     with pytest.raises(Unavailable):
-        S3Objects("a", "b", Failing).open("s3://b/a")
+        S3Objects("a", "b", Failing).read_range("s3://b/a", Pin("etag", 1), 0, 0)
 
 
 def test_a_batch_that_is_taken_in_part() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 
 from coldframe.errors import NotReady, OutOfTime
 from coldframe.jobs.backoff import RetryPolicy
+from coldframe.jobs.object_file import Pin
 from coldframe.jobs.records import Job, Notify, Options, Part, Push, Source, Split
 from coldframe.jobs.states import Event, State
 from coldframe.jobs.worker import Answers, Message, Worker
@@ -235,9 +236,9 @@ def test_a_source_that_cannot_be_read() -> None:
 
 
 class Bursting(MemoryObjects):
-    """Objects whose lines end in an error that nobody thought of."""
+    """Objects whose content ends in an error that nobody thought of."""
 
-    def lines(self, uri: str) -> Iterator[str]:
+    def read_range(self, uri: str, pin: Pin, first: int, last: int) -> bytes:
         raise MemoryError("a text that no reason may hold")
 
 
@@ -245,6 +246,7 @@ def test_an_unexpected_error_of_a_source_is_its_own() -> None:
     """What came with it is answered at once. The source is tried again, and then given up with its reason."""
     here = Here()
     here.worker = replace(here.worker, objects=Bursting())
+    here.worker.objects.put("s3://ours/in", b'"a"')
     here.store.jobs["j"] = Job("j", "j", State.QUEUED, Options(), 0.0, 1e9, Source("s3://ours/in", "jsonl"))
     here.queue.send([Split("j")])
     here.job("other")

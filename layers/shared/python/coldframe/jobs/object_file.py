@@ -1,11 +1,33 @@
-"""An object that can be read from anywhere: Parquet begins at its end."""
+"""One version of an object, and a file that reads it in ranges: Parquet begins at its end."""
 
 import io
 from collections.abc import Callable
 from typing import Any
 
+from msgspec import Struct
+
 ReadRange = Callable[[int, int], bytes]
 """The bytes from the first place to the last one, both included."""
+
+
+class Pin(Struct, frozen=True):
+    """One version of an object: its ETag, in quotes as S3 has it, and its size."""
+
+    etag: str
+    size_bytes: int
+
+
+class Cursor(Struct, frozen=True):
+    """Place in a source, between two texts.
+
+    offset_bytes: where the next line begins; unused for Parquet. rows: lines, or rows of a table, before it.
+    """
+
+    offset_bytes: int = 0
+    rows: int = 0
+
+
+START = Cursor()
 
 
 class ObjectFile(io.RawIOBase):

@@ -1,9 +1,10 @@
 """What jobs need of the world: a store of records, objects, a queue, somebody to tell. AWS is one of them."""
 
-from collections.abc import Iterator, Sequence
-from typing import BinaryIO, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
 from coldframe.errors import ColdframeError
+from coldframe.jobs.object_file import Pin
 from coldframe.jobs.records import Body, Job, Result
 from coldframe.jobs.states import Event
 
@@ -66,11 +67,14 @@ class Objects(Protocol):
 
     def get(self, key: str) -> bytes: ...
 
-    def lines(self, uri: str) -> Iterator[str]:
-        """Lines of an object of any bucket that may be read. Raises BadSource, too."""
+    def pin(self, uri: str) -> Pin:
+        """The version of a caller's object that is there now. Raises BadSource, too."""
 
-    def open(self, uri: str) -> BinaryIO:
-        """An object of such a bucket, to be read from anywhere. Its reads raise the same as `lines`."""
+    def read_range(self, uri: str, pin: Pin, first: int, last: int) -> bytes:
+        """Bytes of that version from the first place to the last one, both included.
+
+        Raises BadSource, too, also where the object is another one by now.
+        """
 
     def url(self, key: str) -> str:
         """An address from which an object can be fetched for an hour."""

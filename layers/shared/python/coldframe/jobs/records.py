@@ -188,14 +188,18 @@ def divided(texts: list[str], part_texts: int = PART_TEXTS, part_bytes: int = PA
     parts: list[list[str]] = []
     size = part_bytes + 1
     for text in texts:
-        # At most what JSON takes: beyond ASCII a character may be written as six bytes, or as twelve.
-        bytes_ = 6 * len(text) + 3 if not text.isascii() else 2 * len(text) + 3
+        bytes_ = text_bytes(text)
         if size + bytes_ > part_bytes or len(parts[-1]) >= part_texts:
             parts.append([])
             size = 0
         parts[-1].append(text)
         size += bytes_
     return parts
+
+
+def text_bytes(text: str) -> int:
+    """Bytes of a text in a list of JSON, at most: beyond ASCII a character may take six, or twelve."""
+    return (2 if text.isascii() else 6) * len(text) + 3
 
 
 def encode_answers(answers: list[TextAnswer]) -> bytes:

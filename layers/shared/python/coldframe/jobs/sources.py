@@ -1,17 +1,43 @@
-"""Texts of an object in S3, divided into parts as they are read: no object is held whole."""
+"""Texts of an object in S3, as parts, from any place in it: no object is held whole."""
 
 import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import msgspec
 
+from coldframe.jobs.lines import MAX_ROW_BYTES, Lines
+from coldframe.jobs.object_file import START, Cursor, ObjectFile, Pin, ReadRange
 from coldframe.jobs.ports import BadSource, Objects, Queue
-from coldframe.jobs.records import MAX_PARTS, PART_BYTES, PART_TEXTS, Part, Source, divided
+from coldframe.jobs.records import MAX_PARTS, PART_BYTES, PART_TEXTS, Part, Source, text_bytes
 
-_ROWS_AT_ONCE = PART_TEXTS * 4
 _MESSAGES_AT_ONCE = 10
-_FIELD_CHARACTERS = 1 << 20
+
+Row = tuple[str, Cursor]
+"""A text, and the cursor after it."""
+
+
+def read_parts(
+    source: Source, objects: Objects, pin: Pin, cursor: Cursor = START
+) -> Iterator[tuple[list[str], Cursor]]:
+    """The parts of a source from a cursor on, each with the cursor after it.
+
+    They are the parts that a reading from the start has there, so that a reading can be resumed after any of
+    them. pin: the version of the object. Raises BadSource, also where it was changed; Unavailable.
+    """
+    part: list[str] = []
+    size = 0
+    for text, after in _rows(source, partial(objects.read_range, source.s3, pin), pin.size_bytes, cursor):
+        bytes_ = text_bytes(text)
+        if part and (size + bytes_ > PART_BYTES or len(part) == PART_TEXTS):
+            yield part, cursor
+            part, size = [], 0
+        part.append(text)
+        size += bytes_
+        cursor = after
+    if part:
+        yield part, cursor
 
 
 def split_source(job_id: str, source: Source, objects: Objects, queue: Queue) -> int:
@@ -21,7 +47,7 @@ def split_source(job_id: str, source: Source, objects: Objects, queue: Queue) ->
     """
     parts: list[Part] = []
     number = first = 0
-    for texts in _parts(_texts(source, objects)):
+    for texts, _ in read_parts(source, objects, objects.pin(source.s3)):
         if number >= MAX_PARTS:
             raise BadSource(
                 f"the source has more than {MAX_PARTS} parts of {PART_TEXTS} texts or {PART_BYTES} bytes."
@@ -41,64 +67,67 @@ def split_source(job_id: str, source: Source, objects: Objects, queue: Queue) ->
     return number
 
 
-def _texts(source: Source, objects: Objects) -> Iterator[str]:
+def _rows(source: Source, read_range: ReadRange, size_bytes: int, cursor: Cursor) -> Iterator[Row]:
     if source.format == "parquet":
-        from coldframe.jobs.parquet import parquet_texts
-
-        return parquet_texts(source, objects.open(source.s3))
-    return read_texts(source, objects.lines(source.s3))
-
-
-def _parts(texts: Iterable[str]) -> Iterator[list[str]]:
-    """As `divided`, without holding all of them. The last part of each lot begins the next lot."""
-    lot: list[str] = []
-    for text in texts:
-        lot.append(text)
-        if len(lot) == _ROWS_AT_ONCE:
-            *whole, lot = divided(lot)
-            yield from whole
-    yield from divided(lot)
+        return _parquet(source, read_range, size_bytes, cursor)
+    read = _csv if source.format == "csv" else _json_lines
+    return read(source, read_range, size_bytes, cursor)
 
 
-def read_texts(source: Source, lines: Iterable[str]) -> Iterator[str]:
-    """The texts of a source of lines. lines: of its object, with or without their ends. Raises BadSource."""
-    return _csv(source, lines) if source.format == "csv" else _json_lines(source, lines)
+def _parquet(source: Source, read_range: ReadRange, size_bytes: int, cursor: Cursor) -> Iterator[Row]:
+    from coldframe.jobs.parquet import parquet_texts
+
+    texts = parquet_texts(source, ObjectFile(read_range, size_bytes), cursor.rows)
+    for row, text in enumerate(texts, cursor.rows + 1):
+        yield text, Cursor(rows=row)
 
 
-def _json_lines(source: Source, lines: Iterable[str]) -> Iterator[str]:
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            found = msgspec.json.decode(line)
-        except (msgspec.DecodeError, RecursionError) as exc:
-            raise BadSource(f"line {number} of the source is no JSON") from exc
-        text = found if isinstance(found, str) else _field(source, found)
-        if not isinstance(text, str):
-            raise BadSource(
-                f'line {number} of the source has no text, expected a string or {{"{source.column}": "…"}}'
-            )
-        yield text
+def _json_lines(source: Source, read_range: ReadRange, size_bytes: int, cursor: Cursor) -> Iterator[Row]:
+    lines = Lines(read_range, size_bytes, cursor)
+    for line in lines:
+        lines.end_row()
+        if line.strip():
+            yield _text(source, line, lines.cursor.rows), lines.cursor
+
+
+def _text(source: Source, line: str, number: int) -> str:
+    try:
+        found = msgspec.json.decode(line)
+    except (msgspec.DecodeError, RecursionError) as exc:
+        raise BadSource(f"line {number} of the source is not JSON") from exc
+    text = found if isinstance(found, str) else _field(source, found)
+    if not isinstance(text, str):
+        raise BadSource(
+            f'line {number} of the source has no text, expected a string or {{"{source.column}": "…"}}'
+        )
+    return text
 
 
 def _field(source: Source, found: Any) -> Any:
     return found.get(source.column) if isinstance(found, dict) else None
 
 
-def _csv(source: Source, lines: Iterable[str]) -> Iterator[str]:
-    csv.field_size_limit(_FIELD_CHARACTERS)
-    rows = csv.reader(lines)
+def _csv(source: Source, read_range: ReadRange, size_bytes: int, cursor: Cursor) -> Iterator[Row]:
+    first = Lines(read_range, size_bytes, START)
+    header = next(_csv_rows(first), [])
+    if source.column not in header:
+        raise BadSource(f'the source has no column "{source.column}" in its first line')
+    column = header.index(source.column)
+    lines = Lines(read_range, size_bytes, first.cursor if cursor == START else cursor)
+    for row in _csv_rows(lines):
+        if len(row) != len(header):
+            where = f"line {lines.cursor.rows} of the source"
+            raise BadSource(f"{where} has {len(row)} columns, expected {len(header)} as in the first")
+        yield row[column], lines.cursor
+
+
+def _csv_rows(lines: Lines) -> Iterator[list[str]]:
+    """Rows that are not empty. A row takes no line of the next one, so `lines.cursor` is where it ends."""
+    csv.field_size_limit(MAX_ROW_BYTES)
     try:
-        header = next(rows, [])
-        if source.column not in header:
-            raise BadSource(f'the source has no column "{source.column}" in its first line')
-        column = header.index(source.column)
-        for row in rows:
-            if not row:
-                continue
-            if len(row) != len(header):
-                where = f"line {rows.line_num} of the source"
-                raise BadSource(f"{where} has {len(row)} columns, expected {len(header)} as in the first")
-            yield row[column]
+        for row in csv.reader(lines):
+            lines.end_row()
+            if row:
+                yield row
     except csv.Error as exc:
-        raise BadSource(f"line {rows.line_num} of the source is no CSV") from exc
+        raise BadSource(f"line {lines.cursor.rows} of the source is not CSV") from exc
