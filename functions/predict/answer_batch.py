@@ -6,6 +6,7 @@ from typing import Any
 
 from coldframe.api.api import Api, Request
 from coldframe.api.contract import PREDICT
+from coldframe.capacity.limits import EXECUTION_DATA
 
 ITEMS, SETTINGS = "Items", "BatchInput"
 _ASKED = (
@@ -29,21 +30,35 @@ class BatchFailed(Exception):
 def answer_batch(
     event: Mapping[str, Any], api: Api, request_id: str, time_left_s: Callable[[], float]
 ) -> dict[str, Any]:
-    """`Results`: for each item, in order, its `id`, and `heads` as `POST /v1/predict` has them.
+    """`Results`: for each item, in order, its `id`, and `version` and `heads` as `POST /v1/predict` has them.
 
     event: `Items` with `id` and `row`, and `BatchInput` with `text`, the column of a row that is classified
-    (a row may also be the text itself), and fields of a request. Of a row without text `heads` is null.
+    (a row may also be the text itself), fields of a request, and `version`, which the model has to have.
+    `heads` is null for a row without text; `version` is null if no row has one and no version is given.
     Raises BatchRefused or BatchFailed, which tell nothing of the texts.
     """
     settings = event.get(SETTINGS, {})
     texts = [_text_of(item, settings.get("text", "text")) for item in event[ITEMS]]
     wanted = [text for text in texts if text is not None]
-    heads = iter(_predicted(wanted, settings, api, request_id, time_left_s))
+    version, answers = _predicted(wanted, settings, api, request_id, time_left_s)
+    heads = iter(answers)
     results = [
-        {"id": item["id"], "heads": None if text is None else next(heads)}
+        {"id": item["id"], "version": version, "heads": None if text is None else next(heads)}
         for item, text in zip(event[ITEMS], texts, strict=True)
     ]
+    _check_size(results)
     return {"Results": results}
+
+
+def _check_size(results: Sequence[Mapping[str, Any]]) -> None:
+    """Raises BatchRefused for results that no child of a Distributed Map can return."""
+    size = len(json.dumps(results, ensure_ascii=False, separators=(",", ":")).encode())
+    if size > EXECUTION_DATA.value:
+        fitting = max(1, len(results) * EXECUTION_DATA.value // size * 9 // 10)  # rows differ in length
+        raise BatchRefused(
+            f"The answers of {len(results)} rows take {size:,} bytes, and Step Functions takes"
+            f" {EXECUTION_DATA.value:,}. Start the run with --batch {fitting}."
+        )
 
 
 def _text_of(item: Mapping[str, Any], column: str) -> str | None:
@@ -67,10 +82,11 @@ def _predicted(
     api: Api,
     request_id: str,
     time_left_s: Callable[[], float],
-) -> list[dict[str, Any]]:
-    """The heads' answers for each text."""
+) -> tuple[str | None, list[dict[str, Any]]]:
+    """The model's version, and the heads' answers for each text."""
+    expected: str | None = settings.get("version")
     if not texts:
-        return []
+        return expected, []
     body = {name: settings[name] for name in _ASKED if settings.get(name) is not None} | {
         "texts": list(texts)
     }
@@ -80,8 +96,18 @@ def _predicted(
     reply = api.answer(request)
     answer = json.loads(reply.body)
     if reply.status == 200:
-        return [prediction["heads"] for prediction in answer["predictions"]]
+        _check_version(answer["version"], expected)
+        return answer["version"], [prediction["heads"] for prediction in answer["predictions"]]
     problem = f"{reply.status}: {answer['detail']}"
     if reply.status < 500:
         raise BatchRefused(problem)
     raise BatchFailed(problem)
+
+
+def _check_version(version: str, expected: str | None) -> None:
+    """Raises BatchRefused if the model is not the one that the run was started with."""
+    if expected is not None and version != expected:
+        raise BatchRefused(
+            f"Found the model {version}, expected {expected}: the function was deployed after the run was"
+            " started. Start the run anew, so that one version answers every row."
+        )

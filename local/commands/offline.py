@@ -58,7 +58,8 @@ def offline() -> None:
     help="Rows that may fail.",
 )
 @click.option(
-    "--name", help="Of the run. A run of this name that was cut off goes on.  [default: by its arguments]"
+    "--name",
+    help="Name of the run. A run of this name resumes.  [default: by arguments, object and model version]",
 )
 @click.option(
     "--state-machine", metavar="ARN", help="Run on AWS: the output OfflineStateMachine of the stack."
@@ -104,11 +105,13 @@ def start(
 ) -> None:
     """Classify every row of SOURCE, s3://bucket/key: CSV with a header, JSON Lines or Parquet.
 
-    Says what it will cost, then starts. Started again with the same arguments, it goes on where it was cut
-    off.
+    Says what it will cost, then starts. Started again with the same arguments, it resumes where it was cut
+    off; with another object or model version it is another run.
     """
     from local.offline.here import Here
+    from local.offline.pin import pin
     from local.offline.request import OfflineRequest, format_of, place_of
+    from local.state_machines.lambda_task import LambdaTask
 
     if (state_machine is None) == (url is None):
         raise click.UsageError(
@@ -127,11 +130,10 @@ def start(
         tolerate_percent,
         cache,
     )
-    s3 = _client("s3", region, s3_endpoint)
-    here = Here(
-        request, name or request.default_name(), s3, _client("lambda", region, url), function, journals
-    )
+    s3, lambda_ = _client("s3", region, s3_endpoint), _client("lambda", region, url)
     with _failures():
+        request = pin(request, s3, LambdaTask(lambda_), function)
+        here = Here(request, name or request.default_name(), s3, lambda_, function, journals)
         if estimated:
             _say_estimate(here, region, architecture)
         if not yes:
@@ -140,7 +142,7 @@ def start(
         if url is not None:
             _run_here(here, region, architecture)
         else:
-            _run_on_aws(request, here.name, _client("stepfunctions", region, None), state_machine or "")
+            _run_on_aws(request, here.name, s3, _client("stepfunctions", region, None), state_machine or "")
 
 
 @contextmanager
@@ -190,8 +192,9 @@ def _run_here(here: Here, region: str, architecture: str) -> None:
     _say_results(output)
 
 
-def _run_on_aws(request: OfflineRequest, name: str, states: Any, arn: str) -> None:
+def _run_on_aws(request: OfflineRequest, name: str, s3: Any, states: Any, arn: str) -> None:
     from local.offline.on_aws import OnAws
+    from local.offline.pin import check_unchanged
 
     with _bar() as bar:
 
@@ -200,6 +203,7 @@ def _run_on_aws(request: OfflineRequest, name: str, states: Any, arn: str) -> No
             bar.update(done - bar.n)
 
         output = OnAws(request, name, states, arn).run(show)
+    check_unchanged(request, s3)
     _say_results(output)
 
 

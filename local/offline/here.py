@@ -51,7 +51,7 @@ class Here:
     def batches(self) -> Iterator[dict[str, Any]]:
         """Every batch of the run, in order."""
         given = self.request.as_input()
-        return inputs(self._s3, _map_of(self._machine, given), given)
+        return inputs(self._s3, _map_of(self._machine, given), given, self.request.etag)
 
     def probe(self, batch: dict[str, Any]) -> Report:
         """Invokes the function with a batch. Raises Failed."""
@@ -66,10 +66,8 @@ class Here:
 
         on_items: is told how many items have ended. Raises Failed, OtherRun, and what reading items raises.
         """
-        source = self.request.source
-        etag = self._s3.head_object(Bucket=source.bucket, Key=source.key)["ETag"]
         with Journal(self.path) as journal:
-            journal.belongs_to({"request": self.request.as_input(), "object": etag})
+            journal.belongs_to(self.request.identity())
             maps = self._map_run(journal, on_items)
             machine = Workflow(
                 self._machine.StartAt, self._machine.States, self._invoke, maps.sleep, run_map=maps.run
@@ -84,7 +82,9 @@ class Here:
 
     def _map_run(self, journal: Journal, on_items: Callable[[int], object]) -> MapRun:
         names = names_of("coldframe-offline", self.name)
-        return MapRun(self._s3, self._invoke, journal, names, self.request.concurrency, on_items)
+        return MapRun(
+            self._s3, self._invoke, journal, names, self.request.concurrency, on_items, self.request.etag
+        )
 
     def _keep_reports(self, log: str) -> None:
         with self._lock:

@@ -55,7 +55,10 @@ class OnAws:
         return output
 
     def _start(self) -> str:
-        """The execution: a new one, the one that runs already, or the one that failed, begun again."""
+        """The execution: a new one, the one that runs already, or the one that failed, started again.
+
+        Raises RunFailed if an execution of this name has another input.
+        """
         given = msgspec.json.encode(self.request.as_input(), order="sorted").decode()
         try:
             started = self.states.start_execution(
@@ -66,6 +69,11 @@ class OnAws:
             if exc.response["Error"]["Code"] != "ExecutionAlreadyExists":
                 raise
         arn = f"{self.state_machine_arn.replace(':stateMachine:', ':execution:')}:{self.name}"
-        if self.states.describe_execution(executionArn=arn)["status"] not in {"RUNNING", "SUCCEEDED"}:
+        execution = self.states.describe_execution(executionArn=arn)
+        if msgspec.json.decode(execution["input"]) != self.request.as_input():
+            raise RunFailed(
+                f"{arn} was started with another request, object or model version. Give another --name."
+            )
+        if execution["status"] not in {"RUNNING", "SUCCEEDED"}:
             self.states.redrive_execution(executionArn=arn)
         return arn

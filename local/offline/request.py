@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -11,6 +12,15 @@ from urllib.parse import urlsplit
 import msgspec
 
 from coldframe.errors import ColdframeError
+
+NO_VERSION = "null"
+"""S3's name for the version of an object in a bucket without versions.
+
+https://docs.aws.amazon.com/AmazonS3/latest/userguide/versioning-workflows.html, read 2026-11-22
+"""
+
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+"""https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html, read 2026-11-22"""
 
 FORMATS = {".csv": "CSV", ".jsonl": "JSONL", ".ndjson": "JSONL", ".parquet": "PARQUET"}
 
@@ -35,6 +45,8 @@ class OfflineRequest:
     """One run. text: the column. heads: None for the model's default one. model: None for the default one.
 
     cache: whether the shared cache is asked and filled.
+    etag, version_id: of the object that is read; `null` is the version of a bucket without versions.
+    version: of the model that answers. `pin` finds all three.
     """
 
     source: Place
@@ -47,26 +59,44 @@ class OfflineRequest:
     concurrency: int
     tolerated_failure_percentage: float
     cache: bool = False
+    etag: str = ""
+    version_id: str = NO_VERSION
+    version: str | None = None
 
     def as_input(self) -> dict[str, Any]:
         """As the state machine reads it."""
         return {
-            "source": {"bucket": self.source.bucket, "key": self.source.key},
+            "source": {
+                "bucket": self.source.bucket,
+                "key": self.source.key,
+                "etag": self.etag,
+                "version_id": self.version_id,
+            },
             "results": {"bucket": self.results.bucket, "prefix": self.results.key},
             "format": self.format,
             "text": self.text,
             "heads": self.heads,
             "model": self.model,
+            "version": self.version,
             "batch_items": self.batch_items,
             "concurrency": self.concurrency,
             "tolerated_failure_percentage": self.tolerated_failure_percentage,
             "cache": self.cache,
         }
 
+    def identity(self) -> dict[str, Any]:
+        """What a run depends on, by the names that a user knows."""
+        request = self.as_input()
+        source = request.pop("source")
+        version = request.pop("version")
+        place = {name: source.pop(name) for name in ("bucket", "key")}
+        return {"request": request | {"source": place}, "object": source, "model version": version}
+
     def default_name(self) -> str:
-        """The same for the same request, so that a second start goes on with the first."""
+        """Name by request, object and model: a second start resumes the first one, unless one has changed."""
         digest = hashlib.sha256(msgspec.json.encode(self.as_input(), order="sorted")).hexdigest()
-        return f"{PurePosixPath(self.source.key).stem[:40]}-{digest[:12]}"
+        stem = _NOT_IN_NAMES.sub("-", PurePosixPath(self.source.key).stem[:40])
+        return f"{stem}-{digest[:12]}"
 
 
 def place_of(address: str) -> Place:

@@ -48,6 +48,7 @@ class Journal:
     """
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         self._db = sqlite3.connect(path)
         self._db.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;" + _SCHEMA)
@@ -70,8 +71,8 @@ class Journal:
             before = msgspec.json.decode(found)
             changed = sorted(name for name in {*before, *identity} if before.get(name) != identity.get(name))
             raise OtherRun(
-                f"This run was begun with another {', '.join(changed)}."
-                " Give it another name, or begin it anew with --again."
+                f"This run was started with another {', '.join(changed)}."
+                f" Give it another --name, or delete {self._path} to start it anew."
             )
 
     def add(self, ended: Ended) -> None:

@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+from botocore.exceptions import ClientError
 
 from coldframe.capacity import limits
+from coldframe.errors import ColdframeError
 from local.state_machines.batches import Limits, batches
 from local.state_machines.definition import Map
 from local.state_machines.items import read_items
@@ -22,14 +24,20 @@ from local.state_machines.paths import filled, value_at
 from local.state_machines.results import Destination, Names, write_results
 from local.state_machines.workflow import Failed, Invoke, Workflow
 
+_CHANGED = frozenset({"PreconditionFailed", "NoSuchVersion", "412"})
+
+
+class ObjectChanged(ColdframeError):
+    """An object is not the one that a run was started with."""
+
 
 @dataclass(frozen=True)
 class MapRun:
     """Runs Distributed Maps on one input. Its children run in threads, all else in the caller's.
 
     at_once: children at most, whatever the definition says. on_items: is told how many items a child had that
-    has ended, and first how many an earlier run has done. clock: Unix time. sleep: between the attempts of a
-    task.
+    has ended, and first how many an earlier run has done. etag: as in `inputs`. clock: Unix time.
+    sleep: between the attempts of a task.
     """
 
     s3: Any
@@ -38,6 +46,7 @@ class MapRun:
     names: Names
     at_once: int
     on_items: Callable[[int], object]
+    etag: str = ""
     sleep: Callable[[float], object] = field(default=time.sleep)
     clock: Callable[[], float] = field(default=time.time)
 
@@ -71,7 +80,7 @@ class MapRun:
         failed, running = 0, set[Future[Ended]]()
         with ThreadPoolExecutor(workers, thread_name_prefix="child") as pool:
             try:
-                for number, batch in enumerate(inputs(self.s3, state, given)):
+                for number, batch in enumerate(inputs(self.s3, state, given, self.etag)):
                     if number in done:
                         continue
                     running.add(pool.submit(self._run_child, child, number, batch, keep_input))
@@ -105,10 +114,12 @@ class MapRun:
         return Ended(number, items, started_s, self.clock(), given if keep_input else None, output)
 
 
-def inputs(s3: Any, state: Map, given: Any) -> Iterator[Any]:
-    """The input of each child, in order. s3: a boto3 client. Raises what reading items raises."""
-    where = filled(state.ItemReader.Parameters, given, {})
-    body = s3.get_object(**where)["Body"]
+def inputs(s3: Any, state: Map, given: Any, etag: str = "") -> Iterator[Any]:
+    """The input of each child, in order. s3: a boto3 client. etag: the object has to have it, unless empty.
+
+    Raises ObjectChanged, and what reading items raises.
+    """
+    body = _open(s3, filled(state.ItemReader.Parameters, given, {}), etag)
     items: Iterator[Any] = read_items(body, state.ItemReader.ReaderConfig)
     if state.ItemSelector is not None:
         items = _selected(items, state.ItemSelector, given)
@@ -119,6 +130,19 @@ def inputs(s3: Any, state: Map, given: Any) -> Iterator[Any]:
     most_bytes = _by_path(batcher.MaxInputBytesPerBatchPath, batcher.MaxInputBytesPerBatch, given)
     most = Limits(int(most_items), int(most_bytes))
     return batches(items, most, filled(batcher.BatchInput, given, {}))
+
+
+def _open(s3: Any, where: dict[str, Any], etag: str) -> Any:
+    """The body of an object. Raises ObjectChanged."""
+    try:
+        return s3.get_object(**where, **({"IfMatch": etag} if etag else {}))["Body"]
+    except ClientError as exc:
+        if exc.response["Error"]["Code"] in _CHANGED:
+            raise ObjectChanged(
+                f"s3://{where['Bucket']}/{where['Key']} has changed after this run was started."
+                " Start the run again: a run reads one version of an object."
+            ) from exc
+        raise
 
 
 def tolerated(state: Map, given: Any, total: int | None) -> float:

@@ -136,6 +136,23 @@ def test_rows_are_answered_as_one_by_one_also_after_a_kill(door: Door, s3: Any, 
     assert [line["heads"] for line in lines[:100]] == [answer["heads"] for answer in answered]
 
 
+def test_a_changed_object_is_another_run(door: Door, s3: Any, tmp_path: Path) -> None:
+    """The same command after an upload answers the new rows; a name keeps to the object that it had."""
+    for row, body in enumerate((b"body\nshuttle\n", b"body\nshuttle\norbit\n"), 1):
+        s3.put_object(Bucket="texts", Key="daily.csv", Body=body)
+        unnamed = command(door, tmp_path, f"day{row}", "s3://texts/daily.csv")
+        place = unnamed.index("--name")
+        found = run(*unnamed[:place], *unnamed[place + 2 :], "--no-estimate")
+        assert found.returncode == 0, found.stderr
+        assert len(results(s3, f"day{row}").splitlines()) == row
+    named = command(door, tmp_path, "named", "s3://texts/daily.csv")
+    assert run(*named, "--no-estimate").returncode == 0
+    s3.put_object(Bucket="texts", Key="daily.csv", Body=b"body\nkey\n")
+    refused = run(*named, "--no-estimate")
+    assert refused.returncode == 1
+    assert "started with another object. Give it another --name" in refused.stderr
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -155,7 +172,7 @@ def test_what_is_wrong_is_said_before_anything_is_written(
 
 
 def test_an_object_that_is_not_there_is_named(door: Door, s3: Any, tmp_path: Path) -> None:
-    """S3's own error, in one line."""
+    """A line that says which, and what to check."""
     found = run(*command(door, tmp_path, "none", "s3://texts/none.csv"))
     assert found.returncode == 1
-    assert found.stderr.startswith("Error: An error occurred (NoSuchKey)")
+    assert found.stderr == ("Error: s3://texts/none.csv does not exist. Check its bucket, key and region.\n")

@@ -39,8 +39,34 @@ def test_each_item_gets_the_answer_of_its_text(engine: Engine) -> None:
 def test_rows_without_texts_ask_no_model(engine: Engine) -> None:
     """A batch of empty cells is answered."""
     assert engine.handle_event(batch(None, {"text": None}), CONTEXT) == {
-        "Results": [{"id": 0, "heads": None}, {"id": 1, "heads": None}]
+        "Results": [{"id": 0, "version": None, "heads": None}, {"id": 1, "version": None, "heads": None}]
     }
+
+
+def test_rows_name_the_version_that_answered(engine: Engine) -> None:
+    """Each row has the model's version, also one without text."""
+    version = json.loads(
+        engine.handle_event({**HTTP, "body": '{"text": "orbit"}', "isBase64Encoded": False}, CONTEXT)["body"]
+    )["version"]
+    results = engine.handle_event(batch("orbit", None, version=version), CONTEXT)["Results"]
+    assert [result["version"] for result in results] == [version, version]
+
+
+def test_another_version_is_refused(engine: Engine) -> None:
+    """A run that was started with another model gets no answers of this one."""
+    with pytest.raises(BatchRefused, match="expected sha256:0: the function was deployed after the run"):
+        engine.handle_event(batch("orbit", version="sha256:0"), CONTEXT)
+
+
+def test_answers_over_the_limit_of_a_child_are_refused(engine: Engine) -> None:
+    """Answers of more than 256 KiB end the run with the batch that would fit."""
+    heads = ["auto", "logreg", "rf", "hgb", "mlp"]
+    with pytest.raises(
+        BatchRefused, match=r"Step Functions takes 262,144\. Start the run with --batch \d+\."
+    ) as caught:
+        engine.handle_event(batch(*["orbit"] * 1000, heads=heads), CONTEXT)
+    fitting = int(str(caught.value).rsplit(" ", 1)[1].rstrip("."))
+    assert len(engine.handle_event(batch(*["orbit"] * fitting, heads=heads), CONTEXT)["Results"]) == fitting
 
 
 @pytest.mark.parametrize(

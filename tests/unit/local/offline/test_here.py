@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from moto import mock_aws
 
 from local.offline.here import Here, names_of
-from local.offline.request import OfflineRequest, Place
+from local.offline.request import NO_VERSION, OfflineRequest, Place
 from local.state_machines.definition import (
     ItemProcessor,
     ItemReader,
@@ -26,7 +26,7 @@ from local.state_machines.definition import (
     WriterConfig,
 )
 from local.state_machines.journal import Journal, OtherRun
-from local.state_machines.map_run import MapRun, tolerated
+from local.state_machines.map_run import MapRun, ObjectChanged, tolerated
 from local.state_machines.workflow import Failed
 
 BUCKET = "texts"
@@ -55,10 +55,13 @@ class Killed(BaseException):
 
 
 class Function:
-    """A Lambda client. Answers each item; fails as it is told, by number of the invocation."""
+    """A function with one model. Answers each item; fails as it is told, by number of the invocation."""
 
-    def __init__(self, fails: Callable[[int, Any], str] = lambda number, event: "") -> None:
+    def __init__(
+        self, fails: Callable[[int, Any], str] = lambda number, event: "", version: str = "sha256:1"
+    ) -> None:
         self.fails = fails
+        self.version = version
         self.events: list[Any] = []
         self._lock = Lock()
 
@@ -69,12 +72,25 @@ class Function:
             number = len(self.events)
         if error := self.fails(number, event):
             raise Failed(error, json.dumps({"errorType": error}))
-        results = [{"id": item["id"], "heads": item["row"]["text"].upper()} for item in event["Items"]]
+        expected = event.get("BatchInput", {}).get("version")
+        if expected not in (None, self.version):
+            raise Failed("BatchRefused", f"Found the model {self.version}, expected {expected}")
+        results = [
+            {"id": item["id"], "version": self.version, "heads": _heads(item["row"])}
+            for item in event["Items"]
+        ]
         return {"Payload": {"Results": results}, "StatusCode": 200}
 
 
+def _heads(row: Any) -> str:
+    return str(row["text"]).upper()
+
+
 def run_of(s3: Any, function: Function, folder: Path, request: OfflineRequest = REQUEST) -> Here:
-    here = Here(request, "run", s3, None, "f", folder)
+    head = s3.head_object(Bucket=BUCKET, Key="in.jsonl")
+    version_id = head.get("VersionId", NO_VERSION)
+    pinned = replace(request, etag=head["ETag"], version_id=version_id, version=function.version)
+    here = Here(pinned, "run", s3, None, "f", folder)
     here._invoke = function  # type: ignore[assignment]
     return here
 
@@ -97,7 +113,7 @@ def test_results_are_those_of_every_row_in_order(s3: Any, tmp_path: Path) -> Non
     put(s3, 50)
     found = files(s3, run_of(s3, Function(), tmp_path).run(lambda items: None))
     lines = [json.loads(line) for line in found.pop("SUCCEEDED").splitlines()]
-    assert lines == [{"id": row, "heads": f"TEXT {row}"} for row in range(50)]
+    assert lines == [{"id": row, "version": "sha256:1", "heads": f"TEXT {row}"} for row in range(50)]
     assert found == {}
 
 
@@ -177,8 +193,51 @@ def test_another_object_is_another_run(s3: Any, tmp_path: Path) -> None:
     put(s3, 5)
     run_of(s3, Function(), tmp_path).run(lambda items: None)
     put(s3, 6)
-    with pytest.raises(OtherRun, match="begun with another object"):
+    with pytest.raises(OtherRun, match=r"started with another object\. Give it another --name, or delete"):
         run_of(s3, Function(), tmp_path).run(lambda items: None)
+
+
+def test_another_model_is_another_run(s3: Any, tmp_path: Path) -> None:
+    """A run cut off before a deployment does not resume after it: its file would hold two models' answers."""
+    put(s3, 12)
+    broken = Function(lambda number, event: "BatchRefused" if event["Items"][0]["id"] == 9 else "")
+    with pytest.raises(Failed):
+        run_of(s3, broken, tmp_path).run(lambda items: None)
+    with pytest.raises(
+        OtherRun, match=r"another model version\. Give it another --name, or delete .*run\.sq"
+    ):
+        run_of(s3, Function(version="sha256:2"), tmp_path).run(lambda items: None)
+
+
+def test_a_deployment_during_a_run_ends_it(s3: Any, tmp_path: Path) -> None:
+    """Batches after the deployment are refused, since their rows would be answered by another model."""
+    put(s3, 12)
+    function = Function()
+    here = run_of(s3, function, tmp_path, replace(REQUEST, concurrency=1))
+
+    def deploy(items: int) -> None:
+        if items:
+            function.version = "sha256:2"
+
+    with pytest.raises(Failed, match=r"States\.ExceedToleratedFailureThreshold"):
+        here.run(deploy)
+    assert {event["BatchInput"]["version"] for event in function.events} == {"sha256:1"}
+
+
+@pytest.mark.parametrize("versioning", ["Enabled", None])
+def test_an_object_that_changes_before_it_is_read(s3: Any, tmp_path: Path, versioning: str | None) -> None:
+    """A run reads the object that it was started with, or ends with an error."""
+    if versioning:
+        s3.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": versioning})
+    put(s3, 5)
+    here = run_of(s3, Function(), tmp_path)
+    put(s3, 6)
+    if versioning:
+        found = files(s3, here.run(lambda items: None))
+        assert len(found["SUCCEEDED"].splitlines()) == 5
+        return
+    with pytest.raises(ObjectChanged, match="has changed after this run was started"):
+        here.run(lambda items: None)
 
 
 def test_an_output_over_the_limit_of_a_child_fails_it(s3: Any, tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """What a run costs, how it is begun on AWS, and what its request says."""
 
 import random
+import re
+from dataclasses import replace
 from typing import Any
 
 import boto3
@@ -101,6 +103,7 @@ def described(status: str, **more: Any) -> dict[str, Any]:
         "stateMachineArn": MACHINE,
         "status": status,
         "startDate": 0,
+        "input": START["input"],
         **more,
     }
 
@@ -156,6 +159,18 @@ def test_a_run_that_failed_is_redriven(states: Any) -> None:
         on_aws(stub, client).run(lambda done, total: None)
 
 
+def test_a_run_of_another_object_or_model_is_not_resumed(states: Any) -> None:
+    """An execution of this name, ended yesterday, does not stand for today's object and model."""
+    stub, client = states
+    yesterday = msgspec.json.encode(replace(REQUEST, version="sha256:old").as_input()).decode()
+    stub.add_client_error("start_execution", "ExecutionAlreadyExists", expected_params=START)
+    stub.add_response(
+        "describe_execution", described("SUCCEEDED", input=yesterday), {"executionArn": EXECUTION}
+    )
+    with pytest.raises(RunFailed, match="another request, object or model version"):
+        on_aws(stub, client).run(lambda done, total: None)
+
+
 # The request.
 
 
@@ -181,6 +196,19 @@ def test_places_and_formats() -> None:
 
 def test_a_run_has_its_name_by_its_request() -> None:
     """The same request goes on with the same run; another one is another run."""
-    other = OfflineRequest(**{**vars(REQUEST), "text": "title"})
-    assert REQUEST.default_name() == OfflineRequest(**vars(REQUEST)).default_name() != other.default_name()
+    assert REQUEST.default_name() == OfflineRequest(**vars(REQUEST)).default_name()
     assert REQUEST.default_name().startswith("in-")
+
+
+@pytest.mark.parametrize(
+    "change", [{"text": "title"}, {"etag": "b"}, {"version_id": "2"}, {"version": "sha256:2"}]
+)
+def test_a_run_has_another_name_for_another_object_or_model(change: dict[str, str]) -> None:
+    """Whatever the answers depend on is in the name, so that no run answers for an earlier one."""
+    assert replace(REQUEST, **change).default_name() != REQUEST.default_name()  # type: ignore[arg-type]
+
+
+def test_a_name_has_only_characters_that_step_functions_takes() -> None:
+    """A key may hold spaces and dots; the name of an execution may not."""
+    place = Place("b", "texts/a b.of [may].csv")
+    assert re.fullmatch(r"[A-Za-z0-9_-]{1,80}", replace(REQUEST, source=place).default_name())
