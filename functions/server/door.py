@@ -25,12 +25,13 @@ from coldframe.serving.caller import Caller
 from coldframe.serving.driver import Driver
 from coldframe.timing import log_line
 from functions.server.bodies import CallerLeft, Receive, read_body
-from functions.server.facts import HEALTH, LIVE, METRICS, READY
+from functions.server.facts import HEALTH, LIVE, METRICS, PROBES, READY
 from functions.server.lifecycle import Lifecycle, State
 from functions.server.metrics import Metrics
 from functions.server.request_id import HEADER, request_id
 from functions.server.room import Place, Room
 from functions.server.settings import ServerSettings
+from functions.server.tokens import Tokens
 
 Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -51,12 +52,14 @@ class Door:
     def __init__(
         self,
         settings: ServerSettings,
+        tokens: Tokens,
         lifecycle: Lifecycle,
         metrics: Metrics,
         log: Callable[[str], None],
         pool: Executor,
     ) -> None:
         self._settings = settings
+        self._tokens = tokens
         self._lifecycle = lifecycle
         self._metrics = metrics
         self._log = log
@@ -99,6 +102,9 @@ class Door:
     async def _answer(self, request: Request, receive: Receive) -> Reply | None:
         """The reply; None for what FastAPI shows."""
         try:
+            if not (request.method == "GET" and request.path in PROBES):
+                principal = self._tokens.principal(request.headers.get("authorization"))
+                request = replace(request, principal=principal)
             if request.method == "GET" and request.path in (LIVE, METRICS):
                 return json_reply(ServerLive(True)) if request.path == LIVE else self._show_metrics()
             api = self._admitted(request)

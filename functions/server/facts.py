@@ -10,6 +10,8 @@ READY = "/v2/health/ready"
 """200 once every golden vector has passed, 503 before, and again from the signal on that ends the server."""
 HEALTH = "/healthz"
 """As READY, with the versions that are served."""
+PROBES = (LIVE, READY, HEALTH)
+"""Routes that a platform asks: they need no token."""
 METRICS = "/metrics"
 """Prometheus' text format."""
 

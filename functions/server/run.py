@@ -22,6 +22,7 @@ from functions.server.loading import load
 from functions.server.log import Log
 from functions.server.metrics import Metrics
 from functions.server.settings import ServerSettings
+from functions.server.tokens import Tokens, choose_host
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _BY_SIGNAL = 128  # and its number: the exit code of a process that a signal ended, as shells have it
@@ -30,18 +31,19 @@ _BY_SIGNAL = 128  # and its number: the exit code of a process that a signal end
 def run(settings: ServerSettings, port: int, listening: Callable[[str], None] | None = None) -> int:
     """Serves until SIGINT or SIGTERM, then drains; returns the exit code.
 
-    listening: called with the address once it is known to be ours.
-    Raises CannotListen, or a BundleError for models that cannot be served; from such a server nobody got an
-    answer.
+    listening: called with the address, and who may call, once the address is known to be ours.
+    Raises BadSetting, CannotListen, or a BundleError for models that cannot be served; from such a server
+    nobody got an answer.
     """
     import uvloop
 
-    listener = listen(settings.host, port)
     log = Log()
     try:
-        server = _Server(settings, listener, log)
+        tokens = Tokens(settings, log.event)
+        listener = listen(choose_host(settings, tokens), port)
+        server = _Server(settings, tokens, listener, log)
         if listening is not None:
-            listening(server.url)
+            listening(f"{server.url} for {server.callers}")
         code = uvloop.run(server.serve())
     finally:
         log.close()
@@ -53,16 +55,17 @@ def run(settings: ServerSettings, port: int, listening: Callable[[str], None] | 
 class _Server:
     """One server, of the event loop's thread."""
 
-    def __init__(self, settings: ServerSettings, listener: socket.socket, log: Log) -> None:
+    def __init__(self, settings: ServerSettings, tokens: Tokens, listener: socket.socket, log: Log) -> None:
         self._settings = settings
         self._log = log
         self._lifecycle = Lifecycle()
         self._metrics = Metrics()
         self._pool = ThreadPoolExecutor(settings.request_threads, "request")
-        self._door = Door(settings, self._lifecycle, self._metrics, log, self._pool)
+        self._door = Door(settings, tokens, self._lifecycle, self._metrics, log, self._pool)
         self._driver: Driver | None = None
         host, self._port = listener.getsockname()[:2]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{self._port}"
+        self.callers = tokens.callers(host)
         self._http = HttpServer(self._door, listener, settings.keep_alive_s, settings.read_timeout_s)
 
     async def serve(self) -> int:
@@ -70,7 +73,7 @@ class _Server:
         self._leaving = asyncio.Event()
         self._on_signals(self._leave)
         await self._http.start()
-        self._log.event("listening", url=self.url)
+        self._log.event("listening", url=self.url, callers=self.callers)
         started_s = time.monotonic()
         loading = asyncio.create_task(asyncio.to_thread(load, self._settings))
         leaving = asyncio.create_task(self._leaving.wait())

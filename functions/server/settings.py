@@ -24,7 +24,23 @@ def _about(why: str, name: str | None = None) -> Meta:
 class ServerSettings(Settings, frozen=True, kw_only=True):
     """What a home of the server may change. Each field is the variable `COLDFRAME_<NAME>`."""
 
-    host: Annotated[str, _about("address to listen on")] = "0.0.0.0"  # noqa: S104 - in a container, behind a door
+    host: Annotated[
+        str,
+        _about(
+            "address to listen on; empty: `0.0.0.0` where tokens or `COLDFRAME_ALLOW_ANYONE` say who may"
+            " call, else `127.0.0.1`"
+        ),
+    ] = ""
+    tokens: Annotated[
+        str,
+        _about("bearer tokens of callers, `NAME:TOKEN`, separated by commas; one name may have several"),
+    ] = ""
+    tokens_file: Annotated[
+        str, _about("file with such tokens, one a line; read again when it is replaced")
+    ] = ""
+    allow_anyone: Annotated[
+        bool, _about("`true`: other machines may call without a token; `true` or `false`")
+    ] = False
     workers: Annotated[
         int,
         _about(

@@ -36,6 +36,11 @@ _OPTIONS = (
         metavar="NAME=VALUE",
         help="A setting of the server; may be repeated.",
     ),
+    click.option(
+        "--allow-anyone",
+        is_flag=True,
+        help="Answer callers without a token.  [default: the manifest mounts a secret with tokens]",
+    ),
 )
 
 
@@ -141,12 +146,13 @@ def _choices(
     gpu: int,
     models: str | None,
     environment: tuple[tuple[str, str], ...],
+    allow_anyone: bool,
     least: int,
     most: int,
 ) -> Choices:
     """Raises BadSetting for a setting that the server would refuse at its start."""
     from functions.server.settings import load_server_settings
-    from local.homes.facts import Choices, Replicas, Size
+    from local.homes.facts import ALLOW_ANYONE, TOKENS, Choices, Replicas, Size
 
     if most < least:
         raise click.UsageError(f"--min {least} is more than --max {most}.")
@@ -154,6 +160,10 @@ def _choices(
     settings = dict(environment) | ({_MODELS: models} if models else {})
     if on_gpu:  # without a GPU it does not start: better than a replica that is too slow
         settings.setdefault(_DEVICE, "cuda")
+    if allow_anyone:
+        settings[ALLOW_ANYONE] = "true"
+    if settings.get(TOKENS):
+        raise click.UsageError(f"A manifest is no place for {TOKENS}. Put tokens into the secret it names.")
     load_server_settings(settings)
     size = Size(cpu, memory_mb or _MEMORIES_MB[on_gpu], gpu)
     return Choices(name, image or _IMAGES[on_gpu], size, Replicas(least, most), settings)

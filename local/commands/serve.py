@@ -21,11 +21,17 @@ from local.paths import check_built, model_dir, models
     help="A model to serve; may be repeated. The first answers requests that name none.  [default: the"
     " example]",
 )
-def serve(host: str | None, port: int | None, names: tuple[str, ...]) -> None:
+@click.option(
+    "--allow-anyone",
+    is_flag=True,
+    help="Answer other machines without a token.  [default: COLDFRAME_ALLOW_ANYONE, else no]",
+)
+def serve(host: str | None, port: int | None, names: tuple[str, ...], allow_anyone: bool) -> None:
     """Serve the models over HTTP from one process that stays, as the container image does.
 
     Many requests at once, the same contract as the function's. Ctrl-C answers what was accepted, then ends; a
-    second one ends at once.
+    second one ends at once. Another --host than this machine's needs tokens in COLDFRAME_TOKENS_FILE or
+    COLDFRAME_TOKENS.
     """
     from functions.server.run import run
     from functions.server.settings import load_server_settings, read_port
@@ -35,6 +41,7 @@ def serve(host: str | None, port: int | None, names: tuple[str, ...]) -> None:
         settings,
         host=host or os.environ.get("COLDFRAME_HOST") or "127.0.0.1",
         model_dir=model_dir(),
+        allow_anyone=allow_anyone or settings.allow_anyone,
         models=",".join(names) or models(),
     )
     check_built(name.strip() for name in settings.models.split(","))

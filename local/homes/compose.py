@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from functions.server.facts import DEFAULT_PORT, GID, UID
-from local.homes.facts import Choices
+from local.homes.facts import TOKENS_FILE, TOKENS_KEY, Choices
 from local.homes.notes import Manifest, Noted
 
 
@@ -29,9 +29,18 @@ def compose(choices: Choices) -> list[Manifest]:
         "restart": "unless-stopped",
         "stop_grace_period": f"{choices.end_s(choices.environment)}s",
     }
-    if not choices.environment:
+    described: dict[str, Any] = {"services": {choices.name: service}}
+    if choices.brings_tokens:
+        service["environment"][TOKENS_FILE] = f"/run/secrets/{TOKENS_KEY}"
+        service["secrets"] = [TOKENS_KEY]
+        described["secrets"] = Noted(
+            {TOKENS_KEY: {"file": f"./{choices.secret}"}},
+            f"Who may call: each line is NAME:TOKEN, and user {UID} has to be able to read it. Write\n"
+            "into the file to replace a token: a container does not see another file of its name.",
+        )
+    if not service["environment"]:
         del service["environment"]
     if choices.size.gpus:
         device = {"driver": "nvidia", "count": choices.size.gpus, "capabilities": ["gpu"]}
         service["deploy"] = {"resources": {"reservations": {"devices": [device]}}}
-    return [{"services": {choices.name: service}}]
+    return [described]

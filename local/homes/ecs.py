@@ -7,7 +7,7 @@ from typing import Any
 
 from coldframe.errors import ColdframeError
 from functions.server.facts import DEFAULT_PORT, GID, HEALTH_COMMAND, UID
-from local.homes.facts import Choices, Size
+from local.homes.facts import TOKENS, TOKENS_KEY, Choices, Size
 from local.homes.notes import Manifest
 
 _UNITS = 1024
@@ -31,6 +31,10 @@ class NoSuchSize(ColdframeError):
     """Fargate sells no task that large."""
 
 
+class NoRole(ColdframeError):
+    """Nobody may read the tokens of the server for its task."""
+
+
 @dataclass(frozen=True)
 class OnEcs:
     """What only ECS asks.
@@ -45,7 +49,12 @@ class OnEcs:
 
 
 def ecs(choices: Choices, on: OnEcs) -> Manifest:
-    """What `aws ecs register-task-definition --cli-input-json` takes. Raises NoSuchSize."""
+    """What `aws ecs register-task-definition --cli-input-json` takes. Raises NoSuchSize or NoRole."""
+    if choices.brings_tokens and not on.execution_role:
+        raise NoRole(
+            "A task needs an execution role to read the tokens of its callers. Name one that may read the"
+            f" parameter /{choices.name}/{TOKENS_KEY} with --execution-role, or give --allow-anyone."
+        )
     cpu, memory_mb = _asked(choices.size) if choices.size.gpus else fargate_size(choices.size)
     definition: dict[str, Any] = {
         "family": choices.name,
@@ -103,6 +112,10 @@ def _container(choices: Choices, on: OnEcs) -> Manifest:
             "startPeriod": choices.start_s,
         },
     }
+    if choices.brings_tokens:
+        # The name of an SSM parameter of the same region, which may be a SecureString; read as a task starts.
+        # https://docs.aws.amazon.com/AmazonECS/latest/developerguide/secrets-envvar-ssm-paramstore.html
+        container["secrets"] = [{"name": TOKENS, "valueFrom": f"/{choices.name}/{TOKENS_KEY}"}]
     if choices.size.gpus:
         container["resourceRequirements"] = [{"type": "GPU", "value": str(choices.size.gpus)}]
     if on.execution_role:  # without one, nobody may write the log

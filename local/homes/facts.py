@@ -11,6 +11,9 @@ from functions.server.settings import load_server_settings
 NOTICE_S = 5
 """So long requests still reach a replica that is asked to end: until every node has heard of it."""
 NOTICE = f"{PREFIX}DRAIN_NOTICE_S"
+TOKENS, TOKENS_FILE, ALLOW_ANYONE = f"{PREFIX}TOKENS", f"{PREFIX}TOKENS_FILE", f"{PREFIX}ALLOW_ANYONE"
+TOKENS_KEY = "tokens"
+"""Name of the file with the tokens, in a home that mounts it."""
 MARGIN_S = 5
 """Between the end of the drain and the kill: the process still has to exit."""
 START_S = 120
@@ -49,6 +52,16 @@ class Choices:
     def start_s(self) -> int:
         """How long a start may take."""
         return GPU_START_S if self.size.gpus else START_S
+
+    @property
+    def brings_tokens(self) -> bool:
+        """Whether the home gives the server its tokens: no setting says who may call."""
+        return not any(self.environment.get(name) for name in (TOKENS, TOKENS_FILE, ALLOW_ANYONE))
+
+    @property
+    def secret(self) -> str:
+        """Name of the secret with the tokens."""
+        return f"{self.name}-tokens"
 
     @property
     def noticed(self) -> dict[str, str]:

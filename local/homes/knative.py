@@ -34,6 +34,7 @@ def knative(choices: Choices) -> list[Manifest]:
         ),
         "timeoutSeconds": timeout_s(choices),
         "containers": [probed(choices, "server", choices.environment)],
+        **pods.volumes(choices),
     }
     if choices.size.gpus:
         spec["tolerations"] = allowed_tolerations()

@@ -7,7 +7,7 @@ from typing import Any
 from local.homes.facts import Choices
 from local.homes.knative import BUSY, MOST_CONCURRENCY, allowed_tolerations, probed, timeout_s
 from local.homes.notes import Manifest, Noted
-from local.homes.pods import labels
+from local.homes.pods import labels, volumes
 
 # The names that KServe looks for.
 _CONTAINER = "kserve-container"
@@ -29,6 +29,7 @@ def kserve(choices: Choices) -> list[Manifest]:
         "timeout": timeout_s(choices),
         "automountServiceAccountToken": False,
         "containers": [probed(choices, _CONTAINER, {**_PROTOCOL, **choices.environment})],
+        **volumes(choices),
     }
     if choices.size.gpus:
         predictor["tolerations"] = allowed_tolerations()

@@ -90,6 +90,7 @@ def _pod(choices: Choices) -> Manifest:
             f"{NOTICE}, in which nodes still send requests; the drain; {MARGIN_S} s to exit.",
         ),
         "containers": [server],
+        **pods.volumes(choices),
         "topologySpreadConstraints": [
             _spread(choices, "topology.kubernetes.io/zone"),
             _spread(choices, "kubernetes.io/hostname"),

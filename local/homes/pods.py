@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from functions.server.facts import DEFAULT_PORT, GID, LIVE, METRICS, READY, UID
-from local.homes.facts import Choices, Size
+from local.homes.facts import TOKENS_FILE, TOKENS_KEY, Choices, Size
 from local.homes.notes import Manifest, Noted
 
 GPU_RESOURCE = "nvidia.com/gpu"
+_SECRETS = "/run/secrets/coldframe"
 _LIVE_FAILURES, _LIVE_PERIOD_S = 3, 10
 
 
@@ -26,7 +27,9 @@ def scraped() -> Manifest:
     return {
         f"{prefix}/scrape": "true",
         f"{prefix}/port": str(DEFAULT_PORT),
-        f"{prefix}/path": METRICS,
+        f"{prefix}/path": Noted(
+            METRICS, "Where callers need a token, Prometheus does: authorization.credentials_file."
+        ),
     }
 
 
@@ -37,11 +40,28 @@ def container(choices: Choices, name: str, port_name: str, environment: Manifest
         "image": choices.image,
         "ports": [{"name": port_name, "containerPort": DEFAULT_PORT}],
     }
+    if choices.brings_tokens:
+        environment = {**environment, TOKENS_FILE: f"{_SECRETS}/{TOKENS_KEY}"}
+        described["volumeMounts"] = [{"name": TOKENS_KEY, "mountPath": _SECRETS, "readOnly": True}]
     if environment:
         described["env"] = [{"name": key, "value": value} for key, value in environment.items()]
     described["resources"] = resources(choices.size)
     described["securityContext"] = security()
     return described
+
+
+def volumes(choices: Choices) -> Manifest:
+    """The secret that the container mounts. As a folder: a single mounted file would never be replaced."""
+    if not choices.brings_tokens:
+        return {}
+    secret = {"name": TOKENS_KEY, "secret": {"secretName": choices.secret}}
+    return {
+        "volumes": Noted(
+            [secret],
+            f"Who may call: kubectl create secret generic {choices.secret} --from-file={TOKENS_KEY}=FILE,\n"
+            "where each line of FILE is NAME:TOKEN. The server reads a changed secret by itself.",
+        )
+    }
 
 
 def resources(size: Size) -> Manifest:

@@ -44,7 +44,7 @@ def test_home_is_named_by_its_objects(home: str) -> None:
 @pytest.mark.parametrize("home", render.commands)
 def test_setting_reaches_the_server(home: str) -> None:
     """A setting and the names of models are variables of the container, in every home."""
-    said = rendered(home, "--models", "topics,tickets", "--env", "COLDFRAME_MAX_TEXTS=7")
+    said = rendered(home, "--allow-anyone", "--models", "topics,tickets", "--env", "COLDFRAME_MAX_TEXTS=7")
     assert "COLDFRAME_MODELS" in said and "topics,tickets" in said
     assert "COLDFRAME_MAX_TEXTS" in said and '"7"' in said
 
@@ -56,6 +56,12 @@ def test_bad_setting_is_refused_here_and_not_at_the_start(home: str) -> None:
     assert done.exit_code == 1
     assert "COLDFRAME_MAX_TEXT is not a setting" in done.output
     assert not isinstance(done.exception, BadSetting)
+
+
+def test_manifest_is_no_place_for_tokens() -> None:
+    """Tokens as a setting are refused, and not repeated."""
+    done = CliRunner().invoke(main, ["render", "knative", "--env", "COLDFRAME_TOKENS=shop:abc"])
+    assert (done.exit_code, "shop" in done.output) == (2, False)
 
 
 def test_gpu_needs_its_own_image_and_says_so_to_the_server() -> None:

@@ -98,7 +98,7 @@ def test_a_damaged_golden_vector_is_never_ready(bundle: Path, tmp_path: Path) ->
         ({"COLDFRAME_THREDS": "1"}, "COLDFRAME_THREDS is not a setting"),
         ({"PORT": "http"}, "PORT='http' is no port"),
         ({"PORT": "70000"}, "PORT='70000' is no port"),
-        ({"COLDFRAME_HOST": "203.0.113.1"}, "Cannot listen on 203.0.113.1"),
+        ({"COLDFRAME_HOST": "203.0.113.1", "COLDFRAME_ALLOW_ANYONE": "true"}, "Cannot listen on 203.0.113.1"),
         ({"COLDFRAME_MODELS": "no-such-model"}, "no-such-model"),
     ],
     ids=str,

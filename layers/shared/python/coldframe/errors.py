@@ -64,6 +64,17 @@ class Invalid(RequestError):
     title = "Invalid request"
 
 
+class Unauthorized(RequestError):
+    """The server wants a bearer token, and the request has none that it knows."""
+
+    status = HTTPStatus.UNAUTHORIZED
+    title = "Unauthorized"
+
+    def __init__(self, detail: str, *reasons: str) -> None:
+        """reasons: parameters of the challenge (RFC 6750, section 3)."""
+        super().__init__(detail, {"www-authenticate": ", ".join(['Bearer realm="coldframe"', *reasons])})
+
+
 class NotFound(RequestError):
     """No such route or model."""
 

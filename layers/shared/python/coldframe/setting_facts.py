@@ -21,7 +21,9 @@ SERVER_RANGES = {
     "drain_grace_s": (0, 3600),
 }
 """Lowest and highest value of each setting of the server alone that is a number."""
-OF_SERVER = frozenset(PREFIX + name.upper() for name in (*SERVER_RANGES, "host"))
+SERVER_TEXTS = ("host", "tokens", "tokens_file")
+SERVER_FLAGS = ("allow_anyone",)
+OF_SERVER = frozenset(PREFIX + name.upper() for name in (*SERVER_RANGES, *SERVER_TEXTS, *SERVER_FLAGS))
 """Whoever starts a server may have them exported: a function has no use for them, and lets them be."""
 
 MODEL_DIR = "/opt/model"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from coldframe.config import Settings, load_settings
 from coldframe.errors import BadSetting
 from coldframe.scheduling.limits import Limits
-from coldframe.setting_facts import OF_SERVER, SERVER_RANGES
+from coldframe.setting_facts import OF_SERVER, SERVER_FLAGS, SERVER_RANGES, SERVER_TEXTS
 from functions.server.log import Log
 from functions.server.request_id import request_id
 from functions.server.settings import SERVER_NAMES, load_server_settings, read_port
@@ -85,7 +85,7 @@ def test_a_log_that_cannot_be_written_fails_nobody() -> None:
 def test_settings_of_the_server_are_known_to_functions() -> None:
     """A function lets them be; their ranges are in one place; the defaults promise what a scheduler does."""
     assert {f"COLDFRAME_{name.upper()}" for name in SERVER_NAMES} == OF_SERVER
-    assert SERVER_RANGES.keys() | {"host"} == SERVER_NAMES
+    assert SERVER_RANGES.keys() | {*SERVER_TEXTS, *SERVER_FLAGS} == SERVER_NAMES
     assert load_settings({"COLDFRAME_WORKERS": "3"}) == Settings()
     limits = load_server_settings({"COLDFRAME_WORKERS": "3"}).limits()
     assert limits == Limits(workers=3)

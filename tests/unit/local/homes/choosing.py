@@ -22,6 +22,8 @@ WITH_CACHE = Choices(
     {"COLDFRAME_CACHE_TABLE": "predictions", "COLDFRAME_LOG_LEVEL": "off", "COLDFRAME_MAX_TEXTS": "20"},
 )
 
+ANYONE = {"COLDFRAME_ALLOW_ANYONE": "true"}
+
 FEW = settings(max_examples=25, deadline=None)
 """A validator reads its schemas anew each time."""
 
@@ -38,7 +40,8 @@ choices = st.builds(
     sizes,
     st.tuples(st.integers(1, 20), st.integers(0, 20)).map(lambda pair: Replicas(pair[0], sum(pair))),
     st.dictionaries(
-        st.sampled_from(["COLDFRAME_MODELS", "COLDFRAME_CACHE_TABLE"]), st.text("yesno0:# ", min_size=1)
+        st.sampled_from(["COLDFRAME_MODELS", "COLDFRAME_CACHE_TABLE", "COLDFRAME_TOKENS_FILE"]),
+        st.text("yesno0:# ", min_size=1),
     ),
 )
 

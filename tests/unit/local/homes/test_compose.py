@@ -1,5 +1,7 @@
 """Compose, by the published schema of its files."""
 
+from dataclasses import replace
+
 import pytest
 from check_jsonschema.builtin_schemas import get_builtin_schema
 from hypothesis import given
@@ -7,7 +9,7 @@ from jsonschema import Draft202012Validator, ValidationError
 
 from local.homes.compose import compose
 from local.homes.facts import Choices
-from tests.unit.local.homes.choosing import FEW, USUAL, WITH_GPU, choices, read
+from tests.unit.local.homes.choosing import ANYONE, FEW, USUAL, WITH_GPU, choices, read
 
 # https://github.com/compose-spec/compose-spec/blob/main/schema/compose-spec.json, as check-jsonschema 0.39
 # (2026-10-26) brings it.
@@ -39,7 +41,18 @@ def test_settings_stay_texts() -> None:
     assert found["services"]["coldframe"]["environment"] == {
         "COLDFRAME_LOG_LEVEL": "off",
         "COLDFRAME_THREADS": "2",
+        "COLDFRAME_TOKENS_FILE": "/run/secrets/tokens",
     }
+
+
+def test_tokens_are_a_secret() -> None:
+    """The service mounts the file of tokens beside the Compose file; where anyone may call it has none."""
+    [found] = read(compose(USUAL))
+    assert found["secrets"] == {"tokens": {"file": "./coldframe-tokens"}}
+    assert found["services"]["coldframe"]["secrets"] == ["tokens"]
+    [found] = read(compose(replace(USUAL, environment=ANYONE)))
+    assert "secrets" not in found
+    assert found["services"]["coldframe"]["environment"] == ANYONE
 
 
 def test_port_is_for_this_machine() -> None:

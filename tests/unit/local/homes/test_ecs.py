@@ -9,10 +9,10 @@ from botocore.validate import ParamValidator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.homes.ecs import NoSuchSize, OnEcs, ecs, fargate_size
+from local.homes.ecs import NoRole, NoSuchSize, OnEcs, ecs, fargate_size
 from local.homes.facts import Choices, Size
 from local.homes.notes import plain
-from tests.unit.local.homes.choosing import FEW, USUAL, WITH_CACHE, WITH_GPU, choices, sizes
+from tests.unit.local.homes.choosing import ANYONE, FEW, USUAL, WITH_CACHE, WITH_GPU, choices, sizes
 
 ON = OnEcs(
     "arm64", "eu-west-1", "arn:aws:iam::123456789012:role/pull", "arn:aws:iam::123456789012:role/cache"
@@ -27,7 +27,7 @@ def request_shape() -> Any:
 
 
 @FEW
-@given(chosen=choices, on=st.sampled_from([ON, OnEcs()]))
+@given(chosen=choices, on=st.sampled_from([ON, replace(ON, task_role=None)]))
 def test_every_definition_is_valid(request_shape: Any, chosen: Choices, on: OnEcs) -> None:
     """AWS's own model of the request knows every field, and takes every value."""
     definition = plain(ecs(chosen, on))
@@ -60,15 +60,25 @@ def test_fargate_has_a_largest_size(size: Size) -> None:
 
 def test_log_needs_a_role() -> None:
     """Without an execution role nobody may write the log, so none is asked for."""
-    [without] = ecs(USUAL, OnEcs())["containerDefinitions"]
+    [without] = ecs(replace(USUAL, environment=ANYONE), OnEcs())["containerDefinitions"]
     [with_role] = ecs(USUAL, ON)["containerDefinitions"]
     assert "logConfiguration" not in without
     assert with_role["logConfiguration"]["options"]["awslogs-region"] == "eu-west-1"
 
 
+def test_tokens_are_a_secret_that_needs_a_role() -> None:
+    """The task reads the tokens from an SSM parameter; without a role the error names both ways out."""
+    [container] = ecs(USUAL, ON)["containerDefinitions"]
+    assert container["secrets"] == [{"name": "COLDFRAME_TOKENS", "valueFrom": "/coldframe/tokens"}]
+    with pytest.raises(NoRole, match="--execution-role, or give --allow-anyone"):
+        ecs(USUAL, OnEcs())
+    [container] = ecs(replace(USUAL, environment=ANYONE), ON)["containerDefinitions"]
+    assert "secrets" not in container
+
+
 def test_gpus_run_on_ec2() -> None:
     """Fargate has no GPU: the task is for EC2, and of the size that was asked for."""
-    definition = ecs(WITH_GPU, OnEcs())
+    definition = ecs(WITH_GPU, ON)
     [container] = definition["containerDefinitions"]
     assert definition["requiresCompatibilities"] == ["EC2"]
     assert (definition["cpu"], definition["memory"]) == ("4096", "16384")
@@ -78,5 +88,5 @@ def test_gpus_run_on_ec2() -> None:
 def test_fargate_stops_after_two_minutes() -> None:
     """A longer drain is cut at the longest that Fargate waits."""
     long = replace(WITH_CACHE, environment={"COLDFRAME_DRAIN_GRACE_S": "600"})
-    [container] = ecs(long, OnEcs())["containerDefinitions"]
+    [container] = ecs(long, ON)["containerDefinitions"]
     assert container["stopTimeout"] == 120

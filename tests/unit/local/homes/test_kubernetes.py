@@ -1,5 +1,6 @@
 """Plain Kubernetes, by its published schemas."""
 
+from dataclasses import replace
 from typing import Any
 
 import kubernetes_validate
@@ -8,7 +9,7 @@ from hypothesis import given
 
 from local.homes.facts import MARGIN_S, NOTICE, NOTICE_S, Choices, Replicas
 from local.homes.kubernetes import CannotScale, kubernetes
-from tests.unit.local.homes.choosing import FEW, USUAL, WITH_CACHE, WITH_GPU, read, scalable
+from tests.unit.local.homes.choosing import ANYONE, FEW, USUAL, WITH_CACHE, WITH_GPU, read, scalable
 
 # The oldest that clouds still sell at the end of 2026, and the newest.
 VERSIONS = ("1.33", "1.37")
@@ -92,7 +93,21 @@ def test_pod_may_do_nothing() -> None:
     assert security["capabilities"] == {"drop": ["ALL"]}
     assert security["seccompProfile"] == {"type": "RuntimeDefault"}
     assert pod["automountServiceAccountToken"] is False
-    assert "volumes" not in pod
+    assert [set(volume) for volume in pod["volumes"]] == [{"name", "secret"}]
+    assert all(mount["readOnly"] for mount in pod["containers"][0]["volumeMounts"])
+
+
+def test_tokens_are_a_secret() -> None:
+    """The pod mounts the secret as a folder, where the server looks; where anyone may call there is none."""
+    pod = pod_of(USUAL)
+    [container] = pod["containers"]
+    [mount] = container["volumeMounts"]
+    assert "subPath" not in mount  # Kubernetes never replaces such a file
+    assert {"name": "COLDFRAME_TOKENS_FILE", "value": f"{mount['mountPath']}/tokens"} in container["env"]
+    assert [found["secret"]["secretName"] for found in pod["volumes"]] == ["coldframe-tokens"]
+    for told in (ANYONE, {"COLDFRAME_TOKENS_FILE": "/elsewhere"}):
+        without = pod_of(replace(USUAL, environment=told))
+        assert "volumes" not in without and "volumeMounts" not in without["containers"][0]
 
 
 @pytest.mark.parametrize("grace", [None, "100"])
