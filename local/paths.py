@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from coldframe.errors import BundleMissing
-from coldframe.model.files import built_models
+from coldframe.model.files import built_models, no_such_model, served_models
 
 ROOT = Path(__file__).resolve().parent.parent
 MODELS = ROOT / "models"  # what `coldframe build` and `coldframe train` make
@@ -22,13 +22,21 @@ def model_dir() -> Path:
 
 
 def models() -> str:
-    """The setting of the models to serve: COLDFRAME_MODELS, else the example."""
-    return os.environ.get("COLDFRAME_MODELS") or EXAMPLE
+    """The setting of the models to serve, COLDFRAME_MODELS; empty: all in the folder."""
+    return os.environ.get("COLDFRAME_MODELS", "")
 
 
 def default_model() -> str:
-    """The name of the model that answers requests that name none."""
-    return models().partition(",")[0].strip()
+    """The name of the model that answers requests that name none. Raises BundleMissing."""
+    return served_models(model_dir(), models())[0]
+
+
+def check_served(setting: str) -> None:
+    """Raises BundleMissing unless every model to serve is built, and one of them is the default.
+
+    setting: the models to serve, as COLDFRAME_MODELS has them.
+    """
+    check_built(served_models(model_dir(), setting))
 
 
 def check_built(names: Iterable[str]) -> None:
@@ -36,11 +44,7 @@ def check_built(names: Iterable[str]) -> None:
     built = built_models(model_dir())
     for name in names:
         if name not in built:
-            known = f"Models: {', '.join(built)}" if built else "There are none yet"
-            raise BundleMissing(
-                f"{model_dir()} has no model {name!r}. {known}. `coldframe train --name` makes one,"
-                " `coldframe build` makes the example."
-            )
+            raise BundleMissing(no_such_model(model_dir(), name))
 
 
 def python_path(root: Path = ROOT) -> str:

@@ -31,7 +31,7 @@ from coldframe.model.bundle import (
     load_manifest,
 )
 from coldframe.model.encoder import Embeddings
-from coldframe.model.files import MANIFEST, encoder_folder, model_folder
+from coldframe.model.files import MANIFEST, encoder_folder, model_folder, record_default
 from coldframe.model.heads import Head, Probabilities
 from coldframe.model.model import Heads, Model, TextEncoder
 from coldframe.model.tokenizer import Window
@@ -110,11 +110,15 @@ def containers() -> None:
 
 @pytest.fixture(scope="session")
 def two_models(bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The example, and on the same encoder a model of its own: other labels, another estimator, two heads."""
+    """The example, and on the same encoder a model of its own: other labels, another estimator, two heads.
+
+    The example is the recorded default; its name is not the first by the alphabet.
+    """
     folder = tmp_path_factory.mktemp("two-models")
     for part in ("encoders", EXAMPLE):
         (folder / part).symlink_to(bundle / part)
     add_model(folder, SECOND)
+    record_default(folder, EXAMPLE)
     return folder
 
 

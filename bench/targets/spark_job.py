@@ -24,7 +24,7 @@ def main(path: str, models: str, model: str, cores: str, rounds: str) -> None:
         """What anyone would write: one row after the other, the same head of the same model, loaded once."""
         from coldframe.columns import predict_column
 
-        predictor = ours._predictor({"model_dir": models, "models": model})
+        predictor = ours._predictor(models, model)
 
         def label(text: str) -> str | None:
             (answer,) = predict_column(predictor, [text], ["auto"], use_cache=False)["auto"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from coldframe.model.files import ENCODERS, encoder_folder, model_folder
+from coldframe.model.files import ENCODERS, encoder_folder, keep_default, model_folder
 
 
 @contextmanager
@@ -28,13 +28,14 @@ def whole_model(model_dir: Path, name: str) -> Iterator[Path]:
     """A folder with the encoders of `model_dir`, and an empty one in it: the model `name`, to be filled.
 
     There it can be tried before anybody else sees it. It takes the place of the model `name` in `model_dir`
-    when the block ends without an error.
+    when the block ends without an error. The default model of the folder stays the default.
     """
     with _beside(model_dir / name) as scratch:
         (scratch / ENCODERS).symlink_to((model_dir / ENCODERS).resolve())
         made = model_folder(scratch, name)
         made.mkdir()
         yield scratch
+        keep_default(model_dir, name)
         _replace(model_folder(model_dir, name), made, scratch)
 
 

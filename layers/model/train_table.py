@@ -9,7 +9,16 @@ from pathlib import Path
 
 from coldframe.errors import ColdframeError
 from coldframe.model.bundle import load_manifest
-from coldframe.model.files import AUTO, ENCODERS, HEAD_NAMES, MANIFEST, encoder_folder, model_folder
+from coldframe.model.files import (
+    AUTO,
+    DEFAULT,
+    ENCODERS,
+    HEAD_NAMES,
+    MANIFEST,
+    encoder_folder,
+    model_folder,
+    recorded_default,
+)
 from layers.model.abstain import OutOfReach
 from layers.model.checks import Checked, check_table
 from layers.model.encoders import encoder_for
@@ -49,6 +58,16 @@ def main(arguments: Sequence[str]) -> None:
     ) as exc:
         sys.exit(f"Error: {exc}")
     print(f"{model_folder(given.models, given.name)}: {load_manifest(given.models, given.name).version}")
+    print(default_line(given.models, given.name))
+
+
+def default_line(models: Path, name: str) -> str:
+    """Which model answers requests that name none, now that there is this one."""
+    default = recorded_default(models)
+    if default == name:
+        return f"{name} is the default model: it answers where no model is named."
+    stays = f"{default} stays the default model" if default else "No model is recorded as the default"
+    return f"{stays}. Run `coldframe models --default {name}` to have {name} answer where no model is named."
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -77,9 +96,11 @@ def check_name(name: str, models: Path) -> None:
     if not _NAME.fullmatch(name):
         expected = "lower-case letters, digits, '.', '_' and '-', at most 64, with a letter or digit first"
         raise TableFault(f"The name {name!r} cannot be used. Expected {expected}.")
-    if name == ENCODERS or encoder_folder(models, name).exists() or name.endswith(_OF_HEADS):
+    if name in (ENCODERS, DEFAULT) or encoder_folder(models, name).exists() or name.endswith(_OF_HEADS):
         taken = ", ".join(f"…{ending}" for ending in _OF_HEADS)
-        raise TableFault(f"The name {name!r} is taken: {ENCODERS}, names of encoders, and {taken} are.")
+        raise TableFault(
+            f"The name {name!r} is taken: {ENCODERS}, {DEFAULT}, names of encoders, and {taken} are."
+        )
     folder = model_folder(models, name).resolve()
     if name == EXAMPLE and folder.is_relative_to(MODELS):
         raise TableFault(f"{name!r} is the example, made of committed files. Take another --name.")

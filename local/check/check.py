@@ -51,6 +51,7 @@ RULES: tuple[Rule, ...] = (
     limits.zip_over_quota,
     limits.image_over_quota,
     limits.model_not_built,
+    limits.no_default_model,
     limits.item_over_quota,
     limits.init_over_quota,
     concurrency.concurrency_over_quota,

@@ -15,9 +15,9 @@ from typing import Any
 from coldframe.capacity import limits as quotas
 from coldframe.capacity.limits import Quota
 from coldframe.config import PREFIX
-from coldframe.errors import ColdframeError
+from coldframe.errors import BundleMissing, ColdframeError
 from coldframe.model.bundle import EncoderManifest, Manifest, load_pair
-from coldframe.model.files import built_models, served_models
+from coldframe.model.files import built_models, no_models
 from local.template.cloudformation import Stack
 
 FUNCTION = "AWS::Lambda::Function"
@@ -130,7 +130,8 @@ class Deployment:
 def load_deployment(stack: Stack, model_dir: Path, account_concurrency: int) -> Deployment:
     """The stack with the models in `model_dir`. Raises BundleError."""
     models = {name: load_pair(model_dir, name) for name in built_models(model_dir)}
-    served_models(model_dir, "")  # raises where there are none
+    if not models:
+        raise BundleMissing(no_models(model_dir))
     return Deployment(stack, model_dir, models, account_concurrency, partial(measure_init_s, model_dir))
 
 

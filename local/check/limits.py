@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from coldframe.capacity import limits as quotas
+from coldframe.errors import BundleMissing
 from coldframe.model.files import served_models
 from local.check.deployment import (
     Deployment,
@@ -127,11 +128,21 @@ def image_over_quota(deployment: Deployment) -> Iterator[Finding]:
 def model_not_built(deployment: Deployment) -> Iterator[Finding]:
     """A function that is told to serve a model that its image will not have."""
     for name, properties in deployment.images.items():
-        for model in served_models(deployment.model_dir, _models_of(properties)):
-            if model not in deployment.models:
-                problem = f"COLDFRAME_MODELS names {model!r}, which {deployment.model_dir} does not have"
-                fix = f"Train it, or name some of: {', '.join(deployment.models)}"
-                yield Finding("ModelNotBuilt", name, problem, fix)
+        for model in _not_built(deployment, properties):
+            problem = f"COLDFRAME_MODELS names {model!r}, which {deployment.model_dir} does not have"
+            fix = f"Train it, or name some of: {', '.join(deployment.models)}"
+            yield Finding("ModelNotBuilt", name, problem, fix)
+
+
+def no_default_model(deployment: Deployment) -> Iterator[Finding]:
+    """A function that is told of no model, with an image of several and no record of the default one."""
+    for name, properties in deployment.images.items():
+        try:
+            served_models(deployment.model_dir, _models_of(properties))
+        except BundleMissing:
+            problem = f"Nothing says which one answers of {', '.join(deployment.models)}"
+            fix = "Set the parameter Models, or run: coldframe models --default NAME"
+            yield Finding("NoDefaultModel", name, problem, fix)
 
 
 def item_over_quota(deployment: Deployment) -> Iterator[Finding]:
@@ -149,8 +160,14 @@ def item_over_quota(deployment: Deployment) -> Iterator[Finding]:
 
 
 def init_over_quota(deployment: Deployment) -> Iterator[Finding]:
-    """An init phase that Lambda stops and starts over, each time."""
+    """An init phase that Lambda stops and starts over, each time.
+
+    A function that lacks a model is not measured: other rules report it.
+    """
+    wanting = {finding.where for rule in (model_not_built, no_default_model) for finding in rule(deployment)}
     for name, properties in deployment.images.items():
+        if name in wanting:
+            continue
         initialization_type = deployment.initialization_type(name)
         on_demand = initialization_type == "on-demand"
         quota = quotas.INIT if on_demand else quotas.INIT_AHEAD
@@ -160,6 +177,11 @@ def init_over_quota(deployment: Deployment) -> Iterator[Finding]:
             fix = "Load less in the init phase" + (", or use ColdStartMode SnapStart" if on_demand else "")
             problem = f"Init took {init_s:.1f} s here, expected at most {quota}"
             yield Finding("InitOverQuota", name, problem, fix)
+
+
+def _not_built(deployment: Deployment, properties: Properties) -> list[str]:
+    named = [name.strip() for name in _models_of(properties).split(",")]
+    return [name for name in named if name and name not in deployment.models]
 
 
 def _models_of(properties: Properties) -> str:

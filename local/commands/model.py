@@ -11,9 +11,8 @@ import click
 from msgspec.structs import replace
 
 from coldframe.api.contract import MAX_TOP_K
-from local.paths import check_built
+from local.paths import check_served
 from local.paths import model_dir as _model_dir
-from local.paths import models as _models
 
 if TYPE_CHECKING:
     from coldframe.config import Settings
@@ -40,7 +39,7 @@ def verify(model_dir: Path | None) -> None:
 
 @click.command()
 @click.argument("texts", nargs=-1)
-@click.option("--model", help="The model that answers.  [default: the example]")
+@click.option("--model", help="The model that answers.  [default: the default model]")
 @click.option("--head", "heads", multiple=True, help="A head that answers; may be repeated.")
 @click.option("--top-k", type=click.IntRange(1, MAX_TOP_K), help="Labels of each text.  [default: 1]")
 @click.option(
@@ -74,16 +73,17 @@ def predict(
     """
     from coldframe.config import load_settings
 
+    settings = load_settings(os.environ)
     settings = replace(
-        load_settings(os.environ),
+        settings,
         model_dir=_model_dir(),
-        models=model or _models(),
+        models=model or settings.models,
         log_level="off",
         max_texts=_TEXTS_AT_ONCE,
         max_body_bytes=_ANY_SIZE_BYTES,
         max_answer_bytes=_ANY_SIZE_BYTES,
     )
-    check_built([model] if model else [])
+    check_served(settings.models)
     if path is None:
         for option, value in {
             "--text": column,

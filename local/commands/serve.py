@@ -6,7 +6,7 @@ import sys
 import click
 from msgspec.structs import replace
 
-from local.paths import check_built, model_dir, models
+from local.paths import check_served, model_dir
 
 
 @click.command()
@@ -18,8 +18,8 @@ from local.paths import check_built, model_dir, models
     "--model",
     "names",
     multiple=True,
-    help="A model to serve; may be repeated. The first answers requests that name none.  [default: the"
-    " example]",
+    help="A model to serve; may be repeated. The first answers requests that name none.  [default: all that"
+    " are built]",
 )
 @click.option(
     "--allow-anyone",
@@ -42,8 +42,8 @@ def serve(host: str | None, port: int | None, names: tuple[str, ...], allow_anyo
         host=host or os.environ.get("COLDFRAME_HOST") or "127.0.0.1",
         model_dir=model_dir(),
         allow_anyone=allow_anyone or settings.allow_anyone,
-        models=",".join(names) or models(),
+        models=",".join(names) or settings.models,
     )
-    check_built(name.strip() for name in settings.models.split(","))
+    check_served(settings.models)
     listening = read_port(os.environ) if port is None else port
     sys.exit(run(settings, listening, lambda url: click.echo(f"Coldframe is listening on {url}", err=True)))

@@ -11,7 +11,7 @@ from coldframe.capacity.switches import Switches
 from local.commands.rules import lifetimes, rate_switches
 from local.lambda_service.settings import RESTORE_MS
 from local.name_value import template_parameters
-from local.paths import ROOT, check_built
+from local.paths import ROOT, check_served
 
 _AWS_ACCESS = (
     "AWS_ACCESS_KEY_ID",
@@ -105,7 +105,7 @@ _DEMO_ENVIRONMENTS = 10  # what `coldframe up` alone may take of a small machine
     "models",
     multiple=True,
     help="A model to serve; may be repeated. The first answers requests that name none.  [default: the"
-    " template's]",
+    " template's, else all that are built]",
 )
 @click.option(
     "--as-aws",
@@ -203,7 +203,7 @@ def up(
     )
     for named in loaded.values_of(_MODELS):
         # A missing model is better said here than by each environment.
-        check_built((os.environ.get(_MODELS) or named).split(","))
+        check_served(os.environ.get(_MODELS) or named)
     environ: dict[str, str] = {}
     if os.environ.get("COLDFRAME_CACHE_TABLE"):
         # A table of one's own: its AWS settings pass, as Lambda gives its functions those of their role.

@@ -18,7 +18,6 @@ from coldframe.model.files import AUTO
 from coldframe.pipeline.models import load_predictor
 from coldframe.pipeline.predictor import Predictor
 from coldframe.text import normalise
-from local.paths import models
 
 _TEXTS = 32
 _DEADLINE_MS = 30_000  # nobody waits for an answer here
@@ -56,7 +55,6 @@ def fill(path: Path, model_dir: Path, heads: tuple[str, ...]) -> Counts:
     settings = replace(
         load_settings(os.environ),
         model_dir=model_dir,
-        models=models(),
         cache_policy="always",
         cache_deadline_ms=_DEADLINE_MS,
         l1_cache_bytes=0,  # what counts is what the table has

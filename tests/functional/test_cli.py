@@ -81,9 +81,9 @@ def test_verify(bundle: Path) -> None:
     ("command", "found"),
     [
         (["verify"], " has no model"),
-        (["predict", "text"], "/topics has no readable manifest.json"),
-        (["predict", "--model", "topics", "text"], " has no model 'topics'. There are none yet"),
-        (["up"], " has no model 'topics'. There are none yet"),
+        (["predict", "text"], " has no model. "),
+        (["predict", "--model", "topics", "text"], " has no model. "),
+        (["up"], " has no model. "),
     ],
 )
 def test_no_bundle(tmp_path: Path, command: list[str], found: str) -> None:

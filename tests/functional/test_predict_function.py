@@ -283,7 +283,7 @@ def test_init_fails_without_a_model(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         importlib.import_module("functions.predict.app")
     monkeypatch.setenv("COLDFRAME_MODELS", "topics")
     monkeypatch.delitem(sys.modules, "functions.predict.app", raising=False)
-    with pytest.raises(Exception, match=r"no readable manifest\.json"):
+    with pytest.raises(Exception, match=r"has no model\. Run `coldframe build`"):
         importlib.import_module("functions.predict.app")
 
 

@@ -24,7 +24,7 @@ def main(folder: str, models: str) -> None:
         .getOrCreate()
     )
     frame = session.read.parquet(f"{folder}/in.parquet").repartition(4, "id")
-    answered = ours.predict(frame, "body", models, ["auto", "logreg"], model="topics")
+    answered = ours.predict(frame, "body", models, "topics", ["auto", "logreg"])
     answered.write.parquet(f"{folder}/out.parquet")
     first = loaded(frame)
     answered.count()

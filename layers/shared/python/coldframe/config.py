@@ -33,7 +33,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         str,
         _about(
             "names of the models to serve, separated by commas, the first for requests that name none;"
-            " empty: all in the folder"
+            " empty: all in the folder, [the default model](bundle.md#the-default-model) first"
         ),
     ] = ""
     threads: Annotated[

@@ -11,11 +11,10 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 from duckdb.func import FunctionNullHandling, PythonUDFType
-from msgspec.structs import replace
 
 from coldframe.config import load_settings
 from coldframe.cpus import usable_cpus
-from coldframe.pipeline.models import load_predictor
+from coldframe.pipeline.models import chosen, load_predictor
 from coldframe.pipeline.predictor import Predictor
 from coldframe.setting_facts import RANGES
 from coldframe.sql.functions import SqlFunctions
@@ -48,22 +47,24 @@ class Functions:
 
 def register(
     connection: duckdb.DuckDBPyConnection,
-    model: Predictor | Path | str | None = None,
+    folder: Predictor | Path | str | None = None,
+    model: str | None = None,
     head: str | None = None,
     prefix: str = "",
     rejecting_odds: float = EXACT,
 ) -> None:
     """Adds the functions to a connection; every query of it may use them.
 
-    model: a folder of encoders and models; without one, COLDFRAME_MODEL_DIR. Every processor runs a pass,
-    unless COLDFRAME_PASSES says otherwise. Or a predictor, which is used as it is.
+    folder: of encoders and models; without one, COLDFRAME_MODEL_DIR. Every processor runs a pass, unless
+    COLDFRAME_PASSES says otherwise. Or a predictor, which is used as it is.
+    model: a name; without one, the first of COLDFRAME_MODELS, else the folder's default model.
     head: the model's default unless named.
     prefix: of the functions' names, where several models are registered.
     rejecting_odds: by default `is_topic` says exactly what `topic` says. A finite number makes it quicker and
     lets it miss rows: see `are_topic`.
     Raises BadSetting, a BundleError, and Invalid for an unknown head.
     """
-    predictor = model if isinstance(model, Predictor) else _load(model)
+    predictor = folder if isinstance(folder, Predictor) else _load(folder, model)
     dimension = predictor.encoder.facts.dimension
     functions = Functions(SqlFunctions(predictor, head, rejecting_odds), dimension)
     added: Mapping[str, tuple[Callable[..., pa.Array], int, str]] = {
@@ -84,7 +85,7 @@ def register(
         )
 
 
-def _load(folder: Path | str | None) -> Predictor:
+def _load(folder: Path | str | None, model: str | None) -> Predictor:
     passes = min(usable_cpus(), RANGES["passes"][1])
     settings = load_settings({"COLDFRAME_PASSES": str(passes), **os.environ})
-    return load_predictor(settings if folder is None else replace(settings, model_dir=Path(folder)))
+    return load_predictor(chosen(settings, folder, model))

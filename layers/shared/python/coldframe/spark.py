@@ -6,20 +6,19 @@ life. Rows of a partition are gathered, asked once for each distinct text, and e
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from msgspec.structs import replace
 
 from coldframe.arrow import answer_arrays, answer_fields
 from coldframe.columns import predict_column
 from coldframe.config import load_settings
 from coldframe.errors import Invalid
 from coldframe.model.files import AUTO
-from coldframe.pipeline.models import load_predictor
+from coldframe.pipeline.models import chosen, load_predictor
 from coldframe.pipeline.predictor import Predictor
 
 if TYPE_CHECKING:
@@ -37,16 +36,16 @@ _loaded: dict[tuple[str, str], Predictor] = {}
 def predict(
     frame: "DataFrame",
     column: str,
-    model_dir: Path | str | None = None,
+    folder: Path | str | None = None,
+    model: str | None = None,
     heads: Sequence[str] = (AUTO,),
     prefix: str = "",
-    model: str | None = None,
 ) -> "DataFrame":
     """The rows of a frame, in their order within each partition, with the answers of each in further columns.
 
     column: of strings; null gets null.
-    model_dir, model: where the models are on every executor, and the name of one; None for what
-    COLDFRAME_MODEL_DIR and COLDFRAME_MODELS say there.
+    folder: of encoders and models, on every executor; without one, COLDFRAME_MODEL_DIR there.
+    model: a name; without one, the first of COLDFRAME_MODELS there, else the folder's default model.
     heads: several have columns of their own each.
     Raises Invalid for a column that is not there, no string, or would be overwritten.
     """
@@ -60,8 +59,10 @@ def predict(
     if twice := [field.name for field in added if field.name in kinds]:
         raise Invalid(f"The frame has a column {twice[0]!r} already. Name those of the answers by `prefix`.")
     schema = StructType([*frame.schema.fields, *added])
-    chosen = {"model_dir": None if model_dir is None else str(model_dir), "models": model}
-    work = partial(_answer_partition, column=column, chosen=chosen, heads=tuple(heads), prefix=prefix)
+    place = None if folder is None else str(folder)
+    work = partial(
+        _answer_partition, column=column, folder=place, model=model, heads=tuple(heads), prefix=prefix
+    )
     return frame.mapInArrow(work, schema)
 
 
@@ -86,21 +87,18 @@ def answer_batches(
 def _answer_partition(
     batches: Iterable[pa.RecordBatch],
     column: str,
-    chosen: Mapping[str, str | None],
+    folder: str | None,
+    model: str | None,
     heads: Sequence[str],
     prefix: str,
 ) -> Iterator[pa.RecordBatch]:
     """What an executor runs for each partition."""
-    yield from answer_batches(batches, _predictor(chosen), column, heads, prefix)
+    yield from answer_batches(batches, _predictor(folder, model), column, heads, prefix)
 
 
-def _predictor(chosen: Mapping[str, str | None]) -> Predictor:
+def _predictor(folder: str | None, model: str | None) -> Predictor:
     """The predictor of this process. Raises BadSetting or a BundleError."""
-    settings = load_settings(os.environ)
-    if folder := chosen["model_dir"]:
-        settings = replace(settings, model_dir=Path(folder))
-    if name := chosen["models"]:
-        settings = replace(settings, models=name)
+    settings = chosen(load_settings(os.environ), folder, model)
     key = (str(settings.model_dir), settings.models)
     with _loading:
         if key not in _loaded:

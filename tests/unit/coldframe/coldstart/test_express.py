@@ -326,7 +326,7 @@ def test_unusable_bundle(tmp_path: Path) -> None:
     """An environment without a usable default model fails its init phase, with what to do."""
     with pytest.raises(BundleMissing, match=r"has no model.*Run `coldframe build`"):
         lane_of(tmp_path)
-    with pytest.raises(BundleMissing, match=r"no readable manifest\.json.*Run `coldframe build`"):
+    with pytest.raises(BundleMissing, match=r"has no model.*Run `coldframe build`"):
         lane_of(tmp_path, MODELS=EXAMPLE)
     (tmp_path / EXAMPLE).mkdir()
     for content in (b"{", b"[]", b"{}"):
@@ -385,9 +385,9 @@ def test_model_of_another_version_of_its_encoder(two_models: Path, tmp_path: Pat
     assert lane.answer(event_of({"text": SURE}), "request-1") is not None
 
 
-def test_default_model_is_the_first_that_is_named(two_models: Path) -> None:
+def test_default_model_of_lane_and_road(two_models: Path) -> None:
     """Lane and road agree on the model of a request that names none."""
-    for names, default in ((BOTH, EXAMPLE), (f"{SECOND},{EXAMPLE}", SECOND), ("", SECOND)):
+    for names, default in ((BOTH, EXAMPLE), (f"{SECOND},{EXAMPLE}", SECOND), ("", EXAMPLE)):
         settings = Settings(model_dir=two_models, models=names, log_level="off", l1_cache_bytes=0)
         engine = Api(load_models(settings), settings, StartMark(is_warm=True))
         lane = lane_of(two_models, MODELS=names)

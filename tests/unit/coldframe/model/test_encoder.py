@@ -160,7 +160,7 @@ def test_no_bundle(tmp_path: Path) -> None:
     """Without a bundle the error names the folder and what to do."""
     with pytest.raises(BundleMissing, match=rf"{tmp_path} has no model\. Run `coldframe build`"):
         load_predictor(Settings(model_dir=tmp_path))
-    with pytest.raises(BundleMissing, match=r"has no readable manifest\.json .*Run `coldframe build`"):
+    with pytest.raises(BundleMissing, match=r"has no model\. Run `coldframe build`"):
         load_predictor(Settings(model_dir=tmp_path, models=EXAMPLE))
 
 

@@ -12,6 +12,7 @@ from msgspec import structs
 
 from coldframe.capacity import limits as quotas
 from coldframe.model.bundle import EncoderFacts, EncoderManifest, FileEntry, Manifest
+from coldframe.model.files import DEFAULT
 from local.check.check import RULES, check
 from local.check.deployment import Deployment, InitFailed, load_deployment, measure_init_s
 from local.template.cloudformation import Stack, load_stack, stack_of
@@ -293,6 +294,26 @@ def test_model_not_built() -> None:
     assert finding.fix == "Train it, or name some of: topics"
 
 
+def test_function_without_its_model_is_not_loaded(bundle: Path) -> None:
+    """The rule names the model that is missing, and no second error of the init phase hides it."""
+    [finding] = check(load_deployment(broken(nothing, Models="nope"), bundle, 1000))
+    assert (finding.rule, finding.fix) == ("ModelNotBuilt", "Train it, or name some of: topics")
+
+
+def test_no_default_model(two_models: Path, tmp_path: Path) -> None:
+    """An image of several models needs the parameter or the record: else its function would not start."""
+    for part in two_models.iterdir():
+        (tmp_path / part.name).symlink_to(part)
+    several = tiny_pair(), (tiny_manifest("queues"), tiny_encoder_manifest())
+    rules: dict[str, list[str]] = {}
+    for models in ("", "topics"):
+        deployment = replace(deployment_of(broken(nothing, Models=models), *several), model_dir=tmp_path)
+        assert check(deployment) == []
+        (tmp_path / DEFAULT).unlink(missing_ok=True)
+        rules[models] = [finding.rule for finding in check(deployment)]
+    assert rules == {"": ["NoDefaultModel"], "topics": []}
+
+
 def test_item_over_quota() -> None:
     """Embeddings too large for an item need the bucket."""
     facts = EncoderFacts(dimension=102_400, max_tokens=256, max_windows=1)
@@ -332,7 +353,7 @@ def test_init_is_measured_as_the_mode_makes_it(bundle: Path) -> None:
 
 def test_init_that_fails_is_named(tmp_path: Path) -> None:
     """A function that does not load is an error that says why, not a duration."""
-    with pytest.raises(InitFailed, match=r"manifest\.json"):
+    with pytest.raises(InitFailed, match="has no model"):
         measure_init_s(tmp_path, EXAMPLE, "on-demand")
     with pytest.raises(InitFailed, match="has no model"):
         measure_init_s(tmp_path, "", "on-demand")
@@ -346,7 +367,14 @@ def test_account_limit_counts() -> None:
     assert "901 environments" in finding.problem
 
 
-TESTED_APART = {"ZipOverQuota", "ImageOverQuota", "ModelNotBuilt", "ItemOverQuota", "InitOverQuota"}
+TESTED_APART = {
+    "ZipOverQuota",
+    "ImageOverQuota",
+    "ModelNotBuilt",
+    "NoDefaultModel",
+    "ItemOverQuota",
+    "InitOverQuota",
+}
 
 
 def test_every_rule_is_tested() -> None:

@@ -2,14 +2,17 @@
 
 encoders/NAME/   an encoder: its graph, tokenizer and golden vectors
 NAME/            a model trained on one of them: heads, estimator, report
+default          the name of the model that answers where nobody chose one
 """
 
 import mmap
+import os
 from pathlib import Path
 
 from coldframe.errors import BundleCorrupt, BundleMissing
 
 ENCODERS = "encoders"
+DEFAULT = "default"
 MANIFEST = "manifest.json"
 ENCODER = "encoder.ort"
 TOKENIZER = "tokenizer.json"
@@ -35,19 +38,86 @@ def model_folder(model_dir: Path, name: str) -> Path:
 
 
 def built_models(model_dir: Path) -> list[str]:
-    """Names of the models in a folder, sorted."""
-    return sorted(path.parent.name for path in model_dir.glob(f"[!.]*/{MANIFEST}"))
+    """Names of the models in a folder, sorted; none where there is no such folder."""
+    try:
+        folders = list(model_dir.iterdir())
+    except OSError:
+        return []
+    return sorted(path.name for path in folders if path.name[0] != "." and (path / MANIFEST).is_file())
 
 
 def served_models(model_dir: Path, setting: str) -> list[str]:
-    """Names of the models to serve, the default first: those of the setting, else all that are built.
+    """Names of the models to serve, the default first. Every way in chooses its default model here.
 
-    Raises BundleMissing when there is none.
+    setting: names, separated by commas. Without any, all models of the folder are served; the default is the
+    only one there is, else the recorded one. Files are looked at only then.
+    Raises BundleMissing when the folder has no model, or several and no record.
     """
-    named = [name.strip() for name in setting.split(",") if name.strip()] or built_models(model_dir)
-    if not named:
-        raise BundleMissing(f"{model_dir} has no model. {REBUILD}")
-    return list(dict.fromkeys(named))
+    named = [name for part in setting.split(",") if (name := part.strip())]
+    if named:
+        return list(dict.fromkeys(named))
+    built = built_models(model_dir)
+    if not built:
+        raise BundleMissing(no_models(model_dir))
+    default = built[0] if len(built) == 1 else _recorded(model_dir, built)
+    return [default, *(name for name in built if name != default)]
+
+
+def recorded_default(model_dir: Path) -> str:
+    """The name in the record of the default model; empty without a record."""
+    try:
+        return (model_dir / DEFAULT).read_text().strip()
+    except OSError:
+        return ""
+
+
+def record_default(model_dir: Path, name: str) -> None:
+    """Records the default model of a folder. A reader sees the old record or the new one, whole."""
+    written = model_dir / f".{DEFAULT}-{os.getpid()}"
+    written.write_text(f"{name}\n")
+    written.replace(model_dir / DEFAULT)
+
+
+def keep_default(model_dir: Path, added: str) -> None:
+    """Records the default model before the model `added` appears in the folder, where there is no record yet.
+
+    The first model of a folder becomes its default, and another one never does by being added.
+    """
+    built = built_models(model_dir)
+    if len(built) < 2 and not recorded_default(model_dir):
+        record_default(model_dir, (built or [added])[0])
+
+
+def no_models(model_dir: Path) -> str:
+    """What is wrong with a folder that has no model, and what to do."""
+    if (model_dir / MANIFEST).is_file():
+        return (
+            f"{model_dir} is a model, expected the folder that holds encoders and models."
+            f" Give {model_dir.parent} as the folder, and {model_dir.name} as the model."
+        )
+    return f"{model_dir} has no model. {REBUILD}"
+
+
+def no_such_model(model_dir: Path, name: str) -> str:
+    """What is wrong with a name that no model of the folder has, and what to do."""
+    built = built_models(model_dir)
+    if not built:
+        return no_models(model_dir)
+    return (
+        f"{model_dir} has no model {name!r}. Models: {', '.join(built)}. Name one of them,"
+        f" or make {name!r} with `coldframe train --name`."
+    )
+
+
+def _recorded(model_dir: Path, built: list[str]) -> str:
+    recorded = recorded_default(model_dir)
+    if recorded in built:
+        return recorded
+    problem = f"names {recorded!r}, which is not there" if recorded else "is missing"
+    raise BundleMissing(
+        f"{model_dir} has {len(built)} models: {', '.join(built)}. The file {DEFAULT!r}, which says which one"
+        f" answers, {problem}. Name a model in COLDFRAME_MODELS, or run `coldframe models --default NAME`."
+    )
 
 
 def check_trained_on(model_dir: Path, model: str, encoder: str, trained_on: str, found: str) -> None:
@@ -78,6 +148,8 @@ def read_file(folder: Path, name: str) -> bytes:
     try:
         return (folder / name).read_bytes()
     except OSError as exc:
+        if name == MANIFEST and folder.parent.name != ENCODERS and not folder.exists():
+            raise BundleMissing(no_such_model(folder.parent, folder.name)) from exc
         raise BundleMissing(
             f"{folder} has no readable {name} ({exc.strerror}). Run `coldframe build`, or point"
             " COLDFRAME_MODEL_DIR at a built bundle."

@@ -29,6 +29,7 @@ from coldframe.model.files import (
     encoder_folder,
     head_folder,
     model_folder,
+    no_models,
     read_file,
 )
 from coldframe.model.golden_answers import check_answers, load_answers, probabilities_of_golden
@@ -73,7 +74,7 @@ def verify_bundle(model_dir: Path) -> tuple[list[EncoderReport], list[ModelRepor
     """
     names = built_models(model_dir)
     if not names:
-        raise BundleMissing(f"{model_dir} has no model. {REBUILD}")
+        raise BundleMissing(no_models(model_dir))
     models = [load_pair(model_dir, name) for name in names]
     encoders = dict.fromkeys(encoder.name for _, encoder in models)
     loaded = {name: load_whole_encoder(model_dir, name) for name in encoders}

@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec.structs import replace
+
 from coldframe.cache.cache import load_cache
 from coldframe.coldstart.collector import paused_collector
 from coldframe.coldstart.lazy import LazyValue
@@ -95,6 +97,12 @@ def load_models(settings: Settings) -> Models:
 def load_predictor(settings: Settings) -> Predictor:
     """The predictor of the default model. Raises what `load_models` raises."""
     return load_models(settings).default
+
+
+def chosen(settings: Settings, folder: Path | str | None, model: str | None) -> Settings:
+    """The settings with a caller's folder of models and name of one; None keeps the settings' own."""
+    given = {"model_dir": folder and Path(folder), "models": model}
+    return replace(settings, **{name: value for name, value in given.items() if value})
 
 
 def _share(settings: Settings, built: EncoderManifest) -> _SharedEncoder:

@@ -6,6 +6,7 @@ rounding, 1e-12 at most.
 """
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,10 +14,12 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
+from coldframe.config import load_settings
 from coldframe.errors import Invalid
 from coldframe.model.bundle import EncoderFacts, EstimatorFacts, load_pair
 from coldframe.model.estimator import Estimator
 from coldframe.model.files import TOKENIZER, encoder_folder, model_folder, read_file, served_models
+from coldframe.pipeline.models import chosen
 
 _PIECES, _WEIGHTS, _IDF, _LABELS = (
     "estimator_pieces",
@@ -27,27 +30,33 @@ _PIECES, _WEIGHTS, _IDF, _LABELS = (
 
 
 def create_estimator(
-    connection: duckdb.DuckDBPyConnection, model_dir: Path | str, model: str = "", prefix: str = ""
+    connection: duckdb.DuckDBPyConnection,
+    folder: Path | str | None = None,
+    model: str | None = None,
+    prefix: str = "",
 ) -> None:
     """Adds the table macro `estimate(table)`: a row (id, topic, probability, sure) for each (id, text).
 
     A text that is null or not ASCII gets nulls. Where `sure` is true, `topic` is what `auto` answers.
-    model: by name, or the first of the folder. prefix: of the macro and of its tables.
+    folder: of encoders and models; without one, COLDFRAME_MODEL_DIR.
+    model: a name; without one, the first of COLDFRAME_MODELS, else the folder's default model.
+    prefix: of the macro and of its tables.
     Raises Invalid for a model whose tokens SQL cannot find, and a BundleError.
     """
     if not re.fullmatch(r"\w*", prefix):
         raise Invalid(f"The prefix {prefix!r} is no part of a name. Expected letters, digits and _.")
-    folder = Path(model_dir)
-    name = served_models(folder, model)[0]
-    manifest, built = load_pair(folder, name)
+    settings = chosen(load_settings(os.environ), folder, model)
+    model_dir = settings.model_dir
+    name = served_models(model_dir, settings.models)[0]
+    manifest, built = load_pair(model_dir, name)
     facts = built.facts
     if facts.tokenizer != "wordpiece" or not facts.lower_case:
         raise Invalid(
             f"The encoder {built.name!r} has no WordPiece vocabulary of lower case, which SQL could"
             " tokenize by. Use `register` instead."
         )
-    vocabulary = json.loads(read_file(encoder_folder(folder, built.name), TOKENIZER))["model"]["vocab"]
-    estimator = Estimator(model_folder(folder, name), manifest.estimator)
+    vocabulary = json.loads(read_file(encoder_folder(model_dir, built.name), TOKENIZER))["model"]["vocab"]
+    estimator = Estimator(model_folder(model_dir, name), manifest.estimator)
     tables = {
         _PIECES: pa.table({"token": list(vocabulary), "id": list(vocabulary.values())}),
         _IDF: pa.table({"id": range(len(estimator.idf)), "idf": list(estimator.idf)}),
