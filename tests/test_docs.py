@@ -19,6 +19,7 @@ from msgspec import Meta
 from coldframe.config import ENVIRONMENT_NAMES
 from coldframe.errors import REQUEST_ERRORS
 from coldframe.model.bundle import load_manifest
+from coldframe.model.files import previous_folder
 from functions.server.settings import ServerSettings
 from local.check.check import RULES, Rule
 from local.cli import main
@@ -93,21 +94,28 @@ def sam(containers: None, bundle: Path) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def kept_aside(folder: Path) -> Iterator[None]:
+    """A name without a folder; what had the name before has it again afterwards."""
+    aside = folder.with_name(f".{folder.name}-aside")
+    if folder.exists():
+        folder.rename(aside)
+    try:
+        yield
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        if aside.exists():
+            aside.rename(folder)
+
+
 @pytest.fixture(scope="module")
 def own_model(bundle: Path) -> Iterator[None]:
     """The model of docs/your-labels.md, by its own command; somebody's model of that name comes back."""
     if not BUILD_PYTHON.exists():
         pytest.skip(f"no {BUILD_PYTHON}: nothing was trained. `make build` sets it up.")
-    own, aside = MODELS / "tickets", MODELS / ".tickets-aside"
-    if own.exists():
-        own.rename(aside)
-    try:
+    with kept_aside(MODELS / "tickets"), kept_aside(previous_folder(MODELS, "tickets")):
         run_block(TRAINING)
         yield
-    finally:
-        shutil.rmtree(own, ignore_errors=True)
-        if aside.exists():
-            aside.rename(own)
 
 
 @pytest.fixture(scope="module")

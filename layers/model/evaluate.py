@@ -1,7 +1,6 @@
 """What a trained model is reported and compared with: its answers, the baseline's, another model's."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +13,10 @@ from coldframe.model.bundle import Figures
 from coldframe.model.files import AUTO
 from coldframe.model.model import to_matrix
 from coldframe.pipeline.models import load_predictor
-from layers.model.report import Comparison, Evaluation, Summary, answered_by, compare
+from layers.model.report import Comparison, Evaluation, Summary, answered_by, compare, part_of
 from layers.model.samples import Samples, Task
 from layers.model.train import Trained
+from layers.model.trained_on import Opponent
 
 
 class NotBetter(Exception):
@@ -76,16 +76,16 @@ def baseline(train: Samples, test: Samples) -> NDArray[np.float64]:
     return found
 
 
-def compare_with(other: Path, task: Task, evaluation: Evaluation) -> Comparison:
-    """The model against the one in the folder `other`, which is asked about the same texts."""
-    predictor = load_predictor(Settings(model_dir=other.parent, models=other.name))
+def compare_with(other: Opponent, task: Task, evaluation: Evaluation) -> Comparison:
+    """The model against another one, which is asked about the same texts."""
+    predictor = load_predictor(Settings(model_dir=other.folder.parent, models=other.folder.name))
     manifest = predictor.manifest
     texts = next(iter(task.test.forms.values()))
-    found = predictor.predict(texts, [AUTO], use_cache=False).answers[AUTO]
-    answers = to_matrix(found)[:, :-1]
-    return compare(
-        evaluation, answered_by(manifest.name, manifest.version, manifest.labels, answers, evaluation)
-    )
+    asked = [texts[row] for row in other.rows]
+    answers = to_matrix(predictor.predict(asked, [AUTO], use_cache=False).answers[AUTO])[:, :-1]
+    part = part_of(evaluation, other.rows)
+    theirs = answered_by(manifest.name, manifest.version, manifest.labels, answers, part)
+    return compare(part, theirs, other.left_out)
 
 
 def check_not_worse(comparison: Comparison) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -18,6 +19,7 @@ from layers.model.publish import whole_model
 from layers.model.report import Report, make_report, write_report
 from layers.model.samples import Task
 from layers.model.train import train
+from layers.model.trained_on import Opponent, write_digests
 
 
 class ModelFolder(msgspec.Struct, frozen=True):
@@ -35,13 +37,13 @@ def make_model(
     encoder: ServedEncoder,
     chosen: Mapping[str, Parameters],
     seed: int,
-    other: Path | None = None,
+    other: Opponent | None = None,
     must_beat: bool = False,
     accuracy: float | None = None,
 ) -> Report:
     """Trains and judges a model; it appears when everything about it is right, and not before.
 
-    numbers: of the test rows in their file. other: folder of a model to compare with. accuracy: below which
+    numbers: of the test rows in their file. other: a model to compare with. accuracy: below which
     the model rather abstains.
     Raises a BundleError, HeadDiffers, AnswersDiffer, EvaluationFault, NotBetter with `must_beat`, or
     OutOfReach for an accuracy that validation does not support.
@@ -61,4 +63,5 @@ def make_model(
             check_not_worse(comparison)
         report = msgspec.structs.replace(report, version=manifest.version, comparison=comparison)
         write_report(report, model_folder(stage, place.name))
+        write_digests(chain.from_iterable(task.train.forms.values()), model_folder(stage, place.name))
     return report

@@ -25,15 +25,16 @@ class TableTask(NamedTuple):
     numbers: list[int]
 
 
-def task_of(given: Checked, test: Checked | None, test_share: float, seed: int) -> TableTask:
-    """The task of a table. test: rows to judge with; without, `test_share` of each label is held out.
+def task_of(given: Checked, test: Checked | None, test_share: float) -> TableTask:
+    """The task of a table. test: rows to judge with; without, about `test_share` of the table is held out.
 
+    A row's side follows from its group, or else from its text: it stays the same when the table grows.
     Raises TableFault when rows to judge with have labels that are not trained on.
     """
     table, notes = given.table, [f"left out: {finding}" for finding in given.dropped]
     labels = sorted(set(table.labels))
     if test is None:
-        train_rows, test_rows = hold_out(_classes(table, labels), _groups(table), test_share, seed)
+        train_rows, test_rows = hold_out(_classes(table, labels), _groups(table), test_share, "test")
         train, judged = table.take(train_rows.tolist()), table.take(test_rows.tolist())
         numbers = [given.numbers[row] for row in test_rows]
     else:
@@ -50,7 +51,7 @@ def task_of(given: Checked, test: Checked | None, test_share: float, seed: int) 
             "No row is left to test with. Expected --test FILE with other texts, or smaller groups."
         )
     classes = _classes(train, labels)
-    fit, validation = hold_out(classes, _groups(train), _VALIDATION_SHARE, seed + 1)
+    fit, validation = hold_out(classes, _groups(train), _VALIDATION_SHARE, "validation")
     validation = _without_copies_of(train, fit, validation)
     if not len(validation):
         raise TableFault("No row is left to make choices with. Expected smaller groups, or more rows.")
@@ -85,8 +86,9 @@ def _classes(table: Table, labels: Sequence[str]) -> list[int]:
 
 
 def _groups(table: Table) -> list[str]:
-    """Without a column of groups, copies of one text are one."""
-    return table.texts if table.groups is None else table.groups
+    """Without a group of its own, a row is grouped with the copies of its text."""
+    names = table.groups or table.texts
+    return [name or text for name, text in zip(names, table.texts, strict=True)]
 
 
 def _samples(table: Table, labels: Sequence[str]) -> Samples:

@@ -32,11 +32,22 @@ from layers.model.report import EvaluationFault
 from layers.model.table import Columns, TableFault, read_table
 from layers.model.table_task import task_of
 from layers.model.train_heads import HeadDiffers
+from layers.model.trained_on import NotComparable, opponent_of
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _OF_HEADS = tuple(f"-{head}" for head in (AUTO, *HEAD_NAMES))  # heads of other models are listed so
 
-_FAULTS = (TableFault, AnswersDiffer, HeadDiffers, EvaluationFault, NotBetter, OutOfReach, EncoderRefused)
+_FAULTS = (
+    TableFault,
+    AnswersDiffer,
+    HeadDiffers,
+    EvaluationFault,
+    NotBetter,
+    NotComparable,
+    OutOfReach,
+    EncoderRefused,
+    ColdframeError,
+)
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -47,15 +58,7 @@ def main(arguments: Sequence[str]) -> None:
     try:
         check_name(given.name, given.models)
         train_table(given)
-    except (
-        TableFault,
-        AnswersDiffer,
-        HeadDiffers,
-        EvaluationFault,
-        NotBetter,
-        OutOfReach,
-        ColdframeError,
-    ) as exc:
+    except _FAULTS as exc:
         sys.exit(f"Error: {exc}")
     print(f"{model_folder(given.models, given.name)}: {load_manifest(given.models, given.name).version}")
     print(default_line(given.models, given.name))
@@ -117,19 +120,20 @@ def train_table(given: argparse.Namespace) -> None:
     columns = Columns(given.text, given.label, given.group)
     checked = read_checked(given.table, columns, given.drop)
     test = read_checked(given.test, columns, given.drop, is_test=True) if given.test else None
-    task, notes, numbers = task_of(checked, test, given.test_share, given.seed)
+    task, notes, numbers = task_of(checked, test, given.test_share)
     for note in notes:
         print(note)
     print(
         f"{len(task.labels):,} labels; {len(task.fit):,} rows to train on, {len(task.validation):,} to make"
         f" choices with, {len(task.test.target):,} to test with"
     )
+    opponent = opponent_of(other, task.test, given.test is not None) if other else None
     parameters = scale_parameters(len(task.train.target), len(task.labels), given.seed)
     chosen = {name: parameters[name] for name in heads_of(given.heads)}
     with tempfile.TemporaryDirectory() as scratch:
         place = ModelFolder(given.name, Path(scratch), given.models)
         report = make_model(
-            task, numbers, place, encoder, chosen, given.seed, other, given.must_beat, given.accuracy
+            task, numbers, place, encoder, chosen, given.seed, opponent, given.must_beat, given.accuracy
         )
     print(report.line)
     if report.comparison:

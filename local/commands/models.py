@@ -1,41 +1,88 @@
 """`coldframe models`: what is built on this machine."""
 
 import shutil
+import sys
 from pathlib import Path
 
 import click
 
 from coldframe.errors import BundleMissing
 from coldframe.model.bundle import Manifest, load_manifest
-from coldframe.model.files import built_models, model_folder, record_default, served_models
+from coldframe.model.exchange import CannotExchange, exchange
+from coldframe.model.files import (
+    built_models,
+    model_folder,
+    previous_folder,
+    record_default,
+    served_models,
+)
 from local.paths import check_built, model_dir
 
 
 @click.command()
 @click.option("--remove", "removed", multiple=True, metavar="NAME", help="Remove a model; may be repeated.")
+@click.option("--yes", is_flag=True, help="Remove without a question.")
+@click.option(
+    "--restore", "restored", multiple=True, metavar="NAME", help="Exchange a model and the one before it."
+)
 @click.option("--default", metavar="NAME", help="Record the model that answers where no model is named.")
-def models(removed: tuple[str, ...], default: str | None) -> None:
-    """List the models that are built, with their figures; remove some, or record the default one."""
+def models(removed: tuple[str, ...], yes: bool, restored: tuple[str, ...], default: str | None) -> None:
+    """List the models that are built, with their figures; remove or restore some, or record the default one.
+
+    Training keeps the model that had the name before. A second --restore undoes the first.
+    """
     folder = model_dir()
     if default in removed:
         raise click.UsageError(f"{default} cannot be removed and be the default. Name another --default.")
     check_built([*removed, *([default] if default else [])])
+    if removed and not yes:
+        _ask(removed)
     if default:
         record_default(folder, default)
         click.echo(f"{default} is the default model.")
     for name in removed:
         _remove(folder, name)
-    if not removed and not default:
+    for name in restored:
+        _restore(folder, name)
+        click.echo(f"{name} is the model before it again.")
+        click.echo(describe(load_manifest(folder, name), name == _default(folder)))
+    if not removed and not restored and not default:
         for name in built_models(folder):
             click.echo(describe(load_manifest(folder, name), name == _default(folder)))
+
+
+def _ask(names: tuple[str, ...]) -> None:
+    listed = ", ".join(names)
+    if not sys.stdin.isatty():
+        raise click.ClickException(f"Nobody can be asked whether to remove {listed}. Add --yes to remove.")
+    click.confirm(f"Remove {listed}, and what was there before? It cannot be undone.", abort=True)
 
 
 def _remove(folder: Path, name: str) -> None:
     was_default = name == _default(folder)
     shutil.rmtree(model_folder(folder, name))
+    shutil.rmtree(previous_folder(folder, name), ignore_errors=True)
     click.echo(f"{name} is removed.")
     if was_default and len(built_models(folder)) > 1:
         click.echo("It was the default model. Choose another: coldframe models --default NAME")
+
+
+def _restore(folder: Path, name: str) -> None:
+    previous, present = previous_folder(folder, name), model_folder(folder, name)
+    if not previous.exists():
+        raise BundleMissing(
+            f"{folder} keeps no earlier model {name!r}. Train it again, or put a copy of yours at {present}."
+        )
+    if not present.exists():
+        previous.rename(present)
+        return
+    try:
+        exchange(previous, present)
+    except CannotExchange:  # the disk has no such step, and two others leave the name alone for a moment
+        aside = previous.with_name(f"{name}.aside")
+        present.rename(aside)
+        previous.rename(present)
+        aside.rename(previous)
 
 
 def _default(folder: Path) -> str:

@@ -54,7 +54,11 @@ def _run_in_build_environment(module: str, *arguments: str) -> None:
 @click.argument("table", type=click.Path(path_type=Path))
 @click.option("--text", metavar="COLUMN", help="The column of the texts.")
 @click.option("--label", metavar="COLUMN", help="The column of the labels, one for each text.")
-@click.option("--group", metavar="COLUMN", help="Rows of one group, such as a thread, are not tested apart.")
+@click.option(
+    "--group",
+    metavar="COLUMN",
+    help="Column that groups related rows (a customer, a thread). A group is never split by the test.",
+)
 @click.option("--name", help="The model's name; it is written to models/NAME.")
 @click.option("--test", type=_FILE, help="Rows to test with.  [default: a share of TABLE]")
 @click.option(
@@ -62,9 +66,15 @@ def _run_in_build_environment(module: str, *arguments: str) -> None:
     default=0.2,
     show_default=True,
     type=click.FloatRange(0.01, 0.4),
-    help="The share of TABLE that is held out to test with.",
+    help="Share of TABLE that is held out to test with; a row's text or group decides.",
 )
-@click.option("--seed", default=20, show_default=True, type=click.IntRange(0, 2**31 - 1))
+@click.option(
+    "--seed",
+    default=20,
+    show_default=True,
+    type=click.IntRange(0, 2**31 - 1),
+    help="Seed of the heads' training.",
+)
 @click.option(
     "--heads",
     default=",".join(HEAD_NAMES),

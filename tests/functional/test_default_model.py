@@ -191,5 +191,5 @@ def test_models_command(two_models: Path, tmp_path: Path) -> None:
     both = coldframe("models", "--default", SECOND, "--remove", SECOND, **environ)
     assert both.returncode == 2
     shutil.copytree(folder / EXAMPLE, folder / "third")
-    removed = coldframe("models", "--remove", SECOND, **environ).stdout
+    removed = coldframe("models", "--remove", SECOND, "--yes", **environ).stdout
     assert "It was the default model. Choose another: coldframe models --default NAME" in removed

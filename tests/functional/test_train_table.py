@@ -188,6 +188,23 @@ def test_worse_model(example: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "models" / "tickets").exists()
 
 
+def test_model_that_knows_test_rows(example: Path, tmp_path: Path) -> None:
+    """A worse model gains nothing by having been trained on test rows: these are left out, and it loses.
+
+    It knows half of the rows to test with; the labels of all its other rows are drawn by lot.
+    """
+    dice, labels = random.Random(1), manifest_of(example).labels
+    known = tickets_of("tickets-test.csv")
+    spoilt = [(text, dice.choice(labels)) for text, _ in tickets_of("tickets.csv")]
+    options = ("--heads=rf", "--name=worse", "--test-share=0.01")
+    table = write_csv(tmp_path / "worse.csv", spoilt + known[: len(known) // 2])
+    models = trained(table, tmp_path / "models", *options).parent
+    done = against(models / "worse", TICKETS / "tickets.csv", tmp_path / "models")
+    assert done.returncode == 0, done.stderr
+    assert "tickets is better than worse" in done.stdout
+    assert "that worse was trained on" in done.stdout
+
+
 def test_model_to_compare_with_is_missing(bundle: Path, tmp_path: Path) -> None:
     """A model to compare with that is not there is said before anything is trained."""
     table = write_csv(tmp_path / "tickets.csv", made_up(2, 6))

@@ -1,11 +1,12 @@
 """The report beside a model: what the model says of held-out rows, as `report.json` and `report.html`."""
 
-from layers.model.report.compare import Comparison, answered_by, compare
+from layers.model.report.compare import Comparison, answered_by, compare, part_of
 from layers.model.report.evaluation import Evaluation, EvaluationFault, Strangeness
-from layers.model.report.files import REPORT_JSON, read_figures, write_figures, write_report
+from layers.model.report.files import REPORT_DIGESTS, REPORT_JSON, read_figures, write_figures, write_report
 from layers.model.report.report import Report, Summary, make_report
 
 __all__ = [
+    "REPORT_DIGESTS",
     "REPORT_JSON",
     "Comparison",
     "Evaluation",
@@ -16,6 +17,7 @@ __all__ = [
     "answered_by",
     "compare",
     "make_report",
+    "part_of",
     "read_figures",
     "write_figures",
     "write_report",

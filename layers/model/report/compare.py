@@ -17,13 +17,17 @@ from layers.model.report.evaluation import (
 )
 from layers.model.report.intervals import Interval
 from layers.model.report.paired import Paired, pair
+from layers.model.report.words import count
 
 Names = NDArray[np.object_]
 """A label per row, (n,)."""
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """The `auto` of a model against that of another one."""
+    """The `auto` of a model against that of another one.
+
+    left_out: held-out rows that the other model was trained on; None where it does not say.
+    """
 
     name: str
     version: str
@@ -32,6 +36,7 @@ class Comparison(msgspec.Struct, frozen=True):
     other_version: str
     other_accuracy: Interval
     paired: Paired
+    left_out: int | None = 0
 
     @property
     def beats(self) -> bool:
@@ -54,12 +59,22 @@ class Comparison(msgspec.Struct, frozen=True):
             f" {100 * found.value:+.1f} points"
             f" (95% interval {100 * found.low:+.1f} to {100 * found.high:+.1f};"
             f" exact McNemar p {'< 0.001' if self.paired.p < 0.001 else f'= {self.paired.p:.3f}'})"
+            f"{self._left_out_words}"
         )
 
+    @property
+    def _left_out_words(self) -> str:
+        if self.left_out is None:
+            return f"; {self.other_name} does not say which rows it was trained on: these flatter it"
+        if self.left_out == 0:
+            return ""
+        return f"; left out: {count(self.left_out)} that {self.other_name} was trained on"
 
-def compare(evaluation: Evaluation, other: Evaluation) -> Comparison:
+
+def compare(evaluation: Evaluation, other: Evaluation, left_out: int | None = 0) -> Comparison:
     """The model of `evaluation` against `other`; their labels may differ, their rows may not.
 
+    left_out: as in the comparison.
     Raises EvaluationFault when they were not asked about the same rows, or do not agree on their labels.
     """
     numbers, order, other_order = np.intersect1d(
@@ -81,6 +96,7 @@ def compare(evaluation: Evaluation, other: Evaluation) -> Comparison:
         other.version,
         _accuracy(other),
         pair(_right(evaluation)[order], _right(other)[other_order]),
+        left_out,
     )
 
 
@@ -99,6 +115,14 @@ def answered_by(
     spread = np.zeros((len(like.rows), len(union)), dtype=probabilities.dtype)
     spread[:, [places[label] for label in labels]] = probabilities
     return Evaluation(name, version, union, like.target, like.rows, {AUTO: spread})
+
+
+def part_of(evaluation: Evaluation, places: Sequence[int]) -> Evaluation:
+    """Some of the rows of an evaluation, by position: what `compare` needs of them."""
+    kept = np.asarray(places, dtype=np.int64)
+    answers = {AUTO: evaluation.probabilities[AUTO][kept]}
+    target, rows = evaluation.target[kept], evaluation.rows[kept]
+    return Evaluation(evaluation.name, evaluation.version, evaluation.labels, target, rows, answers)
 
 
 def _names(evaluation: Evaluation, classes: NDArray[np.int64]) -> Names:

@@ -9,6 +9,7 @@ from layers.model.report.report import Report
 
 REPORT_JSON = "report.json"
 REPORT_PAGE = "report.html"
+REPORT_DIGESTS = "report.digests"  # of the texts that the model was trained on
 
 
 def write_report(report: Report, folder: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layers.model.report import Evaluation, EvaluationFault, answered_by, compare
+from layers.model.report import Evaluation, EvaluationFault, answered_by, compare, part_of
 from layers.model.report.paired import mcnemar, pair
 from tests.unit.model.report.evaluations import EVALUATIONS, evaluation, renamed
 
@@ -125,3 +125,13 @@ def test_other_rows_are_not_compared() -> None:
         compare(found, replace(found, rows=np.append(found.rows[:-1], 9999)))
     with pytest.raises(EvaluationFault, match="1 rows have another label"):
         compare(found, replace(found, target=np.append(found.target[:-1], (found.target[-1] + 1) % 3)))
+
+
+def test_rows_left_out_are_said() -> None:
+    """The line of a comparison says how many rows the other model was trained on, or that it does not say."""
+    model = evaluation(4, 30)
+    part = part_of(model, range(len(model.rows) - 3))
+    found = compare(part, part, left_out=3)
+    assert found.paired.rows == len(model.rows) - 3
+    assert found.line.endswith("left out: 3 rows that tickets was trained on")
+    assert "does not say which rows" in compare(model, model, left_out=None).line

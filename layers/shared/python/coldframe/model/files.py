@@ -13,6 +13,7 @@ from coldframe.errors import BundleCorrupt, BundleMissing
 
 ENCODERS = "encoders"
 DEFAULT = "default"
+PREVIOUS = ".previous"  # a folder of models that were replaced, one of each name
 MANIFEST = "manifest.json"
 ENCODER = "encoder.ort"
 TOKENIZER = "tokenizer.json"
@@ -35,6 +36,11 @@ def encoder_folder(model_dir: Path, name: str) -> Path:
 def model_folder(model_dir: Path, name: str) -> Path:
     """The folder of a model."""
     return model_dir / name
+
+
+def previous_folder(model_dir: Path, name: str) -> Path:
+    """The folder of the model that had this name before the present one."""
+    return model_dir / PREVIOUS / name
 
 
 def built_models(model_dir: Path) -> list[str]:
