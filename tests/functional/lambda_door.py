@@ -1,6 +1,7 @@
 """A door for boto3 to real execution environments, and to what deployments call besides.
 
-It serves Invoke and GetAlias of the Lambda API over the emulated service, and keeps what CodeDeploy is told.
+It serves Invoke and GetAlias of the Lambda API over the emulated service, gets and deletes a level of
+provisioned concurrency, and keeps what CodeDeploy is told.
 """
 
 import asyncio
@@ -22,16 +23,21 @@ from tests.conftest import ROOT
 VERSION = "7"
 _FUNCTION = "predict"
 _INVOKE = re.compile(r"/2015-03-31/functions/([^/]+)/invocations")
+_PROVISIONED = re.compile(r"/2019-09-30/functions/([^/]+)/provisioned-concurrency\?Qualifier=live")
 _ALIAS = re.compile(r"/2015-03-31/functions/([^/]+)/aliases/live")
 
 
 class LambdaDoor:
-    """url: for boto3's `endpoint_url`. statuses: what CodeDeploy was told. invoked: names, as they came."""
+    """url: for boto3's `endpoint_url`. statuses: what CodeDeploy was told. invoked: names, as they came.
+
+    provisioned: the level of the alias.
+    """
 
     def __init__(self, service: LambdaService, loop: asyncio.AbstractEventLoop) -> None:
         self.url = ""
         self.statuses: list[dict[str, str]] = []
         self.invoked: list[str] = []
+        self.provisioned = 0
         self._service = service
         self._loop = loop
 
@@ -39,8 +45,10 @@ class LambdaDoor:
         """Execution environments that are alive."""
         return len(self._service.snapshot().environments)
 
-    def answer(self, path: str, target: str, body: bytes) -> tuple[int, dict[str, str], bytes]:
+    def answer(self, method: str, path: str, target: str, body: bytes) -> tuple[int, dict[str, str], bytes]:
         """Status, headers and body for a request."""
+        if _PROVISIONED.fullmatch(path):
+            return self._delete_provisioned() if method == "DELETE" else self._get_provisioned()
         if found := _INVOKE.fullmatch(path):
             self.invoked.append(found[1])
             return self._invoke(body)
@@ -50,6 +58,17 @@ class LambdaDoor:
             self.statuses.append(json.loads(body))
             return 200, {}, b"{}"
         return 404, {}, b"{}"
+
+    def _get_provisioned(self) -> tuple[int, dict[str, str], bytes]:
+        if not self.provisioned:
+            error = {"x-amzn-errortype": "ProvisionedConcurrencyConfigNotFoundException"}
+            return 404, error, b'{"message": "No Provisioned Concurrency Config found for this function"}'
+        level = {"RequestedProvisionedConcurrentExecutions": self.provisioned, "Status": "READY"}
+        return 200, {}, json.dumps(level).encode()
+
+    def _delete_provisioned(self) -> tuple[int, dict[str, str], bytes]:
+        self.provisioned = 0
+        return 204, {}, b""
 
     def _invoke(self, event: bytes) -> tuple[int, dict[str, str], bytes]:
         invoking = self._service.invoke(_FUNCTION, None, event)
@@ -110,14 +129,15 @@ def _handler(door: LambdaDoor) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def _reply(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            status, headers, content = door.answer(self.path, self.headers.get("X-Amz-Target", ""), body)
+            target = self.headers.get("X-Amz-Target", "")
+            status, headers, content = door.answer(self.command, self.path, target, body)
             self.send_response(status)
             for name, value in {**headers, "Content-Length": str(len(content))}.items():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(content)
 
-        do_GET = do_POST = _reply  # noqa: N815
+        do_GET = do_POST = do_DELETE = _reply  # noqa: N815
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
             """Quiet."""

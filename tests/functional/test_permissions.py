@@ -179,8 +179,9 @@ def test_predict_function(store: FaultyServer, calls: list[Call]) -> None:
 
 
 def test_warmer(moto: str, aws_environ: dict[str, str], calls: list[Call], bundle: Path) -> None:
-    """A round of pings: one look at the metrics, one at the alias, and the version behind it."""
+    """A round of pings: the metrics, the alias, the version behind it, and a level that was left behind."""
     with lambda_door(bundle) as door:
+        door.provisioned = 2
         client = boto3.client("lambda", endpoint_url=door.url)
         cloudwatch = boto3.client("cloudwatch", endpoint_url=moto)
         warmer.keep_warm(client, cloudwatch, FUNCTION, "live", 2, lambda: datetime.now(UTC))
@@ -198,6 +199,7 @@ def test_warmer_that_predicts(
     costs = HoldCosts(1e-6, 1e-3)
     settings = Predicting(FUNCTION, "live", TABLE, guards, costs, costs)
     with lambda_door(bundle) as door:
+        door.provisioned = 2
         lambda_client = boto3.client("lambda", endpoint_url=door.url)
         cloudwatch = boto3.client("cloudwatch", endpoint_url=moto)
         dynamodb = boto3.client("dynamodb", endpoint_url=moto)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError
 
 from bench.targets.faulty_server import FaultyServer
 from coldframe.capacity.prices import PRICES
@@ -33,7 +35,11 @@ SETTINGS = Predicting(
 
 
 class World:
-    """boto3's clients, and pings that are only written down."""
+    """boto3's clients, pings that are only written down, and a level that scheduled actions set.
+
+    level: provisioned concurrency. next_fault: the number of the call that fails, and whether it fails after
+    its effect; None: none fails.
+    """
 
     def __init__(self, moto: str) -> None:
         self.cloudwatch = boto3.client("cloudwatch", endpoint_url=moto)
@@ -41,15 +47,64 @@ class World:
         self.scaling = boto3.client("application-autoscaling", endpoint_url=moto)
         self.pinged: list[tuple[str, int]] = []
         self.calls: list[str] = []
-        for client in (self.cloudwatch, self.dynamodb):
-            client.meta.events.register("before-call", lambda model, **_: self.calls.append(model.name))
+        self.level = 0
+        self.next_fault: tuple[int, bool] | None = None
+        self._made = 0
+        for client in (self.cloudwatch, self.dynamodb, self.scaling):
+            client.meta.events.register("before-call", self._before)
+            client.meta.events.register("after-call", self._after)
+
+    def _before(self, model: Any, **_: Any) -> None:
+        self.calls.append(model.name)
+        self._made += 1
+        self._fail(after=False)
+
+    def _after(self, **_: Any) -> None:
+        self._fail(after=True)
+
+    def _fail(self, after: bool) -> None:
+        if self.next_fault == (self._made, after):
+            raise EndpointConnectionError(endpoint_url="https://aws.example")
+
+    @contextmanager
+    def _call(self) -> Iterator[None]:
+        self._made += 1
+        self._fail(after=False)
+        yield
+        self._fail(after=True)
+
+    def expect_fault(self, number: int, after: bool) -> None:
+        """From now on the call of this number fails, from 1."""
+        self._made, self.next_fault = 0, (number, after)
 
     def get_alias(self, **_: str) -> dict[str, str]:
-        return {"FunctionVersion": "7"}
+        with self._call():
+            return {"FunctionVersion": "7"}
+
+    def get_provisioned_concurrency_config(self, **_: str) -> dict[str, Any]:
+        with self._call():
+            if not self.level:
+                error = {"Code": "ProvisionedConcurrencyConfigNotFoundException", "Message": ""}
+                raise ClientError({"Error": error}, "GetProvisionedConcurrencyConfig")
+            return {"RequestedProvisionedConcurrentExecutions": self.level}
+
+    def delete_provisioned_concurrency_config(self, **_: str) -> None:
+        with self._call():
+            self.level = 0
 
     def ping(self, version: str, count: int) -> dict[str, Any]:
-        self.pinged.append((version, count))
-        return {"environments": count, "cold": 0, "throttled": 0}
+        with self._call():
+            self.pinged.append((version, count))
+            return {"environments": count, "cold": 0, "throttled": 0}
+
+    def pass_minute(self, function: str) -> None:
+        """Has Application Auto Scaling do what is scheduled."""
+        self.next_fault = None
+        for action in self.scaling.describe_scheduled_actions(**target_of(function))["ScheduledActions"]:
+            self.level = action["ScalableTargetAction"]["MaxCapacity"]
+            self.scaling.delete_scheduled_action(
+                **target_of(function), ScheduledActionName=action["ScheduledActionName"]
+            )
 
     @property
     def clients(self) -> Clients:
@@ -74,6 +129,15 @@ class World:
     def close(self) -> None:
         for client in (self.cloudwatch, self.dynamodb, self.scaling):
             client.close()
+
+
+def target_of(function: str) -> dict[str, str]:
+    """The scalable target of a function's alias."""
+    return {
+        "ServiceNamespace": "lambda",
+        "ResourceId": f"function:{function}:live",
+        "ScalableDimension": "lambda:function:ProvisionedConcurrency",
+    }
 
 
 @pytest.fixture
@@ -176,23 +240,63 @@ def test_of_two_warmers_at_once_one_pings(world: World) -> None:
 
 def test_a_guarantee_is_a_scheduled_action(world: World) -> None:
     """Provisioned concurrency follows the level that is likely, and goes to zero."""
-    settings = replace(
-        timer(world, "promised"), guards=Guards(most=5, day_usd=1.0, guaranteed=2), function="promised"
-    )
-    target = {
-        "ServiceNamespace": "lambda",
-        "ResourceId": "function:promised:live",
-        "ScalableDimension": "lambda:function:ProvisionedConcurrency",
-    }
-    world.scaling.register_scalable_target(**target, MinCapacity=0, MaxCapacity=2)
+    settings = guaranteed(world, "promised")
+    target = target_of("promised")
     line = hold(world.clients, settings, NOW)
     assert (line["provisioned"], line["pings"]) == (2, 3)
     [action] = world.scaling.describe_scheduled_actions(**target)["ScheduledActions"]
     assert action["ScalableTargetAction"] == {"MinCapacity": 2, "MaxCapacity": 2}
     assert action["Schedule"] == "at(2026-11-22T12:03:00)"
+    world.pass_minute("promised")
+    assert world.level == 2
     assert hold(world.clients, settings, NOW + SLOT)["provisioned"] == 0
     [action] = world.scaling.describe_scheduled_actions(**target)["ScheduledActions"]
     assert action["ScalableTargetAction"] == {"MinCapacity": 0, "MaxCapacity": 0}
+
+
+def guaranteed(world: World, function: str) -> Predicting:
+    """The timer, whose level of the slot of `NOW` may be provisioned up to 2."""
+    world.scaling.register_scalable_target(**target_of(function), MinCapacity=0, MaxCapacity=2)
+    return replace(timer(world, function), guards=Guards(most=5, day_usd=1.0, guaranteed=2))
+
+
+CALLS = ["GetItem", "GetMetricData", "GetProvisionedConcurrencyConfig", "PutItem", "PutScheduledAction"]
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before its effect", "after its effect"])
+@pytest.mark.parametrize("number", range(1, len(CALLS) + 1), ids=CALLS)
+def test_a_failed_call_is_repaired_by_the_next_round(world: World, number: int, after: bool) -> None:
+    """Whichever call of a round fails, the next round ends provisioned concurrency that nobody needs."""
+    function = f"faulty-{number}-{after}"
+    settings = guaranteed(world, function)
+    hold(world.clients, settings, NOW)
+    world.pass_minute(function)
+    assert world.level == 2
+    world.expect_fault(number, after)
+    with pytest.raises(EndpointConnectionError):
+        hold(world.clients, settings, NOW + SLOT)
+    world.pass_minute(function)
+    line = hold(world.clients, settings, NOW + 2 * SLOT)
+    world.pass_minute(function)
+    assert (line["provisioned"], world.level) == (0, 0)
+
+
+def test_a_level_beyond_the_decision_is_paid_for(world: World) -> None:
+    """Provisioned concurrency that AWS holds counts towards the day's money, whatever was decided."""
+    settings = guaranteed(world, "beyond")
+    world.level = 6
+    line = hold(world.clients, settings, NOW + SLOT)
+    assert line["provisioned"] == 0
+    spent = table.read(world.dynamodb, TABLE, "beyond")[0].spent_usd
+    assert spent == pytest.approx(line["usd"] + 6 * settings.provision.idle_usd)
+
+
+def test_a_guarantee_that_is_switched_off_is_released(world: World) -> None:
+    """Without `WarmGuaranteed` nothing stays provisioned, although its scalable target is gone."""
+    settings = timer(world, "released")
+    world.level = 6
+    hold(world.clients, settings, NOW)
+    assert world.level == 0
 
 
 def test_off_is_the_fixed_rate() -> None:

@@ -34,6 +34,8 @@ def hold(clients: Clients, settings: Predicting, now: datetime) -> dict[str, Any
     """One round. Returns its line for the log: what it did, and for what reason.
 
     The record is written before anything is pinged: of two warmers at once, the second one does nothing.
+    The level of provisioned concurrency is compared with AWS's in each round, so a call that failed is
+    repeated by the next round. A level that is held beyond the decision counts as spent.
     """
     slot, day = int(now.timestamp()) // _SLOT, f"{now:%Y-%m-%d}"
     record, state = table.read(clients.dynamodb, settings.table, settings.function)
@@ -48,17 +50,36 @@ def hold(clients: Clients, settings: Predicting, now: datetime) -> dict[str, Any
         record.peaks, record.pinged, settings.ping, settings.provision, settings.guards, spent_usd
     )
     line: dict[str, Any] = {"prediction": "on", "state": state, **asdict(decision), "spent_usd": spent_usd}
-    changed = settings.guards.guaranteed and decision.provisioned != record.provisioned
-    record = record.with_pings(slot, decision.pings).with_spent(day, decision.usd)
-    if changed:
-        record = record.with_provisioned(decision.provisioned)
+    held = provisioned(clients.lambda_, settings.function, settings.alias)
+    beyond_usd = max(0, held - decision.provisioned) * settings.provision.idle_usd
+    record = record.with_pings(slot, decision.pings).with_spent(day, decision.usd + beyond_usd)
     try:
         table.write(clients.dynamodb, settings.table, settings.function, record, int(now.timestamp()))
     except table.Overtaken:
         return line | {"pings": 0, "reason": "another warmer is at it", "skipped": True}
-    if changed:
+    if held and not settings.guards.guaranteed:
+        release(clients.lambda_, settings.function, settings.alias)
+    elif held != decision.provisioned:
         _provision(clients.scaling(), settings, decision.provisioned, now)
     return line | {"skipped": not decision.pings} | _ping(clients, settings, decision.pings)
+
+
+def provisioned(client: Any, function: str, alias: str) -> int:
+    """Provisioned concurrency that AWS was last asked for. client: boto3's of Lambda."""
+    from botocore.exceptions import ClientError
+
+    try:
+        found = client.get_provisioned_concurrency_config(FunctionName=function, Qualifier=alias)
+    except ClientError as exc:
+        if exc.response["Error"]["Code"] == "ProvisionedConcurrencyConfigNotFoundException":
+            return 0
+        raise
+    return int(found["RequestedProvisionedConcurrentExecutions"])
+
+
+def release(client: Any, function: str, alias: str) -> None:
+    """Ends provisioned concurrency that an earlier setting has left: its scalable target is gone."""
+    client.delete_provisioned_concurrency_config(FunctionName=function, Qualifier=alias)
 
 
 def _ping(clients: Clients, settings: Predicting, count: int) -> dict[str, Any]:

@@ -28,7 +28,7 @@ class Record:
     """Peaks of consecutive slots, the last one before `end`; pings by slot; and what was spent on a day.
 
     end: the number of a slot since 1970. revision: grows with each write, so that of two warmers that
-    run at once one notices the other. provisioned: what was last asked for; None: never.
+    run at once one notices the other. What is provisioned is not here: AWS is asked for it.
     """
 
     end: int = 0
@@ -36,7 +36,6 @@ class Record:
     pings: Mapping[int, int] = field(default_factory=dict)
     day: str = ""
     spent_usd: float = 0.0
-    provisioned: int | None = None
     revision: int = 0
 
     @property
@@ -67,10 +66,6 @@ class Record:
         """With so much more on this day. Other days are forgotten."""
         return replace(self, day=day, spent_usd=self.spent_on(day) + usd)
 
-    def with_provisioned(self, count: int) -> Record:
-        """So many were asked for."""
-        return replace(self, provisioned=count)
-
     def spent_on(self, day: str) -> float:
         """USD of this day so far."""
         return self.spent_usd if day == self.day else 0.0
@@ -86,7 +81,6 @@ def to_attributes(record: Record) -> dict[str, Any]:
         "pings": _packed([number for ping in sorted(record.pings.items()) for number in ping]),
         "spent_day": record.day,
         "spent_usd": f"{record.spent_usd:.9f}",
-        "provisioned": -1 if record.provisioned is None else record.provisioned,
     }
 
 
@@ -96,7 +90,7 @@ def from_attributes(found: Mapping[str, Any]) -> Record:
         raise Damaged(f"its form is {found.get('form')!r}, expected {FORM}")
     try:
         pings = _unpacked(found["pings"])
-        provisioned, spent_usd = int(found["provisioned"]), float(found["spent_usd"])
+        spent_usd = float(found["spent_usd"])
         if len(pings) % 2 or not 0.0 <= spent_usd < inf:
             raise Damaged("its numbers are impossible")
         return Record(
@@ -105,7 +99,6 @@ def from_attributes(found: Mapping[str, Any]) -> Record:
             dict(zip(pings[::2], pings[1::2], strict=True)),
             str(found["spent_day"]),
             spent_usd,
-            None if provisioned < 0 else provisioned,
             int(found["revision"]),
         )
     except (KeyError, TypeError, ValueError, OverflowError, zlib.error) as exc:
