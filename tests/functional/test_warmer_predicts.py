@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
 import pytest
-from botocore.exceptions import ClientError, EndpointConnectionError
+from botocore.exceptions import EndpointConnectionError
 
 from bench.targets.faulty_server import FaultyServer
 from coldframe.capacity.prices import PRICES
@@ -34,12 +35,18 @@ SETTINGS = Predicting(
 )
 
 
+class NoConfig(Exception):
+    """Lambda's error for an alias without provisioned concurrency."""
+
+
 class World:
     """boto3's clients, pings that are only written down, and a level that scheduled actions set.
 
     level: provisioned concurrency. next_fault: the number of the call that fails, and whether it fails after
     its effect; None: none fails.
     """
+
+    exceptions = SimpleNamespace(ProvisionedConcurrencyConfigNotFoundException=NoConfig)
 
     def __init__(self, moto: str) -> None:
         self.cloudwatch = boto3.client("cloudwatch", endpoint_url=moto)
@@ -84,8 +91,7 @@ class World:
     def get_provisioned_concurrency_config(self, **_: str) -> dict[str, Any]:
         with self._call():
             if not self.level:
-                error = {"Code": "ProvisionedConcurrencyConfigNotFoundException", "Message": ""}
-                raise ClientError({"Error": error}, "GetProvisionedConcurrencyConfig")
+                raise NoConfig
             return {"RequestedProvisionedConcurrentExecutions": self.level}
 
     def delete_provisioned_concurrency_config(self, **_: str) -> None:

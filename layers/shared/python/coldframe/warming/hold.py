@@ -66,14 +66,10 @@ def hold(clients: Clients, settings: Predicting, now: datetime) -> dict[str, Any
 
 def provisioned(client: Any, function: str, alias: str) -> int:
     """Provisioned concurrency that AWS was last asked for. client: boto3's of Lambda."""
-    from botocore.exceptions import ClientError
-
     try:
         found = client.get_provisioned_concurrency_config(FunctionName=function, Qualifier=alias)
-    except ClientError as exc:
-        if exc.response["Error"]["Code"] == "ProvisionedConcurrencyConfigNotFoundException":
-            return 0
-        raise
+    except client.exceptions.ProvisionedConcurrencyConfigNotFoundException:
+        return 0
     return int(found["RequestedProvisionedConcurrentExecutions"])
 
 
