@@ -10,7 +10,7 @@ Source: moto 5.2, `moto.dynamodb.models.table.Table.query`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,12 +24,27 @@ def query_by_partition() -> None:
 
     def query(table: Any, *given: Any, **named: Any) -> Any:
         asked = signature.bind(table, *given, **named).arguments
+        _check_projection(table, asked)
         if asked.get("index_name") or not table.range_key_attr:
             return whole(table, *given, **named)
         with _only_partition(table, asked["hash_key"]):
             return whole(table, *given, **named)
 
     Table.query = query  # type: ignore[assignment,method-assign]
+
+
+def _check_projection(table: Any, asked: Mapping[str, Any]) -> None:
+    """AWS refuses an attribute that a global index does not hold; moto leaves it out of the answer."""
+    from moto.dynamodb.exceptions import MockValidationException
+
+    name, wanted = asked.get("index_name"), {path[0] for path in asked.get("projection_expressions") or []}
+    index = next((each for each in table.global_indexes if each.name == name), None)
+    if index is None or index.projection.get("ProjectionType") == "ALL":
+        return
+    keys = [key["AttributeName"] for key in (*table.schema, *index.schema)]
+    if missing := wanted - {*keys, *index.projection.get("NonKeyAttributes", [])}:
+        why = f"Global secondary index {name} does not project {sorted(missing)}"
+        raise MockValidationException(f"One or more parameter values were invalid: {why}")
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from local.stores.queries import query_by_partition
-from local.stores.transactions import taking_turns, undo_by_item
+from local.stores.transactions import key_names, taking_turns, undo_by_item
 
 _LOOPBACK = "127.0.0.1"
 _REDRIVE = "RedrivePolicy"
@@ -198,7 +198,7 @@ def _serve(descriptor: int | None) -> str:
     from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import make_server
 
-    app = taking_turns(DomainDispatcherApplication(create_backend_app))
+    app = taking_turns(DomainDispatcherApplication(create_backend_app), key_names)
     server = make_server(_LOOPBACK, 0, app, threaded=True, fd=descriptor)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return f"http://{_LOOPBACK}:{server.port}"

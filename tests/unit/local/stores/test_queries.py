@@ -8,6 +8,7 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from moto import mock_aws
@@ -89,3 +90,91 @@ def test_other_partitions_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
         )
     assert [item["item"]["S"] for item in items] == ["p#1", "p#2"]
     assert [item["job"]["S"] for item in found["Items"]] == ["a", "b"]
+
+
+def test_sparse_index() -> None:
+    """An index of keys holds the items with its attributes alone, sorted and in pages, as they are now."""
+    with sparse_table() as dynamodb:
+        for number in range(9):
+            due = {"open": {"S": "yes"}, "due_s": {"N": str(100 - number)}} if number % 2 else {}
+            dynamodb.put_item(TableName="sparse", Item={**key_of(number), **due, "state": {"S": "running"}})
+        first = dynamodb.query(**DUE, Limit=3)
+        assert [item["id"]["S"] for item in first["Items"]] == ["7", "5", "3"]
+        assert set(first["Items"][0]) == {"id", "open", "due_s"}
+        rest = dynamodb.query(**DUE, Limit=3, ExclusiveStartKey=first["LastEvaluatedKey"])
+        assert [item["id"]["S"] for item in rest["Items"]] == ["1"]
+        change = {"UpdateExpression": "REMOVE #open, due_s", "ExpressionAttributeNames": {"#open": "open"}}
+        dynamodb.update_item(TableName="sparse", Key=key_of(5), **change)
+        left = dynamodb.query(**DUE, ProjectionExpression="id")["Items"]
+        assert left == [{"id": {"S": each}} for each in "731"]
+
+
+def test_index_without_the_attribute() -> None:
+    """An attribute that an index does not hold is refused, as by AWS."""
+    with sparse_table() as dynamodb, pytest.raises(ClientError, match=r"does not project \['reason'\]"):
+        dynamodb.query(**DUE, ProjectionExpression="id, reason")
+
+
+def test_number_sets_and_conditions() -> None:
+    """Numbers are added to a set once; a new item replaces only one that has expired."""
+    with sparse_table() as dynamodb:
+        for numbers in (["1", "2"], ["2", "3"]):
+            added = dynamodb.update_item(
+                TableName="sparse",
+                Key=key_of(0),
+                UpdateExpression="ADD done :numbers SET expires_at_s = :at",
+                ExpressionAttributeValues={":numbers": {"NS": numbers}, ":at": {"N": "7"}},
+                ReturnValues="ALL_NEW",
+            )
+        assert set(added["Attributes"]["done"]["NS"]) == {"1", "2", "3"}
+
+        def create(now_s: int) -> None:
+            dynamodb.put_item(
+                TableName="sparse",
+                Item=key_of(0),
+                ConditionExpression="attribute_not_exists(id) OR expires_at_s <= :now",
+                ExpressionAttributeValues={":now": {"N": str(now_s)}},
+            )
+
+        with pytest.raises(dynamodb.exceptions.ConditionalCheckFailedException):
+            create(6)
+        create(7)
+        assert dynamodb.get_item(TableName="sparse", Key=key_of(0))["Item"] == key_of(0)
+
+
+DUE: dict[str, Any] = {
+    "TableName": "sparse",
+    "IndexName": "due",
+    "KeyConditionExpression": "#open = :yes AND due_s <= :now",
+    "ExpressionAttributeNames": {"#open": "open"},
+    "ExpressionAttributeValues": {":yes": {"S": "yes"}, ":now": {"N": "99"}},
+}
+
+
+def key_of(number: int) -> dict[str, Any]:
+    return {"id": {"S": str(number)}}
+
+
+@contextmanager
+def sparse_table() -> Iterator[Any]:
+    """A table by id, with an index of keys over what is open and due."""
+    with mock_aws(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Table, "query", Table.query)
+        query_by_partition()
+        client = boto3.client("dynamodb", region_name="us-east-1")
+        kinds = {"id": "S", "open": "S", "due_s": "N"}
+        by_due = [("open", "HASH"), ("due_s", "RANGE")]
+        client.create_table(
+            TableName="sparse",
+            BillingMode="PAY_PER_REQUEST",
+            AttributeDefinitions=[{"AttributeName": n, "AttributeType": kind} for n, kind in kinds.items()],
+            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+            GlobalSecondaryIndexes=[
+                {
+                    "IndexName": "due",
+                    "KeySchema": [{"AttributeName": name, "KeyType": kind} for name, kind in by_due],
+                    "Projection": {"ProjectionType": "KEYS_ONLY"},
+                }
+            ],
+        )
+        yield client
