@@ -12,6 +12,7 @@ from typing import Any
 
 from coldframe.api.api import Api, Request
 from coldframe.errors import ColdframeError
+from functions.predict.answer_batch import json_body
 from functions.predict.answer_sql import function_of
 
 _OK = 200
@@ -57,7 +58,7 @@ def _answer_batch(
     batch = pa.ipc.read_record_batch(_buffer(pa, event["inputRecords"]["records"]), schema)
     rows = [list(row.values()) for row in batch.to_pylist()]
     # Redshift's route takes rows as they are, and an embedding leaves it as text: Athena has no other type.
-    body = json.dumps({"arguments": rows, "request_id": event.get("queryId") or ""}).encode()
+    body = json_body({"arguments": rows, "request_id": event.get("queryId") or ""})
     path = f"/v1/sql/redshift/{function}"
     reply = api.answer(Request("POST", path, body=body, request_id=request_id, time_left_s=time_left_s))
     answer = json.loads(reply.body)

@@ -3,7 +3,6 @@
 https://docs.aws.amazon.com/redshift/latest/dg/udf-creating-a-lambda-sql-udf.html, read 2026-11-22
 """
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,6 +10,7 @@ import msgspec
 
 from coldframe.api.api import Api, Request
 from coldframe.sql.functions import FUNCTIONS
+from functions.predict.answer_batch import json_body
 
 _OK = 200
 
@@ -24,9 +24,10 @@ def answer_sql(event: Mapping[str, Any], api: Api, request_id: str, time_left_s:
     if function is None:
         known = ", ".join(FUNCTIONS)
         return _refuse(f"Found a function of another name, expected one that ends in one of: {known}.")
-    body = json.dumps(event).encode()  # escapes what is no Unicode, which is then refused as anywhere
     path = f"/v1/sql/redshift/{function}"
-    reply = api.answer(Request("POST", path, body=body, request_id=request_id, time_left_s=time_left_s))
+    reply = api.answer(
+        Request("POST", path, body=json_body(event), request_id=request_id, time_left_s=time_left_s)
+    )
     answer = reply.body.decode()
     return answer if reply.status == _OK else _refuse(msgspec.json.decode(answer)["detail"])
 

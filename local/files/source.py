@@ -22,6 +22,7 @@ from local.files.errors import BadFile
 ROWS = 1024  # of a part: enough texts of each length to fill passes, and work for all cores early
 TEXT_BYTES = 1 << 20  # of a part, unless one text has more
 _BLOCK_BYTES = 16 << 20  # of CSV; a row has to fit
+_INT64_END, _INT64_DIGITS = 2**63, len("-9223372036854775808")
 _EXPECTED = re.compile(r"Expected \d+ columns, got \d+")
 
 
@@ -172,7 +173,7 @@ def _csv_fault(path: Path, message: str, found: list[str]) -> str:
 
 def _open_jsonl(path: Path) -> _Opened:
     def rows() -> Iterator[list[dict[str, Any]]]:
-        with path.open(encoding="utf-8") as lines:
+        with path.open(encoding="utf-8-sig") as lines:
             numbered = (found for found in enumerate(lines, 1) if found[1].strip())
             try:
                 while chunk := [_object(path, *line) for line in islice(numbered, ROWS)]:
@@ -209,9 +210,28 @@ def _mixed(path: Path, first: int, last: int) -> str:
     )
 
 
+class _NumberTooLarge(ValueError):
+    """A whole number that int64 does not hold."""
+
+
+def _whole_number(digits: str) -> int:
+    value = int(digits) if len(digits) <= _INT64_DIGITS else _INT64_END
+    if not -_INT64_END <= value < _INT64_END:
+        raise _NumberTooLarge
+    return value
+
+
 def _object(path: Path, number: int, line: str) -> dict[str, Any]:
     try:
-        value = json.loads(line)
+        value = json.loads(line, parse_int=_whole_number)
+    except _NumberTooLarge:
+        raise BadFile(
+            f"{path.name}:{number} has a whole number over 64 bits, which no table holds. Write it as text."
+        ) from None
+    except RecursionError:
+        raise BadFile(
+            f"{path.name}:{number} has values in one another too deep to be read. Write them as text."
+        ) from None
     except ValueError:
         raise BadFile(f"{path.name}:{number} is no JSON. Expected one object on every line.") from None
     if not isinstance(value, dict):

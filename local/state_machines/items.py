@@ -5,6 +5,7 @@ Source: https://docs.aws.amazon.com/step-functions/latest/dg/input-output-itemre
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import sys
@@ -56,19 +57,22 @@ def _csv(body: BinaryIO, config: ReaderConfig) -> Iterator[dict[str, str]]:
 def _json_lines(body: BinaryIO, config: ReaderConfig) -> Iterator[Any]:
     decode = msgspec.json.Decoder().decode
     for number, line in enumerate(io.BufferedReader(body)):  # type: ignore[type-var]
-        if not line.strip():
+        text = line if number else line.removeprefix(codecs.BOM_UTF8)
+        if not text.strip():
             continue
         try:
-            yield decode(line)
-        except msgspec.DecodeError as exc:
-            raise ItemsUnusable(f"Line {number} of the object is no JSON.") from exc
+            yield decode(text)
+        except (msgspec.DecodeError, RecursionError) as exc:
+            raise ItemsUnusable(f"Line {number} of the object is no JSON, or nests too deep.") from exc
 
 
 def _json(body: BinaryIO, config: ReaderConfig) -> Iterator[Any]:
     try:
         items = msgspec.json.decode(body.read())
-    except msgspec.DecodeError as exc:
-        raise ItemsUnusable("The object is no JSON. For one value in each line, say JSONL.") from exc
+    except (msgspec.DecodeError, RecursionError) as exc:
+        raise ItemsUnusable(
+            "The object is no JSON, or nests too deep. For one value in each line, say JSONL."
+        ) from exc
     if not isinstance(items, list):
         raise ItemsUnusable("The object is JSON, but no array.")
     yield from items

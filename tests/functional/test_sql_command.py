@@ -55,6 +55,16 @@ def test_batches_fit_the_function() -> None:
     assert "API INTEGRATION IF" not in snowflake
 
 
+@pytest.mark.parametrize(
+    "arguments", [REDSHIFT, ["aurora", "--function", ARN], ["snowflake", "--url", URL]], ids=lambda a: a[0]
+)
+def test_no_engine_keeps_answers(arguments: list[str]) -> None:
+    """Every function is VOLATILE: after a deployment its answer to the same text may be another one."""
+    text = printed(*arguments)
+    assert text.count(" VOLATILE") == len(FUNCTIONS)
+    assert "IMMUTABLE" not in text and "STABLE" not in text
+
+
 def test_integration_of_snowflake() -> None:
     """With a role, the statement that creates the integration comes first."""
     text = printed("snowflake", "--url", URL, "--role", ROLE, "--integration", "cold")

@@ -146,6 +146,14 @@ def test_too_large(engine: str) -> None:
         assert SMALLER[engine] in json.loads(reply.body)["detail"]
 
 
+def test_a_letter_counts_as_its_bytes() -> None:
+    """A batch of Redshift's is as large as its UTF-8, not as JSON with an escape for each letter."""
+    event = {"external_function": "f_topic", "arguments": [["ж" * 500]]}
+    size = len(json.dumps(event, ensure_ascii=False).encode())
+    assert invoke(api_of(max_body_bytes=size), event)["success"]
+    assert not invoke(api_of(max_body_bytes=size - 100), event)["success"]
+
+
 @pytest.mark.parametrize("engine", CONTRACTS)
 @pytest.mark.parametrize(
     ("function", "row", "status"),

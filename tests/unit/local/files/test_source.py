@@ -47,6 +47,12 @@ def test_json_lines_with_columns_that_come_late(tmp_path: Path) -> None:
     assert rows[-1] == {"body": None, "n": 0.5, "late": [1]}
 
 
+def test_json_lines_with_a_byte_order_mark(tmp_path: Path) -> None:
+    """A byte order mark at the start of the file is no part of the first object; int64 keeps its bounds."""
+    row = {"body": "x", "n": -(2**63), "m": 2**63 - 1}
+    assert rows_of(write(tmp_path / "a.jsonl", "\ufeff" + json.dumps(row))) == [row]
+
+
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
 def test_parquet(tmp_path: Path, kind: pa.DataType) -> None:
     """Texts of a Parquet file may be strings of any layout."""
@@ -70,6 +76,9 @@ def test_parquet(tmp_path: Path, kind: pa.DataType) -> None:
         ("a.jsonl", b'{"body": "\xff"}\n', "is not UTF-8"),
         ("a.jsonl", '{"body": 1}\n', "holds int64. Expected texts"),
         ("a.jsonl", '{"body": null}\n', "nothing but nulls"),
+        ("a.jsonl", '{"body": "x", "n": 9223372036854775808}\n', "a.jsonl:1 has a whole number over 64 bits"),
+        ("a.jsonl", '{"body": "x", "n": ' + "9" * 5000 + "}\n", "a.jsonl:1 has a whole number over 64 bits"),
+        ("a.jsonl", '{"body": "x", "n": ' + "[" * 100_000, "a.jsonl:1 has values in one another too deep"),
         ("a.jsonl", "", "no column 'body'. Columns: none"),
         ("a.parquet", SECRET, "cannot be read as Parquet"),
         ("a.xlsx", SECRET, "ending '.xlsx'. Expected one of .csv"),

@@ -5,6 +5,10 @@ Snowflake: https://docs.snowflake.com/en/sql-reference/sql/create-external-funct
 BigQuery: https://cloud.google.com/bigquery/docs/remote-functions
 Aurora: https://docs.aws.amazon.com/AmazonRDS/latest/AuroraUserGuide/PostgreSQL-Lambda-functions.html
 All read 2026-11-22.
+
+Functions are VOLATILE, which is also how BigQuery treats remote ones: a deployment may bring another model at
+any moment, so no engine may keep an answer, nor take two answers of one query for equal. Engines allow STABLE
+for answers that are equal within a query, and IMMUTABLE for answers that never change.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,9 +33,8 @@ def redshift(function: str, role: str, schema: str = "public") -> Iterator[str]:
     iam = "default" if role == "default" else _text(role)
     for name, kind in _REDSHIFT.items():
         arguments = ", ".join(["VARCHAR(65535)", "VARCHAR(256)"][: FUNCTIONS[name]])
-        # STABLE: the same answers within a query, other ones after a deployment perhaps.
         yield (
-            f"CREATE OR REPLACE EXTERNAL FUNCTION {schema}.f_{name}({arguments}) RETURNS {kind} STABLE\n"
+            f"CREATE OR REPLACE EXTERNAL FUNCTION {schema}.f_{name}({arguments}) RETURNS {kind} VOLATILE\n"
             f"LAMBDA {_text(function)} IAM_ROLE {iam} MAX_BATCH_ROWS {_rows(name)};"
         )
 
@@ -47,7 +50,7 @@ def snowflake(url: str, integration: str, role: str | None = None) -> Iterator[s
     for name, kind in _SNOWFLAKE.items():
         arguments = ", ".join(["text VARCHAR", "label VARCHAR"][: FUNCTIONS[name]])
         yield (
-            f"CREATE OR REPLACE EXTERNAL FUNCTION {name}({arguments}) RETURNS {kind} NULL IMMUTABLE\n"
+            f"CREATE OR REPLACE EXTERNAL FUNCTION {name}({arguments}) RETURNS {kind} NULL VOLATILE\n"
             f"API_INTEGRATION = {integration} MAX_BATCH_ROWS = {_rows(name)} COMPRESSION = GZIP\n"
             f"AS {_text(f'{url}/v1/sql/snowflake/{name}')};"
         )
@@ -100,7 +103,7 @@ def duckdb(model_dir: str) -> Iterator[str]:
     )
 
 
-_AURORA = """CREATE OR REPLACE FUNCTION {name}({arguments}) RETURNS {kind}[] LANGUAGE plpgsql STABLE AS $$
+_AURORA = """CREATE OR REPLACE FUNCTION {name}({arguments}) RETURNS {kind}[] LANGUAGE plpgsql VOLATILE AS $$
 DECLARE answer json;
 BEGIN
   SELECT payload INTO answer FROM aws_lambda.invoke(
