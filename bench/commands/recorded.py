@@ -225,16 +225,23 @@ def serve(out: Path, seed: int, **given: Any) -> None:
     default=RESULTS / "report.html",
     help="The page; default: bench/results/report.html.",
 )
-@click.option("--docs", is_flag=True, help="Also write the tables of README.md and docs/benchmarks.md anew.")
+@click.option(
+    "--docs",
+    is_flag=True,
+    help="Also write the tables of README.md and docs/benchmarks.md anew, and the durations that plans use.",
+)
 def report(files: tuple[Path, ...], out: Path, docs: bool) -> None:
     """Raw FILES to one page that needs nothing else; default: bench/results, else bench/published."""
     from bench.reporting.report import PUBLISHED, fill, markdown, raw_files, read_all, write_page
+    from local.planning import timings
 
     require_bench_libraries()
     results = read_all(files or raw_files(RESULTS) or raw_files(PUBLISHED))
     write_page(results, out)
     for document in (ROOT / "README.md", ROOT / "docs" / "benchmarks.md") if docs else ():
         document.write_text(fill(document.read_text(), markdown(results)))
+    if docs and "cost" in results:
+        timings.PUBLISHED.write_text(timings.read_bench_cost(results["cost"].path).json())
     click.echo(str(out))
 
 

@@ -7,17 +7,18 @@ from pathlib import Path
 
 import click
 
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+from local.commands.traffic import price_options
+
+_POST_MS = 9.0  # docs/encoder.md, batches
 _RATES = tuple(10.0**power for power in range(-1, 5))
 
 
 @click.command()
 @click.option(
     "--text-ms",
-    default=9.0,
-    show_default=True,
     type=click.FloatRange(0.001),
-    help="One text on one virtual processor: `coldframe bench batching` tells rows per second.",
+    help="One text on one virtual processor: `coldframe bench batching` tells rows per second.  [default:"
+    f" {_POST_MS:g}, Coldframe's own for posts of 20 Newsgroups]",
 )
 @click.option("--texts", default=1, show_default=True, type=click.IntRange(1), help="Of a request.")
 @click.option(
@@ -47,11 +48,9 @@ _RATES = tuple(10.0**power for power in range(-1, 5))
 @click.option(
     "--texts-s", "rates", multiple=True, type=click.FloatRange(0, min_open=True), help="Repeatable."
 )
-@click.option("--architecture", default="x86_64", show_default=True, type=click.Choice(("x86_64", "arm64")))
-@click.option("--region", default="us-east-1", show_default=True)
-@click.option("--prices", "price_file", type=_FILE, help="A file of prices.  [default: the project's]")
+@price_options
 def homes(
-    text_ms: float,
+    text_ms: float | None,
     texts: int,
     request_ms: float,
     sharing: float,
@@ -72,6 +71,8 @@ def homes(
     prices = load_prices(price_file or PRICES)
     if warning := prices.stale(datetime.now(UTC).date()):
         click.echo(warning, err=True)
-    work = Work(text_ms, texts, request_ms, sharing, busy)
+    work = Work(text_ms or _POST_MS, texts, request_ms, sharing, busy)
+    whose = "as given" if text_ms else "Coldframe's own for posts of 20 Newsgroups (docs/encoder.md)"
+    click.echo(f"durations: {work.text_ms:g} ms a text at one vCPU, {whose}; {architecture}\n")
     found = costs(prices.region(region), architecture, work, cpu, memory_mb, gpu_texts_s)
     click.echo(table(found, rates or _RATES), nl=False)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from local.commands.traffic import architecture_option
 from local.name_value import NameValue
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def compose(**options: Any) -> None:
 
 @render.command()
 @_server_options
-@click.option("--architecture", default="x86_64", show_default=True, type=click.Choice(("x86_64", "arm64")))
+@architecture_option
 @click.option("--region", default="us-east-1", show_default=True, help="Of the log.")
 @click.option("--execution-role", metavar="ARN", help="Pulls the image and writes the log.")
 @click.option("--task-role", metavar="ARN", help="Of the server, for the shared cache and jobs.")

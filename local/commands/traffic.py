@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from coldframe.capacity import limits
 from local.lambda_service.settings import RESTORE_MS
 
 if TYPE_CHECKING:
@@ -22,9 +21,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _SHAPES = ("constant", "diurnal", "bursts", "on-off")
-# LambdaNER-Bench, 2026-10: DistilBERT in int8 as an arm64 image of 1769 MB; all that a caller waited with
-# SnapStart of the same as a zip.
-_DURATION_MS, _INIT_MS, _RESTORE_MS, _MEMORY_MB = 7.7, 625.0, RESTORE_MS, limits.VCPU.value
+_OWN = "[default: Coldframe's own, as published]"
 
 _TRACE = (
     click.option("--trace", "file", type=_FILE, help="A CSV file of arrivals, or a log with REPORT lines."),
@@ -53,23 +50,47 @@ _TIMINGS = (
     click.option(
         "--bench-cost", type=_FILE, help="A raw file of `coldframe bench cost`: what was measured here."
     ),
-    click.option("--duration-ms", default=_DURATION_MS, show_default=True, type=click.FloatRange(0.1)),
-    click.option("--duration-p99-ms", type=click.FloatRange(0.1), help="[default: all last equally long]"),
-    click.option("--init-ms", default=_INIT_MS, show_default=True, type=click.FloatRange(1.0)),
-    click.option("--restore-ms", default=_RESTORE_MS, show_default=True, type=click.FloatRange(1.0)),
+    click.option("--duration-ms", type=click.FloatRange(0.1), help=f"Duration of a warm invocation.  {_OWN}"),
+    click.option(
+        "--duration-p99-ms",
+        type=click.FloatRange(0.1),
+        help="Its 99th percentile.  [default: with --duration-ms, all last equally long]",
+    ),
+    click.option("--init-ms", type=click.FloatRange(1.0), help=f"Duration of an init phase.  {_OWN}"),
+    click.option(
+        "--restore-ms",
+        default=RESTORE_MS,
+        show_default=True,
+        type=click.FloatRange(1.0),
+        help="Duration of a restore with SnapStart.",
+    ),
+)
+architecture_option = click.option(
+    "--architecture",
+    default="arm64",
+    show_default=True,
+    type=click.Choice(("arm64", "x86_64")),
+    help="Instruction set, which decides the price and the image.",
 )
 _PRICED = (
-    click.option(
-        "--architecture", default="arm64", show_default=True, type=click.Choice(("arm64", "x86_64"))
-    ),
-    click.option("--region", default="us-east-1", show_default=True),
+    architecture_option,
+    click.option("--region", default="us-east-1", show_default=True, help="AWS region of the prices."),
     click.option("--prices", "price_file", type=_FILE, help="A file of prices.  [default: the project's]"),
 )
 
 
 def traffic_options(command: F) -> F:
     """Adds them all; the command gets them as keywords, and hands them to `Traffic`."""
-    for option in reversed((*_TRACE, *_TIMINGS, *_PRICED)):
+    return _with((*_TRACE, *_TIMINGS, *_PRICED), command)
+
+
+def price_options(command: F) -> F:
+    """Adds --architecture, --region and --prices."""
+    return _with(_PRICED, command)
+
+
+def _with(options: Sequence[Callable[[F], F]], command: F) -> F:
+    for option in reversed(options):
         command = option(command)
     return command
 
@@ -90,9 +111,9 @@ class Traffic:
     seed: int
     reports: tuple[Path, ...]
     bench_cost: Path | None
-    duration_ms: float
+    duration_ms: float | None
     duration_p99_ms: float | None
-    init_ms: float
+    init_ms: float | None
     restore_ms: float
     architecture: str
     region: str
@@ -117,13 +138,15 @@ class Traffic:
 
     def measured(self) -> Measured:
         """How long the function works and starts."""
-        from local.planning.timings import assumed, of_benchmark, of_reports
+        from local.planning.timings import of_benchmark, of_reports, published
 
         if self.reports:
             return of_reports(self.reports)
         if self.bench_cost is not None:
             return of_benchmark(self.bench_cost)
-        return assumed(_MEMORY_MB, self.duration_ms, self.duration_p99_ms, self.init_ms, self.restore_ms)
+        own = published(self.restore_ms)
+        said = (self.duration_ms, self.duration_p99_ms, self.init_ms)
+        return own.instead(*said) if any(said) else own
 
     def prices(self) -> tuple[RegionPrices, str]:
         """Those of the region, and a warning when they are old. Raises PricesUnusable."""

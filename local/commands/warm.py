@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from coldframe.capacity import limits
+from local.commands.traffic import price_options
+from local.lambda_service.settings import RESTORE_MS
 
 if TYPE_CHECKING:
     from local.planning.warming.demand import Demand
@@ -61,10 +63,12 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     type=click.FloatRange(0, min_open=True),
     help="What one cold start is worth.  [default: 0.001]",
 )
-@click.option("--init-ms", default=625.0, show_default=True, type=click.FloatRange(1.0))
-@click.option("--architecture", default="arm64", show_default=True, type=click.Choice(("arm64", "x86_64")))
-@click.option("--region", default="us-east-1", show_default=True)
-@click.option("--prices", "price_file", type=_FILE, help="A file of prices.  [default: the project's]")
+@click.option(
+    "--init-ms",
+    type=click.FloatRange(1.0),
+    help="With --usd: duration of an init phase.  [default: Coldframe's own, as published]",
+)
+@price_options
 @click.option("--seed", default=0, show_default=True, type=int)
 @click.option(
     "--raw",
@@ -81,7 +85,7 @@ def warm(
     memory_mb: int,
     usd: bool,
     cold_usd: float | None,
-    init_ms: float,
+    init_ms: float | None,
     architecture: str,
     region: str,
     price_file: Path | None,
@@ -95,6 +99,7 @@ def warm(
     """
     from coldframe.warming.costs import COLD_USD
     from local.planning.prices import PRICES, load_prices
+    from local.planning.timings import published
     from local.planning.warming.demand import demands, made_demands
     from local.planning.warming.fit import fit
     from local.planning.warming.on_lambda import Terms, outcome_table, outcomes
@@ -119,7 +124,10 @@ def warm(
         lines += found
         if usd:
             prices = load_prices(price_file or PRICES).region(region)
-            terms = Terms(memory_mb or 1024, init_ms / 1e3, prices, architecture, cold_usd or COLD_USD, seed)
+            own = published(RESTORE_MS)
+            start_ms = init_ms or own.usual_init_ms()
+            click.echo(f"init phases: {start_ms:.0f} ms, {'as given' if init_ms else own.source}")
+            terms = Terms(memory_mb or 1024, start_ms / 1e3, prices, architecture, cold_usd or COLD_USD, seed)
             click.echo(outcome_table(list(outcomes(chosen, terms)), terms.cold_usd))
     if raw is not None:
         write_raw(

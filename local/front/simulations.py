@@ -17,7 +17,7 @@ from local.lambda_service.recording import Recorded
 from local.lambda_service.settings import RESTORE_MS
 from local.planning.prices import MONTH_S, load_prices
 from local.planning.scenario import Scenario
-from local.planning.timings import Measured, Timings
+from local.planning.timings import Measured, Timings, published
 from local.planning.traces.made import made
 from local.planning.traces.read import read_trace
 from local.planning.traces.trace import Trace, as_trace
@@ -36,8 +36,6 @@ _MADE = {
     "5 a second, bursts of 50": (5.0, 2.0, "bursts"),
     "200 a second": (200.0, 0.1, "constant"),
 }
-# Where nothing has been measured here yet: LambdaNER-Bench, 2026-10, as `coldframe simulate` assumes.
-_DURATION_S, _INIT_S = 0.0077, 0.625
 _REGION = "us-east-1"  # as the emulator's own bill
 
 
@@ -138,7 +136,7 @@ def _recorded_trace(recorded: list[Recorded], uptime_s: float) -> Trace:
     if not recorded:
         raise NoTraffic("Nothing has been recorded yet: send some requests, or choose other traffic.")
     lasted_ms = [one.duration_ms for one in recorded if not one.throttled]
-    usual_ms = float(np.median(lasted_ms)) if lasted_ms else _DURATION_S * 1e3
+    usual_ms = float(np.median(lasted_ms)) if lasted_ms else published(RESTORE_MS).usual_ms()
     durations_s = [(usual_ms if one.throttled else one.duration_ms) / 1e3 for one in recorded]
     inits_s = [one.init_ms / 1e3 for one in recorded if one.init_ms]
     span_s = max(uptime_s, recorded[-1].arrived_s)
@@ -147,12 +145,14 @@ def _recorded_trace(recorded: list[Recorded], uptime_s: float) -> Trace:
 
 
 def _measured(recorded: list[Recorded], function: HostedFunction) -> Measured:
-    """What was measured here, and what others published where nothing was."""
+    """What was measured here, and Coldframe's own published figures where nothing was."""
     warm_s = tuple(one.duration_ms / 1e3 for one in recorded if not one.throttled and not one.cold)
     inits_s = tuple(one.init_ms / 1e3 for one in recorded if one.init_ms)
     restores_s = tuple(one.restore_ms / 1e3 for one in recorded if one.restore_ms)
-    timings = Timings(warm_s or (_DURATION_S,), inits_s or (_INIT_S,), restores_s or (RESTORE_MS / 1e3,))
-    source = "what was measured here" if warm_s else "LambdaNER-Bench (2026-10), 7.7 ms warm"
+    own = published(RESTORE_MS)
+    other = own.at(function.settings.memory_mb)
+    timings = Timings(warm_s or other.durations_s, inits_s or other.inits_s, restores_s or other.restores_s)
+    source = "what was measured here" if warm_s else own.source
     return Measured({function.settings.memory_mb: timings}, source)
 
 

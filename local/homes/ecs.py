@@ -42,7 +42,7 @@ class OnEcs:
     execution_role: pulls the image and writes the log. task_role: of the server itself. region: of the log.
     """
 
-    architecture: str = "x86_64"
+    architecture: str = "arm64"
     region: str = "us-east-1"
     execution_role: str | None = None
     task_role: str | None = None

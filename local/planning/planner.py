@@ -14,7 +14,7 @@ from local.planning.field import Field, fields
 from local.planning.levers import LEVERS
 from local.planning.prices import RegionPrices
 from local.planning.scenario import Scenario
-from local.planning.timings import Measured
+from local.planning.timings import Measured, told_by
 from local.planning.traces.trace import Trace, TraceUnusable, as_trace
 
 EXPIRIES_MIN = (5, 10, 20, 45)
@@ -87,7 +87,7 @@ class Planner:
             tuple(empty.tried),
             winner,
             len(trace) / trace.span_s * 86_400,
-            "the trace" if trace.durations_s is not None else self.measured.source,
+            told_by(trace, self.measured),
         )
 
     def _why(self, candidate: Candidate, winner: Candidate | None) -> str:
@@ -150,7 +150,7 @@ def as_json(plan: Plan) -> str:
 
 
 def table(plan: Plan) -> str:
-    """One line for each lever, the best first, and what to deploy."""
+    """Whose durations were used, one line for each lever, the best first, and what to deploy."""
     head = ("lever", "setting", "MB", "USD a month", "cold", "p50, ms", "p99, ms", "throttled", "")
     rows = [
         (
@@ -175,7 +175,7 @@ def table(plan: Plan) -> str:
         ).rstrip()
         for row in (head, *rows)
     ]
-    return "\n".join([*lines, "", *what_to_do(plan)]) + "\n"
+    return "\n".join([f"durations: {plan.timings}", "", *lines, "", *what_to_do(plan)]) + "\n"
 
 
 def what_to_do(plan: Plan) -> list[str]:

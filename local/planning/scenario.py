@@ -19,7 +19,7 @@ from local.planning.prices import RegionPrices
 from local.planning.provisioning import PROVISION, RECYCLE, RESERVE
 from local.planning.simulator import Change, Engine, Function, Pool, Run, Setup, Workload, simulate
 from local.planning.summary import Summary, summarize
-from local.planning.timings import Measured, Timings, durations_for
+from local.planning.timings import Measured, Timings, durations_for, told_by
 from local.planning.traces.trace import Trace, TraceUnusable
 
 _DRAWS = 4096  # of idle times; environments beyond take them again
@@ -104,9 +104,10 @@ def play(trace: Trace, measured: Measured, scenario: Scenario, engine: str = "au
     if pinged:
         run = run.of(pinged.requests)
         used = used.and_on_demand(pinged.rounds, pinged.warmer_gb_s, pinged.calls_usd)
-    source = "the trace" if trace.durations_s is not None else measured.source
     by_version = _by_version(run, workload, scenario)
-    return Played(scenario, summarize(run, workload), used, started, source, run, by_version)
+    return Played(
+        scenario, summarize(run, workload), used, started, told_by(trace, measured), run, by_version
+    )
 
 
 def workload_of(trace: Trace, measured: Measured, scenario: Scenario) -> Workload:

@@ -6,14 +6,17 @@ import gzip
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from coldframe.capacity.limits import VCPU
 from local.planning.traces.report_lines import read_reports
-from local.planning.traces.trace import TraceUnusable
+from local.planning.traces.trace import Trace, TraceUnusable
+
+PUBLISHED = Path(__file__).with_name("samples") / "coldframe.json"
+"""A `BenchCost` of the published raw file; `coldframe bench report --docs` writes it."""
 
 _P99 = 2.3263  # of the normal distribution
 _DRAWS = 1024
@@ -51,6 +54,22 @@ class Measured:
         known = self.by_memory[nearest]
         return Timings(tuple(s * slower for s in known.durations_s), known.inits_s, known.restores_s)
 
+    def instead(
+        self, duration_ms: float | None, duration_p99_ms: float | None, init_ms: float | None
+    ) -> Measured:
+        """What the user says, at one vCPU; the measured median where the user does not."""
+        warm_ms, inits_ms = duration_ms or self.usual_ms(), init_ms or self.usual_init_ms()
+        restore_ms = self.at(VCPU.value).restores_s[0] * 1e3
+        return assumed(VCPU.value, warm_ms, duration_p99_ms, inits_ms, restore_ms)
+
+    def usual_ms(self) -> float:
+        """Median duration of a warm invocation at one vCPU."""
+        return float(np.median(self.at(VCPU.value).durations_s)) * 1e3
+
+    def usual_init_ms(self) -> float:
+        """Median duration of an init phase."""
+        return float(np.median(self.at(VCPU.value).inits_s)) * 1e3
+
 
 def slowdown(memory_mb: int, measured_mb: int) -> float:
     """By how much durations grow from the measured size to another one: see `Measured.at`."""
@@ -69,10 +88,11 @@ def lognormal_s(p50_ms: float, p99_ms: float | None, seed: int) -> tuple[float, 
 def assumed(
     memory_mb: int, duration_ms: float, duration_p99_ms: float | None, init_ms: float, restore_ms: float
 ) -> Measured:
-    """What the user says, or else what others published, of one memory size."""
+    """What the user says, of one memory size."""
     timings = Timings(lognormal_s(duration_ms, duration_p99_ms, 0), (init_ms / 1e3,), (restore_ms / 1e3,))
     return Measured(
-        {memory_mb: timings}, f"{duration_ms:g} ms warm, {init_ms:g} ms of init at {memory_mb} MB"
+        {memory_mb: timings},
+        f"{round(duration_ms, 1):g} ms warm, {round(init_ms):g} ms of init at {memory_mb} MB",
     )
 
 
@@ -104,26 +124,66 @@ def of_reports(paths: Sequence[Path]) -> Measured:
 def of_benchmark(path: Path) -> Measured:
     """What `coldframe bench cost` measured here, at one vCPU: its raw file, or the published one.
 
-    Cold starts are those of a fresh process on that machine; on AWS the image comes on top.
     Raises TraceUnusable for another file.
     """
+    return read_bench_cost(path).measured(f"coldframe bench cost ({path.name})")
+
+
+def published(restore_ms: float) -> Measured:
+    """What `coldframe bench cost` measured of Coldframe itself, and the published time of a restore."""
+    measured = BenchCost(**json.loads(PUBLISHED.read_text())).measured("Coldframe's own")
+    timings = replace(measured.at(VCPU.value), restores_s=(restore_ms / 1e3,))
+    return replace(measured, by_memory={VCPU.value: timings})
+
+
+@dataclass(frozen=True)
+class BenchCost:
+    """What plans need of a raw file of `coldframe bench cost`: invocations and cold starts at one vCPU.
+
+    Cold starts are those of a fresh process on that machine; on AWS the image comes on top.
+    """
+
+    started: str
+    cpu: str
+    architecture: str
+    peak_mb: int
+    inits_ms: list[float]
+    durations_ms: list[float]
+
+    def measured(self, whose: str) -> Measured:
+        """The same, as the simulator takes it. whose: the first words of its source."""
+        durations_s, inits_s = ([ms / 1e3 for ms in times] for times in (self.durations_ms, self.inits_ms))
+        warm_ms, p99_ms = np.percentile(self.durations_ms, (50, 99))
+        source = (
+            f"{whose}: {warm_ms:.1f} ms warm (p99 {p99_ms:.1f}), {np.median(self.inits_ms):.0f} ms of init,"
+            f" measured {self.started[:10]} at one vCPU ({VCPU.value} MB) of {self.cpu} ({self.architecture})"
+        )
+        return Measured({VCPU.value: Timings(tuple(durations_s), tuple(inits_s))}, source, self.peak_mb)
+
+    def json(self) -> str:
+        """The form of the sample."""
+        return json.dumps(asdict(self), indent=1) + "\n"
+
+
+def read_bench_cost(path: Path) -> BenchCost:
+    """What a raw file of `coldframe bench cost` tells. Raises TraceUnusable for another file."""
     opened = gzip.open if path.suffix == ".gz" else open
     try:
         with opened(path, "rt") as file:
-            records = [json.loads(line) for line in file]
+            run, *records = [json.loads(line) for line in file]
         timed = [
-            (one["name"], one["conditions"]["what"], one["ms"] / 1e3) for one in records if _is(one, "timing")
+            (one["name"], one["conditions"]["what"], round(one["ms"], 3))
+            for one in records
+            if _is(one, "timing")
         ]
         peaks_mb = [one["value"] for one in records if _is(one, "fact") and one["name"] == "peak_mb"]
-        return Measured(
-            {
-                VCPU.value: Timings(
-                    tuple(duration_s for _, what, duration_s in timed if what == "computed"),
-                    tuple(init_s for name, what, init_s in timed if (name, what) == ("encoder", "cold")),
-                )
-            },
-            f"coldframe bench cost of {records[0]['started'][:10]} ({path.name})",
+        return BenchCost(
+            run["started"],
+            run["cpu"],
+            run["system"].rpartition(" ")[2],
             math.ceil(max(peaks_mb)),
+            [ms for name, what, ms in timed if (name, what) == ("encoder", "cold")],
+            [ms for _, what, ms in timed if what == "computed"],
         )
     except (OSError, ValueError, KeyError, TypeError) as exc:
         raise TraceUnusable(f"{path} is no raw file of `coldframe bench cost`: {exc!r}.") from exc
@@ -131,6 +191,13 @@ def of_benchmark(path: Path) -> Measured:
 
 def _is(record: dict[str, object], kind: str) -> bool:
     return record["type"] == kind
+
+
+def told_by(trace: Trace, measured: Measured) -> str:
+    """Where the times of a simulation come from: what the trace does not tell is measured elsewhere."""
+    if trace.durations_s is None:
+        return measured.source
+    return "the trace's" if trace.inits_s else f"the trace's; init phases: {measured.source}"
 
 
 def durations_for(count: int, timings: Timings, seed: int) -> np.ndarray[tuple[int], np.dtype[np.float32]]:

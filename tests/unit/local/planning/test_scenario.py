@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from coldframe.capacity.prices import PRICES, Bill
 from local.cli import main
 from local.planning.prices import MONTH_S, LambdaPrices, PricesUnusable, Tier, load_prices
 from local.planning.scenario import Scenario, play
-from local.planning.timings import assumed, of_benchmark
+from local.planning.timings import PUBLISHED, assumed, of_benchmark, published, read_bench_cost
 from local.planning.traces.trace import TraceUnusable, as_trace
 from tests.conftest import ROOT
 
@@ -73,6 +75,42 @@ def test_benchmark_of_this_machine_is_a_source_of_timings() -> None:
     assert measured.peak_mb > 100
     with pytest.raises(TraceUnusable, match="no raw file"):
         of_benchmark(SAMPLE)
+
+
+def test_published_timings_are_those_of_the_raw_file() -> None:
+    """What a plan uses unless told otherwise is Coldframe's own, measured and published with its raw file."""
+    raw = ROOT / "bench" / "published" / "cost.jsonl.gz"
+    assert PUBLISHED.read_text() == read_bench_cost(raw).json()
+    own, measured = published(997.0), of_benchmark(raw)
+    assert own.at(1769) == replace(measured.at(1769), restores_s=(0.997,))
+    assert own.peak_mb == measured.peak_mb
+
+
+@pytest.mark.parametrize("command", ["plan", "simulate", "homes", "warm"])
+def test_commands_say_whose_durations_they_use(command: str) -> None:
+    """Each command prints where its durations come from, with the machine that they were measured on."""
+    arguments = {"homes": [], "warm": ["--made", "constant", "--usd", "--slot-s", "3600"]}
+    traffic = ["--rps", "0.01", "--hours", "1"] + ["--memory-mb", "1769"] * (command == "plan")
+    done = CliRunner().invoke(main, [command, *arguments.get(command, traffic)])
+    assert done.exit_code == 0, done.output
+    assert re.search("Coldframe's own.*(1769 MB|docs/encoder.md)", done.stdout)
+
+
+def test_given_durations_take_the_place_of_the_published() -> None:
+    """What a user says counts; the rest stays Coldframe's own."""
+    own = published(997.0)
+    init_ms = float(np.median(own.at(1769).inits_s)) * 1e3
+    given = own.instead(12.0, None, None)
+    assert given.at(1769).durations_s == (0.012,)
+    assert given.at(1769).inits_s == pytest.approx((init_ms / 1e3,))
+    assert given.source == f"12 ms warm, {init_ms:.0f} ms of init at 1769 MB"
+    assert own.instead(None, None, 600.0).at(1769).inits_s == (0.6,)
+
+
+def test_init_phases_have_a_source_of_their_own() -> None:
+    """A trace with durations and without init phases says that these come from elsewhere."""
+    shown = CliRunner().invoke(main, ["simulate", "--trace", str(SAMPLE)]).stdout
+    assert "the trace's; init phases: Coldframe's own" in shown
 
 
 def test_tiers_lower_the_price_of_what_is_above_them() -> None:
@@ -202,7 +240,7 @@ def test_changes_happen_in_the_course_of_time() -> None:
 
 def test_pings_hold_environments() -> None:
     """As the planner has them: fewer cold starts, and a little more money than none."""
-    held, alone = simulated("--warm", "1"), simulated()
+    held, alone = simulated("--warm", "2"), simulated()
     assert held["invocations"] == alone["invocations"]
     assert held["cold"] < alone["cold"]
 
