@@ -2,17 +2,31 @@
 
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import click
 
 from bench.commands import printed, recorded
+from local.command_group import PROGRAM
 
 
 @click.group()
-def bench() -> None:
+@click.pass_context
+def bench(context: click.Context) -> None:
     """Measure, against a floor taken in the same run."""
-    # Like Ctrl-C: what was started to be measured is ended first.
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    if context.find_root().obj == PROGRAM:
+        context.with_resource(_ended_like_ctrl_c())
+
+
+@contextmanager
+def _ended_like_ctrl_c() -> Iterator[None]:
+    """Has SIGTERM end first what was started to be measured. Only for a process that runs nothing else."""
+    before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 for _command in (*recorded.COMMANDS, *printed.COMMANDS):

@@ -1,6 +1,7 @@
 """The group of commands behind `coldframe`: its own, and those that other packages bring."""
 
 from importlib.metadata import EntryPoint, entry_points
+from typing import Any
 
 import click
 
@@ -10,11 +11,19 @@ PLUGINS = "coldframe.commands"
 """Entry points by which a package adds a command, as `bench` does in pyproject.toml."""
 
 
+PROGRAM = "program"
+"""The context's object where this process runs one command, and not a test runner or another program."""
+
+
 class CommandGroup(click.Group):
     """Imports a command of another package when that command is called; shows our errors as one line.
 
     This package never names those that build on it: it finds them by their entry points.
     """
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """The way in of a console script. Test runners and other programs call `main`."""
+        return self.main(*args, obj=PROGRAM, **options)
 
     def list_commands(self, context: click.Context) -> list[str]:
         return sorted({*super().list_commands(context), *_plugins()})

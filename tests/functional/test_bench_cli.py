@@ -1,9 +1,11 @@
 """`coldframe bench`: light until it is used, and helpful when something is missing."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -32,6 +34,33 @@ def test_serving_imports_no_benchmark() -> None:
     source = "import sys, local.cli, local.front.emulator; print([n for n in sys.modules if 'bench' in n])"
     done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@click.command()
+def handler_within() -> None:
+    """Prints the handler of SIGTERM while a benchmark runs."""
+    click.echo(signal.getsignal(signal.SIGTERM) in (signal.SIG_DFL, signal.SIG_IGN))
+
+
+@pytest.fixture
+def probed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(bench.commands, "probe", handler_within)
+
+
+@pytest.mark.usefixtures("probed")
+def test_signals_of_a_test_runner_are_left_alone() -> None:
+    """A benchmark in the process of a test runner leaves its handler of SIGTERM as it is."""
+    before = signal.getsignal(signal.SIGTERM)
+    done = CliRunner().invoke(main, ["bench", "probe"])
+    assert (done.output, signal.getsignal(signal.SIGTERM)) == ("True\n", before)
+
+
+@pytest.mark.usefixtures("probed")
+def test_a_benchmark_of_its_own_process_ends_like_ctrl_c(capsys: pytest.CaptureFixture[str]) -> None:
+    """The console script has SIGTERM raise SystemExit while the benchmark runs, and restores the handler."""
+    before = signal.getsignal(signal.SIGTERM)
+    main(["bench", "probe"], standalone_mode=False)
+    assert (capsys.readouterr().out, signal.getsignal(signal.SIGTERM)) == ("False\n", before)
 
 
 def test_every_benchmark_has_a_command() -> None:
