@@ -3,9 +3,8 @@
 A webhook is signed as Standard Webhooks has it, so that its receiver can use a library that exists:
 https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md, read 2026-11-22.
 
-Whoever may start jobs must not make this function call what only this function reaches (server-side request
-forgery). So only hosts that the deployment names are called; a host that is named without a scheme only
-over TLS, on port 443, and at addresses of the public internet. Redirects are not followed.
+Redirects are not followed. A webhook has ten seconds for its whole answer. A host that was not reached is
+left alone for a minute, so that many notifications to a dead host take no longer than one.
 """
 
 import base64
@@ -13,63 +12,28 @@ import binascii
 import hashlib
 import hmac
 import http.client
-import ipaddress
+import io
 import socket
 import ssl
-from collections.abc import Callable, Sequence
-from typing import Any
-from urllib.parse import SplitResult, urlsplit
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
 
 import msgspec
-from msgspec import Struct
 
 from coldframe.jobs.ports import BadSource, Unavailable
 from coldframe.jobs.records import Job
-from coldframe.timing import Clock
+from coldframe.jobs.targets import Target, allowed_target, is_public
+from coldframe.timing import Clock, Deadline
 
-_TIMEOUT_S = 10.0
+_LIMIT_S = 10.0
+_PAUSE_S = 60.0
 _SECRET = "whsec_"  # noqa: S105 - how Standard Webhooks marks one
-_PORTS = {"https": 443, "http": 80}
 _TOO_MANY_REQUESTS, _REQUEST_TIMEOUT, _SERVER_ERROR = 429, 408, 500
 
 Resolve = Callable[[str, int], Sequence[str]]
 """IP addresses of a host and port. Raises OSError."""
-
-
-class Target(Struct, frozen=True):
-    """Where a webhook is. public_only: no address of a private network may stand behind the host."""
-
-    url: SplitResult
-    public_only: bool
-
-    @property
-    def host(self) -> str:
-        return self.url.hostname or ""
-
-    @property
-    def port(self) -> int:
-        return self.url.port or _PORTS[self.url.scheme]
-
-
-def allowed_target(url: str, allowed: str) -> Target:
-    """The target of a webhook. allowed: names of hosts, or whole origins, separated by commas.
-
-    Raises BadSource where the deployment does not allow it.
-    """
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname or "", parts.port
-    except ValueError as exc:
-        raise BadSource("the webhook is no address") from exc
-    if parts.scheme not in _PORTS or not host or parts.username is not None or not url.isascii():
-        raise BadSource("the webhook is no https:// address")
-    origin = f"{parts.scheme}://{parts.netloc}".lower()
-    for entry in filter(None, (each.strip().lower() for each in allowed.split(","))):
-        if "://" in entry and origin == entry.rstrip("/"):
-            return Target(parts, public_only=False)
-        if "://" not in entry and host == entry and parts.scheme == "https" and port in (None, 443):
-            return Target(parts, public_only=True)
-    raise BadSource("the host of the webhook is none that COLDFRAME_JOBS_WEBHOOK_HOSTS names")
 
 
 def sign(secret: str, message_id: str, timestamp_s: int, body: bytes) -> str:
@@ -93,8 +57,34 @@ def message_of(job: Job) -> bytes:
     return msgspec.json.encode({"type": f"job.{job.state}", "data": data})
 
 
+class Breaker:
+    """Circuit breaker of hosts: one that was not reached is not called again for a while. Safe for threads.
+
+    There are as many hosts at most as a deployment allows.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._open_until_s: dict[str, float] = {}
+
+    @contextmanager
+    def calling(self, host: str) -> Iterator[None]:
+        """A call of a host. Raises Unavailable, also for a network's failure, which opens the breaker."""
+        if self._clock() < self._open_until_s.get(host, 0.0):
+            raise Unavailable("the webhook's host was not reached a moment ago")
+        try:
+            yield
+        except OSError as exc:
+            self._open_until_s[host] = self._clock() + _PAUSE_S
+            raise Unavailable(type(exc).__name__) from exc
+        self._open_until_s.pop(host, None)
+
+
 class Pusher:
-    """Tells webhooks and a topic. sns: boto3's client, when it is first needed. now: seconds since 1970."""
+    """Tells webhooks and a topic. Safe for threads.
+
+    sns: boto3's client, when it is first needed. now: seconds since 1970.
+    """
 
     def __init__(
         self,
@@ -104,6 +94,7 @@ class Pusher:
         sns: Callable[[], Any],
         now: Clock,
         resolve: Resolve | None = None,
+        clock: Clock = time.monotonic,
     ) -> None:
         self._allowed = allowed
         self._secret = secret
@@ -111,6 +102,8 @@ class Pusher:
         self._sns = sns
         self._now = now
         self._resolve = resolve or addresses
+        self._clock = clock
+        self._breaker = Breaker(clock)
 
     def tell(self, job: Job) -> None:
         """Says how the job has ended. Raises Unavailable; BadSource for what will never be taken."""
@@ -151,28 +144,65 @@ class Pusher:
     def _send(self, target: Target, headers: dict[str, str], body: bytes) -> int:
         path = target.url.path or "/"
         path += f"?{target.url.query}" if target.url.query else ""
-        connection: http.client.HTTPConnection | None = None
+        deadline = Deadline(_LIMIT_S, self._clock)
         try:
-            connection = self._connect(target)
-            connection.request("POST", path, body, headers)
-            return connection.getresponse().status
-        except (OSError, http.client.HTTPException) as exc:
+            host = f"{target.host}:{target.port}"
+            with self._breaker.calling(host), self._connect(target, deadline) as connected:
+                connected.settimeout(_left_s(deadline))
+                connection = http.client.HTTPConnection(target.host, target.port)
+                connection.sock = connected
+                connection.request("POST", path, body, headers)
+                return _Answer(connected, deadline).status()
+        except http.client.HTTPException as exc:
             raise Unavailable(type(exc).__name__) from exc
-        finally:
-            if connection is not None:
-                connection.close()
 
-    def _connect(self, target: Target) -> http.client.HTTPConnection:
+    def _connect(self, target: Target, deadline: Deadline) -> socket.socket:
         """Connected to an address that was checked: the name is not asked for again. Raises OSError."""
         found = self._resolve(target.host, target.port)
-        if target.public_only and not all(ipaddress.ip_address(each).is_global for each in found):
+        if target.public_only and not all(map(is_public, found)):
             raise BadSource("the host of the webhook has an address that is not public")
-        connection = http.client.HTTPConnection(target.host, target.port, timeout=_TIMEOUT_S)
-        plain = socket.create_connection((found[0], target.port), _TIMEOUT_S)
-        if target.url.scheme == "https":
-            plain = ssl.create_default_context().wrap_socket(plain, server_hostname=target.host)
-        connection.sock = plain
-        return connection
+        plain = socket.create_connection((found[0], target.port), _left_s(deadline))
+        if target.url.scheme == "http":
+            return plain
+        try:
+            plain.settimeout(_left_s(deadline))
+            return ssl.create_default_context().wrap_socket(plain, server_hostname=target.host)
+        except BaseException:
+            plain.close()
+            raise
+
+
+class _Answer(io.RawIOBase):
+    """The answer on a socket, as a file whose reads end at one deadline, however slowly bytes arrive."""
+
+    def __init__(self, connected: socket.socket, deadline: Deadline) -> None:
+        self._connected = connected
+        self._deadline = deadline
+
+    def status(self) -> int:
+        """Reads status and headers, no body. Raises OSError, HTTPException."""
+        response = http.client.HTTPResponse(cast(socket.socket, self), method="POST")
+        response.begin()
+        return response.status
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        """What http.client asks of a socket."""
+        return io.BufferedReader(self)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._connected.settimeout(_left_s(self._deadline))
+        return self._connected.recv_into(buffer)
+
+
+def _left_s(deadline: Deadline) -> float:
+    """Raises TimeoutError when nothing is left."""
+    left_s = deadline.remaining_s()
+    if left_s <= 0:
+        raise TimeoutError
+    return left_s
 
 
 def addresses(host: str, port: int) -> Sequence[str]:
