@@ -4,7 +4,6 @@ What a client may get wrong before its request is read, and what the server refu
 answered here; everything else is `Api`'s, and the same as from the Lambda function.
 """
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from concurrent.futures import Executor
@@ -21,7 +20,6 @@ from coldframe.api.messages import json_reply, problem_reply
 from coldframe.api.operations import JOB_OPERATIONS, OPERATIONS
 from coldframe.api.routing import Router
 from coldframe.errors import NotReady, RequestError
-from coldframe.serving.caller import Caller
 from coldframe.serving.driver import Driver
 from coldframe.timing import log_line
 from functions.server.bodies import CallerLeft, Receive, read_body
@@ -31,6 +29,7 @@ from functions.server.metrics import Metrics
 from functions.server.request_id import HEADER, request_id
 from functions.server.room import Place, Room
 from functions.server.settings import ServerSettings
+from functions.server.threads import Threads
 from functions.server.tokens import Tokens
 
 Scope = MutableMapping[str, Any]
@@ -63,7 +62,7 @@ class Door:
         self._lifecycle = lifecycle
         self._metrics = metrics
         self._log = log
-        self._pool = pool
+        self._threads = Threads(pool, settings.limits(), self._expected_wait_s)
         self._api: Api | None = None
         self._driver: Driver | None = None
         self.room = Room(settings.queue_requests, settings.queue_bytes, metrics.hold, self._expected_wait_s)
@@ -127,21 +126,11 @@ class Door:
         return self._api
 
     async def _work(self, api: Api, request: Request, receive: Receive, place: Place) -> Reply:
-        body = await read_body(receive, request.headers, self._settings.max_body_bytes, place)
-        caller = Caller()
-        job = self._pool.submit(api.answer, replace(request, body=body, caller=caller))
-        working = asyncio.wrap_future(job)
-        leaving = asyncio.ensure_future(receive())  # it returns early for one reason: the caller hung up
-        try:
-            await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
-            if working.done():
-                return working.result()
-            caller.leave()
-            if not job.cancel():
-                await asyncio.wait((working,))  # it keeps its place until its thread is free
-            raise CallerLeft
-        finally:
-            leaving.cancel()
+        body = await read_body(receive, request.headers, self._settings, place)
+        # Once the body is there, `receive` returns early for one reason: the caller hung up.
+        return await self._threads.answer(
+            api.answer, replace(request, body=body, is_decompressed=True), receive()
+        )
 
     def _expected_wait_s(self) -> float:
         return 0.0 if self._driver is None else self._driver.stats().expected_wait_s

@@ -1,4 +1,4 @@
-"""How much the server takes in: requests that are accepted and not yet answered, and their bodies."""
+"""How much the server takes in: requests accepted and not yet answered, and their bodies, decompressed."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -42,7 +42,7 @@ class Room:
             self._changed(self.requests, self.bytes)
 
     def add(self, count: int) -> None:
-        """Bytes of a body that have arrived. Raises Overloaded."""
+        """Bytes of a body, decompressed. Raises Overloaded."""
         if self.bytes + count > self._most_bytes:
             raise self._full(f"The server holds {self.bytes} bytes of requests, nearly as many as it takes.")
         self.bytes += count
@@ -60,6 +60,6 @@ class Place:
         self.bytes = 0
 
     def add(self, count: int) -> None:
-        """Bytes of its body that have arrived. Raises Overloaded."""
+        """Bytes of its body, decompressed. Raises Overloaded."""
         self._room.add(count)
         self.bytes += count

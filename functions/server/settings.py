@@ -60,7 +60,8 @@ class ServerSettings(Settings, frozen=True, kw_only=True):
     queue_bytes: Annotated[
         int,
         _about(
-            "bodies of requests accepted and not yet answered, and as many of rows that wait; more get 503",
+            "bodies of requests accepted and not yet answered, decompressed, and as many of rows that wait;"
+            " more get 503",
             "queue_bytes",
         ),
     ] = 67_108_864
@@ -70,7 +71,8 @@ class ServerSettings(Settings, frozen=True, kw_only=True):
     objective_ms: Annotated[
         int,
         _about(
-            "a request that states no time of its own is answered within this, or refused at once",
+            "a request that states no time of its own is read and answered within this, or refused;"
+            " it counts from when the body is there",
             "objective_ms",
         ),
     ] = 2000

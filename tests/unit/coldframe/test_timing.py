@@ -1,10 +1,13 @@
 """Stage times and the cold mark."""
 
 import json
+import math
 
 import pytest
 
-from coldframe.errors import OutOfTime
+from coldframe.errors import CallerGone, OutOfTime
+from coldframe.scheduling.limits import Limits
+from coldframe.serving.caller import Caller
 from coldframe.timing import Deadline, StageTimes, StartMark, log_line
 
 
@@ -58,3 +61,25 @@ def test_late() -> None:
     ticks = iter([0.0, 1.2])
     with pytest.raises(OutOfTime, match="Send fewer or shorter texts"):
         Deadline(1.0, lambda: next(ticks)).check()
+
+
+def test_reading_ends_when_the_caller_does() -> None:
+    """Who has hung up gets no text read; who states no time has the server's own, who states one has that."""
+    gone = Caller()
+    gone.leave()
+    with pytest.raises(CallerGone):
+        Deadline(math.inf, caller=gone).check()
+    for bulk, limit_s, now_s, is_read in (
+        (False, math.inf, 12.05, True),
+        (False, math.inf, 12.2, False),
+        (True, math.inf, 12.2, True),
+        (False, 50.0, 12.2, True),
+    ):
+        times = iter([10.0, now_s])
+        caller = Caller(bulk, arrived_s=10.0, limits=Limits(objective_s=2.0))
+        deadline = Deadline(limit_s, times.__next__, caller)
+        if is_read:
+            deadline.check()
+            continue
+        with pytest.raises(OutOfTime):
+            deadline.check()

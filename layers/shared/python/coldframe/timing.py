@@ -10,7 +10,7 @@ import msgspec
 
 from coldframe.api.contract import log_times, server_timing
 from coldframe.api.schemas import Start
-from coldframe.errors import OutOfTime
+from coldframe.errors import CallerGone, OutOfTime
 
 if TYPE_CHECKING:
     from coldframe.serving.caller import Caller
@@ -127,11 +127,17 @@ class Deadline:
         return self._ends - self._clock()
 
     def check(self) -> None:
-        """Raises OutOfTime when it has been over for a moment.
+        """Raises OutOfTime when it has been over for a moment, CallerGone when nobody waits any more.
 
-        For what comes before the encoder. An answer that is a moment late is better than none.
+        For what comes before the encoder. An answer that is a moment late is better than none. A request that
+        states no time is read within the server's own.
         """
-        if self.remaining_s() < -_LATE_S:
+        if self.caller is not None and self.caller.has_left:
+            raise CallerGone("The caller hung up before all texts were read. Send the request again.")
+        ends_s = self._ends
+        if self.caller is not None and math.isinf(ends_s):
+            ends_s = self.caller.due_s
+        if self._clock() > ends_s + _LATE_S:
             raise OutOfTime(
                 "The time was over before all texts were read. Send fewer or shorter texts at once, or raise"
                 " the function's timeout or `budget_ms`."

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coldframe.api.compression import gunzip
+from coldframe.api.compression import Gunzip, gunzip
 from coldframe.errors import Malformed, TooLarge
 
 
@@ -55,3 +55,25 @@ def test_one_member_only() -> None:
     """A second member is refused: a body of many empty ones would be slow to read."""
     with pytest.raises(Malformed, match="Send one gzip member"):
         gunzip(gzip.compress(b"a") + gzip.compress(b"b"), max_bytes=100)
+
+
+@given(st.binary(max_size=500), st.integers(0, 3), st.integers(1, 40), st.integers(1, 40))
+def test_pieces_are_those_of_the_whole(content: bytes, zeros: int, chunk: int, piece: int) -> None:
+    """However a body arrives, and whatever its pieces' size: their content is that of the whole body."""
+    content += b"\0" * 1000 * zeros
+    body = gzip.compress(content)
+    stream = Gunzip(len(content), piece)
+    chunks = [body[start : start + chunk] for start in range(0, len(body), chunk)]
+    pieces = [found for one in chunks for found in stream.add(one)]
+    stream.end()
+    assert b"".join(pieces) == content
+    assert all(len(found) <= piece for found in pieces)
+
+
+def test_bytes_after_the_end_are_counted_in_all_chunks() -> None:
+    """A body that goes on after its end is refused, with how much there is, however it arrives."""
+    stream = Gunzip(100, 10)
+    for chunk in (gzip.compress(b"a") + b"xx", b"yyy"):
+        list(stream.add(chunk))
+    with pytest.raises(Malformed, match="Found 5 bytes after the end"):
+        stream.end()

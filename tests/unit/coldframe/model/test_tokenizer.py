@@ -1,5 +1,6 @@
 """Texts of any kind and length to windows: the reference's first tokens, for work that is bounded."""
 
+import math
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
@@ -10,13 +11,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from coldframe.errors import OutOfTime
+from coldframe.errors import CallerGone, OutOfTime
 from coldframe.model import first_tokens as first_tokens_module
 from coldframe.model.bundle import EncoderFacts, load_encoder_manifest
 from coldframe.model.first_tokens import first_tokens
 from coldframe.model.tokenizer import TextWindows, content_tokens
 from coldframe.model.vocabulary import load_vocabulary
 from coldframe.model.wordpiece import PlainWordpiece
+from coldframe.serving.caller import Caller
 from coldframe.text import normalise
 from coldframe.timing import Deadline
 from tests.conftest import ENCODER_NAME
@@ -181,6 +183,28 @@ def test_deadline_covers_cutting(encoder_dir: Path, facts: EncoderFacts, texts: 
     with pytest.raises(OutOfTime, match="Send"):
         TextWindows(encoder_dir, facts).cut(texts, Deadline(0.1, lambda: next(clock)))
     assert next(clock) < 0.5
+
+
+class Leaving(Caller):
+    """A caller who hangs up when somebody has looked often enough whether they have."""
+
+    looks = 0
+
+    @property
+    def has_left(self) -> bool:
+        self.looks += 1
+        return self.looks > 3
+
+
+@pytest.mark.parametrize("texts", [["a" + "\u0301" * 100_000], ["é"] * 100, ["a"] * 100])
+def test_cutting_ends_when_the_caller_leaves(
+    encoder_dir: Path, facts: EncoderFacts, texts: list[str]
+) -> None:
+    """Nobody cuts on for a caller who has hung up, be it in the middle of a long text or between texts."""
+    caller = Leaving()
+    with pytest.raises(CallerGone):
+        TextWindows(encoder_dir, facts).cut(texts, Deadline(math.inf, caller=caller))
+    assert caller.looks == 4
 
 
 def test_a_short_text_is_cut_after_its_deadline(encoder_dir: Path, facts: EncoderFacts) -> None:

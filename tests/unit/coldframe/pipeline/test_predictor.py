@@ -155,7 +155,7 @@ def test_time_for_some() -> None:
     """As many texts are encoded as the time allows, the short ones first."""
     predictor = loaded(seconds_per_pass=2.0)
     texts = ["a", "abc", "abcde"]  # all unsure; of one, one and two windows
-    prediction = predictor.predict(texts, [AUTO], deadline=short())
+    prediction = predictor.predict(texts, [AUTO], deadline=short(1.3))
     assert [source is AnswerSource.RUSHED for source in prediction.sources] == [False, False, True]
     whole = loaded().predict(texts, [AUTO])
     assert prediction.answers[AUTO][:2] == whole.answers[AUTO][:2]

@@ -1,36 +1,67 @@
 """gzip bodies, decompressed up to a limit."""
 
 import zlib
+from collections.abc import Iterator
 
 from coldframe.errors import Malformed, TooLarge
 
 _GZIP = 16 + zlib.MAX_WBITS
 
 
-def gunzip(body: bytes, max_bytes: int) -> bytes:
-    """The content of one gzip member.
+class Gunzip:
+    """The content of one gzip member, in pieces, as its bytes arrive.
 
-    Stops one byte past `max_bytes`, so a small body that would fill the memory costs
+    Stops soon after `max_bytes`, so a small body that would fill the memory costs
     no more than a large honest one. A second member is refused: clients send one, and a
     body of many empty ones would be slow to read.
-    Raises TooLarge or Malformed.
     """
-    stream = zlib.decompressobj(_GZIP)
-    try:
-        content = stream.decompress(body, max_bytes + 1)
-    except zlib.error as exc:
-        raise Malformed(
-            "The body is not gzip, as its Content-Encoding says. Compress it, or leave the header out."
-        ) from exc
-    if len(content) > max_bytes:
-        raise TooLarge(
-            f"The body has more than {max_bytes} bytes when decompressed, expected at most that."
-            " Send it in parts."
-        )
-    if not stream.eof:
-        raise Malformed("The gzip body is cut off before its end. Send all of it.")
-    if stream.unused_data:
-        raise Malformed(
-            f"Found {len(stream.unused_data)} bytes after the end of the gzip body. Send one gzip member."
-        )
+
+    def __init__(self, max_bytes: int, piece_bytes: int) -> None:
+        """max_bytes: of the whole content. piece_bytes: of each piece, at most."""
+        self._stream = zlib.decompressobj(_GZIP)
+        self._max_bytes = max_bytes
+        self._piece_bytes = piece_bytes
+        self._content_bytes = self._extra_bytes = 0
+
+    def add(self, chunk: bytes) -> Iterator[bytes]:
+        """The pieces that a chunk of the body makes. Raises TooLarge or Malformed."""
+        if self._stream.eof:
+            self._extra_bytes += len(chunk)
+            return
+        is_full = True
+        while is_full and not self._stream.eof:
+            piece = self._decompress(chunk)
+            chunk, is_full = self._stream.unconsumed_tail, len(piece) == self._piece_bytes
+            self._content_bytes += len(piece)
+            if self._content_bytes > self._max_bytes:
+                raise TooLarge(
+                    f"The body has more than {self._max_bytes} bytes when decompressed, expected at most"
+                    " that. Send it in parts."
+                )
+            yield piece
+        self._extra_bytes += len(self._stream.unused_data)
+
+    def end(self) -> None:
+        """No further chunk comes. Raises Malformed for a body that is cut off, or goes on after its end."""
+        if not self._stream.eof:
+            raise Malformed("The gzip body is cut off before its end. Send all of it.")
+        if self._extra_bytes:
+            raise Malformed(
+                f"Found {self._extra_bytes} bytes after the end of the gzip body. Send one gzip member."
+            )
+
+    def _decompress(self, chunk: bytes) -> bytes:
+        try:
+            return self._stream.decompress(chunk, self._piece_bytes)
+        except zlib.error as exc:
+            raise Malformed(
+                "The body is not gzip, as its Content-Encoding says. Compress it, or leave the header out."
+            ) from exc
+
+
+def gunzip(body: bytes, max_bytes: int) -> bytes:
+    """The content of a whole body. Raises TooLarge or Malformed."""
+    stream = Gunzip(max_bytes, max_bytes + 1)
+    content = b"".join(stream.add(body))
+    stream.end()
     return content

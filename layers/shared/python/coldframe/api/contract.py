@@ -44,6 +44,11 @@ def media_type(headers: Mapping[str, str]) -> str:
     return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
+def content_encoding(headers: Mapping[str, str]) -> str:
+    """How the body is encoded; empty: as it is. Header names are lower case."""
+    return headers.get("content-encoding", "").strip().lower()
+
+
 def log_record(request_id: str, method: str, path: str, status: int, start: str) -> dict[str, object]:
     """What the log line of every request begins with."""
     return {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 from msgspec import Struct, field
 
-from coldframe.api.contract import ENVELOPE_BYTES, JSON, READ_AS_JSON, media_type
+from coldframe.api.contract import ENVELOPE_BYTES, JSON, READ_AS_JSON, content_encoding, media_type
 from coldframe.api.schemas import Problem, Start
 from coldframe.cache.cache import Unsaved
 from coldframe.config import Settings
@@ -47,6 +47,8 @@ class Request(Struct, frozen=True):
     """Who waits, where the door can tell when they hang up."""
     principal: str = ""
     """Name of the caller, as the authorizer before this door gives it; "" for a caller without a name."""
+    is_decompressed: bool = False
+    """Whether the door has decompressed the body, and has found it within its limits."""
     is_probe: bool = False
     """Whether a platform asks over and over how this place is: an answer of 200 is not logged."""
 
@@ -101,11 +103,13 @@ def read_body(request: Request, settings: Settings, also: frozenset[str] = froze
     if media_type(request.headers) not in READ_AS_JSON | also:
         expected = " or ".join([JSON, *sorted(also)])
         raise UnsupportedMediaType(f"The body is not declared as JSON. Send Content-Type: {expected}.")
-    encoding = request.headers.get("content-encoding", "").strip().lower()
+    encoding = content_encoding(request.headers)
     if encoding not in ("", "identity", "gzip"):
         raise UnsupportedMediaType(
             "The body has a Content-Encoding that is not read here. Send it with gzip, or as it is."
         )
+    if request.is_decompressed:
+        return request.body
     if len(request.body) > settings.max_body_bytes:
         raise TooLarge(
             f"The body has {len(request.body)} bytes, expected at most {settings.max_body_bytes}."

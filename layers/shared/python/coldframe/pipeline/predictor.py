@@ -97,7 +97,7 @@ class Predictor:
         times = StageTimes()
         named = [head for head in heads if head != AUTO]
         with times.stage("cache"):
-            texts = [normalise(text) for text in texts]
+            texts = _normalised(texts, deadline)
             unique = list(dict.fromkeys(texts))
             known = self.cache.lookup(self._scope, heads, unique) if use_cache else CacheLookup()
             missing = known.lacking(heads, unique)
@@ -133,7 +133,7 @@ class Predictor:
         """The embedding of each text. Raises what `predict` raises."""
         times = StageTimes()
         with times.stage("cache"):
-            texts = [normalise(text) for text in texts]
+            texts = _normalised(texts, deadline)
             unique = list(dict.fromkeys(texts))
             known = self.cache.lookup(self._scope, [], unique)
         with times.stage("tokenize"):
@@ -152,7 +152,7 @@ class Predictor:
 
         Raises Invalid and OutOfTime, as `predict` does.
         """
-        windows = self._tokenizer.cut([normalise(text) for text in texts], deadline)
+        windows = self._tokenizer.cut(_normalised(texts, deadline), deadline)
         return [self._guess(cut, deadline) for cut in windows]
 
     def _guess(self, windows: Sequence[Window], deadline: Deadline) -> Guess:
@@ -240,6 +240,15 @@ class Predictor:
             aided = text in vectors and not guess.sure
             computed[AUTO, text] = answer_auto(guess, rows[partner][text] if aided else None)
         return computed
+
+
+def _normalised(texts: Sequence[str], deadline: Deadline) -> list[str]:
+    """Texts as all that follows reads them. Raises what `Deadline.check` raises."""
+    normalised = []
+    for text in texts:
+        deadline.check()
+        normalised.append(normalise(text))
+    return normalised
 
 
 def _usage(encoded: Encoded, texts: Sized, unique: Sized, estimated: int, cache: CacheUsage) -> Usage:

@@ -50,6 +50,7 @@ class Work:
 
     lengths: tokens of each row. deadline_s: the moment after which nobody waits, or infinity.
     size_bytes: what the rows and their results take in memory.
+    arrived_s: when the request came in, from when on it is waited for; None: when it is offered.
     """
 
     encoder: str
@@ -57,6 +58,7 @@ class Work:
     deadline_s: float = float("inf")
     bulk: bool = False
     size_bytes: int = 0
+    arrived_s: float | None = None
 
 
 Order = tuple[float, bool, int]

@@ -8,8 +8,8 @@ class Limits:
     """Chosen by whoever runs a server.
 
     workers: passes at a time.
-    objective_s: a request that states no deadline is promised an answer within this time; one whose own texts
-    take longer than a third of it, within three times what they take.
+    objective_s: a request that states no deadline is promised an answer within this time, from when it came;
+    one whose own texts take longer than a third of it, within three times what they take.
     bulk_patience_s: the same for a request that says it is not urgent.
     pass_objective_s: a pass that takes longer makes the token budget smaller.
     budget_tokens: of a pass, to begin with. max_budget_tokens: it never grows past this.
@@ -24,6 +24,10 @@ class Limits:
     max_budget_tokens: int = 65_536
     max_queue_rows: int = 16_384
     max_queue_bytes: int = 67_108_864
+
+    def patience_s(self, is_bulk: bool) -> float:
+        """How long a request waits that states no time."""
+        return self.bulk_patience_s if is_bulk else self.objective_s
 
     def __post_init__(self) -> None:
         """Raises ValueError for a limit that admits nothing."""

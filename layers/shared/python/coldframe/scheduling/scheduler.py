@@ -141,7 +141,7 @@ class Scheduler:
         own_s = alone.forecast([now_s] * self.limits.workers, _ADMITTING).end_s() - now_s
         draft.promise(self._due_s(work, now_s, own_s))
         if now_s + own_s > draft.due_s + ROUNDING_S:
-            return Refusal(Reason.NEVER, own_s)
+            return Refusal(*self._too_late(work, free_s, now_s, own_s))
         late_s = self._admit(draft, groups, free_s)
         if late_s > 0:
             return Refusal(Reason.BUSY, late_s)
@@ -188,8 +188,16 @@ class Scheduler:
     def _due_s(self, work: Work, now_s: float, own_s: float) -> float:
         if work.deadline_s != float("inf"):
             return work.deadline_s
-        patience_s = self.limits.bulk_patience_s if work.bulk else self.limits.objective_s
-        return now_s + max(patience_s, _OWN_TIMES * own_s)
+        came_s = now_s if work.arrived_s is None else work.arrived_s
+        return came_s + max(self.limits.patience_s(work.bulk), _OWN_TIMES * own_s)
+
+    def _too_late(
+        self, work: Work, free_s: Sequence[float], now_s: float, own_s: float
+    ) -> tuple[Reason, float]:
+        """Why there is no time for work even alone: its own time is too short, or is gone with waiting."""
+        if work.deadline_s != float("inf"):
+            return Reason.NEVER, own_s
+        return Reason.BUSY, self._plan.forecast(free_s, _ADMITTING).end_s() - now_s
 
     def _groups(self, work: Work) -> dict[Group, list[int]]:
         """Rows that may share a pass, short ones first: with too little time, most texts have theirs."""

@@ -1,20 +1,43 @@
-"""Who waits for an answer, and whether still."""
+"""Who waits for an answer, since when, and whether still."""
 
+import math
 import threading
+import time
 from collections.abc import Callable
+
+from coldframe.scheduling.limits import Limits
 
 
 class Caller:
     """One request's caller. Safe for threads: the door calls `leave` while the work goes on elsewhere.
 
     bulk: the caller is not in a hurry; set before the work begins.
+    arrived_s: when the request came in, by the clock of the passes.
     """
 
-    def __init__(self, bulk: bool = False) -> None:
+    def __init__(
+        self,
+        bulk: bool = False,
+        arrived_s: float | None = None,
+        limits: Limits | None = None,
+        when_read: Callable[[], None] = lambda: None,
+    ) -> None:
+        """arrived_s: None: now. limits: how long a caller waits who states no time; None: for ever.
+
+        when_read: called, perhaps more than once, when the texts are cut, and only passes are left to do.
+        """
         self.bulk = bulk
+        self.arrived_s = time.monotonic() if arrived_s is None else arrived_s
+        self.has_read = when_read
+        self._limits = limits
         self._lock = threading.Lock()
         self._has_left = False
         self._on_leave: Callable[[], None] | None = None
+
+    @property
+    def due_s(self) -> float:
+        """The moment by which a request that states no time is answered, or refused; else infinity."""
+        return math.inf if self._limits is None else self.arrived_s + self._limits.patience_s(self.bulk)
 
     @property
     def has_left(self) -> bool:

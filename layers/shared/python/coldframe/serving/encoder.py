@@ -36,14 +36,17 @@ class SharedEncoder(TextEncoder):
         a deadline that was stated, Overloaded where none was. Raises CallerGone when the caller hangs up,
         NotReady while the server stops.
         """
+        caller = deadline.caller
+        if caller is not None:
+            caller.has_read()
         ticket = Ticket([window for text in texts for window in text], self.row_encoder.dimension)
         if not ticket.rows:
             return Embedded([], 0, 0, 0)
         lengths = [len(row) for row in ticket.rows]
         size_bytes = ticket.results_bytes + _TOKEN_BYTES * sum(lengths)
-        caller = deadline.caller
-        is_bulk = caller is not None and caller.bulk
-        work = Work(self._name, lengths, self._driver.now_s() + deadline.remaining_s(), is_bulk, size_bytes)
+        now_s = self._driver.now_s()
+        is_bulk, arrived_s = (False, now_s) if caller is None else (caller.bulk, caller.arrived_s)
+        work = Work(self._name, lengths, now_s + deadline.remaining_s(), is_bulk, size_bytes, arrived_s)
         job = self._driver.submit(work, ticket)
         if isinstance(job, Refusal):
             return self._refused(job, texts, deadline)

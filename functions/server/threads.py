@@ -1,0 +1,110 @@
+"""Threads that answer requests: within the time that a caller waits, long bodies by turns."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Executor, Future
+
+from msgspec.structs import replace
+
+from coldframe.api.messages import Reply, Request
+from coldframe.cpus import usable_cpus
+from coldframe.errors import Overloaded
+from coldframe.scheduling.limits import Limits
+from coldframe.serving.caller import Caller
+from functions.server.bodies import CallerLeft
+
+_LONG_BYTES = 65_536
+"""A longer body is read by turns: many of them at once would take all memory, and the time of others."""
+_BUSY = "The server had no time to read this request. Send it again after the time in Retry-After."
+
+
+class Threads:
+    """Requests in a pool of threads. Of the event loop's thread.
+
+    expected_wait_s: until what waits now is done, for those who are refused.
+    """
+
+    def __init__(self, pool: Executor, limits: Limits, expected_wait_s: Callable[[], float]) -> None:
+        self._pool = pool
+        self._limits = limits
+        self._expected_wait_s = expected_wait_s
+        self._turns = asyncio.Semaphore(usable_cpus())
+
+    async def answer(
+        self, answer: Callable[[Request], Reply], request: Request, leaving: Awaitable[object]
+    ) -> Reply:
+        """The reply to a request whose body is read. leaving: ends when the caller hangs up.
+
+        Raises CallerLeft, and Overloaded when the caller's time is over before a thread begins.
+        """
+        turn = _Turn(self._turns)
+        caller = Caller(limits=self._limits, when_read=turn.end)
+        gone = asyncio.ensure_future(leaving)
+        try:
+            if len(request.body) > _LONG_BYTES:
+                await self._begin(turn, caller, gone)
+            job = self._pool.submit(answer, replace(request, caller=caller))
+            return await self._result(job, caller, gone)
+        finally:
+            caller.leave()  # what is kept for a request that goes on is kept no longer
+            turn.end()
+            gone.cancel()
+
+    async def _begin(self, turn: "_Turn", caller: Caller, gone: "asyncio.Future[object]") -> None:
+        """Waits for the turn of a long body."""
+        beginning = asyncio.ensure_future(turn.begin())
+        await _wait(beginning, gone, caller.due_s)
+        if not beginning.done():
+            beginning.cancel()
+            raise self._too_late(gone)
+
+    async def _result(self, job: "Future[Reply]", caller: Caller, gone: "asyncio.Future[object]") -> Reply:
+        """Waits for the reply. A thread that has begun keeps its request's place until it is free."""
+        working = asyncio.wrap_future(job)
+        await _wait(working, gone, caller.due_s)
+        if not working.done() and job.cancel():
+            raise self._too_late(gone)
+        await _wait(working, gone)
+        if gone.done() and not working.done():
+            caller.leave()
+            await asyncio.wait((working,))
+            raise CallerLeft
+        return working.result()
+
+    def _too_late(self, gone: "asyncio.Future[object]") -> Exception:
+        return CallerLeft() if gone.done() else Overloaded(_BUSY, self._expected_wait_s())
+
+
+class _Turn:
+    """One request's turn to read a long body. It may be ended in any thread, and more than once."""
+
+    def __init__(self, turns: asyncio.Semaphore) -> None:
+        self._turns = turns
+        self._loop = asyncio.get_running_loop()
+        self._is_held = False
+
+    async def begin(self) -> None:
+        """Waits for it."""
+        await self._turns.acquire()
+        self._is_held = True
+
+    def end(self) -> None:
+        """The next one may begin."""
+        if self._is_held:
+            self._loop.call_soon_threadsafe(self._release)
+
+    def _release(self) -> None:
+        if self._is_held:
+            self._is_held = False
+            self._turns.release()
+
+
+async def _wait(
+    work: "asyncio.Future[Reply] | asyncio.Future[None]",
+    gone: "asyncio.Future[object]",
+    until_s: float | None = None,
+) -> None:
+    """Waits for the work, as long as its caller does. until_s: by `time.monotonic`; None: without end."""
+    left_s = None if until_s is None else max(0.0, until_s - time.monotonic())
+    await asyncio.wait((work, gone), timeout=left_s, return_when=asyncio.FIRST_COMPLETED)

@@ -1,0 +1,160 @@
+"""Threads that answer requests: by turns where bodies are long, and within the time that callers wait."""
+
+import asyncio
+import math
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from coldframe.api.messages import Reply, Request
+from coldframe.cpus import usable_cpus
+from coldframe.errors import Overloaded
+from coldframe.scheduling.limits import Limits
+from functions.server.bodies import CallerLeft
+from functions.server.threads import Threads
+
+SHORT = Request("POST", "/v1/predict", body=b"{}")
+LONG = Request("POST", "/v1/predict", body=b" " * 100_000)
+REPLY = Reply(200, b"", {})
+PATIENCE_S = 60.0
+
+
+class Work:
+    """What threads do: each begins, and ends when it is told to. reads_first: it reads before it waits."""
+
+    def __init__(self, reads_first: bool = False) -> None:
+        self.begun = threading.Semaphore(0)
+        self.may_end = threading.Event()
+        self.callers: list[Any] = []
+        self._reads_first = reads_first
+
+    def answer(self, request: Request) -> Reply:
+        self.callers.append(request.caller)
+        if self._reads_first and request.caller is not None:
+            request.caller.has_read()
+        self.begun.release()
+        assert self.may_end.wait(PATIENCE_S)
+        return REPLY
+
+
+class Front(Threads):
+    """Callers who come are patient, until they are in a hurry."""
+
+    def hurry(self, objective_s: float) -> None:
+        self._limits = Limits(objective_s=objective_s)
+
+
+def play(script: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(script)
+
+
+def threads(pool: ThreadPoolExecutor, objective_s: float = 1e6) -> Front:
+    return Front(pool, Limits(objective_s=objective_s), lambda: 2.5)
+
+
+async def stay() -> None:
+    await asyncio.sleep(math.inf)
+
+
+async def begun(work: Work, count: int) -> None:
+    """Waits until so many threads have begun."""
+    for _ in range(count):
+        assert await asyncio.to_thread(work.begun.acquire, timeout=PATIENCE_S)
+
+
+def test_long_bodies_take_turns() -> None:
+    """As many long bodies as there are processors are read at once; short ones have threads meanwhile."""
+    work, cpus = Work(), usable_cpus()
+
+    async def script() -> None:
+        with ThreadPoolExecutor(cpus + 8) as pool:
+            front = threads(pool)
+            long = [asyncio.create_task(front.answer(work.answer, LONG, stay())) for _ in range(cpus + 2)]
+            await begun(work, cpus)
+            short = asyncio.create_task(front.answer(work.answer, SHORT, stay()))
+            await begun(work, 1)
+            assert len(work.callers) == cpus + 1
+            work.may_end.set()
+            assert await asyncio.gather(*long, short) == [REPLY] * (cpus + 3)
+
+    play(script())
+
+
+def test_a_turn_ends_when_the_texts_are_cut() -> None:
+    """Who only waits for passes leaves the turn to the next long body."""
+    work, cpus = Work(reads_first=True), usable_cpus()
+
+    async def script() -> None:
+        with ThreadPoolExecutor(cpus + 8) as pool:
+            front = threads(pool)
+            long = [asyncio.create_task(front.answer(work.answer, LONG, stay())) for _ in range(cpus + 2)]
+            await begun(work, cpus + 2)
+            work.may_end.set()
+            await asyncio.gather(*long)
+
+    play(script())
+
+
+@pytest.mark.parametrize("request_", [SHORT, LONG], ids=["short", "long"])
+def test_what_no_thread_begins_in_time_is_refused(request_: Request) -> None:
+    """All threads are busy for longer than a caller waits: 503, with the time to come again."""
+    work = Work()
+
+    async def script() -> None:
+        with ThreadPoolExecutor(1) as pool:
+            busy = asyncio.create_task(threads(pool).answer(work.answer, SHORT, stay()))
+            await begun(work, 1)
+            with pytest.raises(Overloaded) as refused:
+                await threads(pool, objective_s=0.01).answer(work.answer, request_, stay())
+            assert refused.value.headers == {"retry-after": "3"}
+            work.may_end.set()
+            await busy
+            assert len(work.callers) == 1
+
+    play(script())
+
+
+def test_a_long_body_that_waits_too_long_for_its_turn_is_refused() -> None:
+    """Others read until the caller's time is over: no thread is taken, and the turn goes to the next."""
+    work, cpus = Work(), usable_cpus()
+
+    async def script() -> None:
+        with ThreadPoolExecutor(cpus + 8) as pool:
+            front = threads(pool)
+            reading = [asyncio.create_task(front.answer(work.answer, LONG, stay())) for _ in range(cpus)]
+            await begun(work, cpus)
+            front.hurry(0.01)
+            with pytest.raises(Overloaded):
+                await front.answer(work.answer, LONG, stay())
+            front.hurry(1e6)
+            work.may_end.set()
+            await asyncio.gather(*reading)
+            assert await front.answer(work.answer, LONG, stay()) == REPLY
+            assert len(work.callers) == cpus + 1
+
+    play(script())
+
+
+def test_a_caller_who_leaves_takes_no_thread() -> None:
+    """Who hangs up while nobody works for them is forgotten; who hangs up later is told of to the work."""
+    work = Work()
+
+    async def script() -> None:
+        with ThreadPoolExecutor(1) as pool:
+            front, leave = threads(pool), asyncio.Event()
+            first = asyncio.create_task(front.answer(work.answer, SHORT, leave.wait()))
+            await begun(work, 1)
+            with pytest.raises(CallerLeft):
+                await front.answer(work.answer, SHORT, asyncio.sleep(0))
+            leave.set()
+            while not work.callers[0].has_left:
+                await asyncio.sleep(0)
+            work.may_end.set()
+            with pytest.raises(CallerLeft):
+                await first
+            assert len(work.callers) == 1
+
+    play(script())
