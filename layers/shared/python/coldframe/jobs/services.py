@@ -62,7 +62,7 @@ class _Clients:
                     max_pool_connections=_CONNECTIONS,
                     retries={"mode": "standard", "total_max_attempts": 3},
                     s3={"addressing_style": "path"},
-                    # Without it, addresses in older regions are signed by version 2, which objects under KMS refuse.
+                    # Older regions would sign by version 2, which objects under KMS refuse.
                     signature_version="s3v4" if service == "s3" else None,
                 )
                 self._made[service] = Session().client(service, config=config)
