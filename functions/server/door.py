@@ -105,7 +105,7 @@ class Door:
                 principal = self._tokens.principal(request.headers.get("authorization"))
                 request = replace(request, principal=principal)
             if request.method == "GET" and request.path in (LIVE, METRICS):
-                return json_reply(ServerLive(True)) if request.path == LIVE else self._show_metrics()
+                return self._live() if request.path == LIVE else self._show_metrics()
             api = self._admitted(request)
             if request.method == "GET" and request.path in (READY, HEALTH):
                 return api.answer(replace(request, is_probe=True))  # at once, whatever else there is to do
@@ -123,7 +123,17 @@ class Door:
         if self._api is None or not self._lifecycle.accepts or (asks_readiness and state is not State.READY):
             closing = _CLOSE if state is State.REFUSING else {}
             raise NotReady(_WHY[state], _SOON | closing)
+        self._check_device()
         return self._api
+
+    def _check_device(self) -> None:
+        """Raises NotReady once passes have ended for good: only another process makes any."""
+        if self._driver is not None:
+            self._driver.check()
+
+    def _live(self) -> Reply:
+        self._check_device()
+        return json_reply(ServerLive(True))
 
     async def _work(self, api: Api, request: Request, receive: Receive, place: Place) -> Reply:
         body = await read_body(receive, request.headers, self._settings, place)
@@ -163,7 +173,8 @@ class Door:
     def _refuse(self, request: Request, error: RequestError) -> Reply:
         """Logged as any other request. What is not wholly read is the last on its connection."""
         self._metrics.refused(type(error).__name__)
-        reply = problem_reply(error, request.path)
+        cause = error.__cause__ if isinstance(error.__cause__, Exception) else None
+        reply = problem_reply(error, request.path, cause)
         reply.headers.update(_after(request))
         if self._settings.log_level != "off":
             path = self._router.pattern(request.path) or "other"

@@ -5,7 +5,7 @@ PORT = "PORT"
 """The variable with the port, as Knative and most platforms name it."""
 
 LIVE = "/v2/health/live"
-"""200 from the first moment to the last."""
+"""200 from the first moment to the last; 503 once a device's thread has ended with an error."""
 READY = "/v2/health/ready"
 """200 once every golden vector has passed, 503 before, and again from the signal on that ends the server."""
 HEALTH = "/healthz"

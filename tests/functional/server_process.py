@@ -18,12 +18,12 @@ PATIENCE_S = 180  # of a machine that does other things, too
 
 
 class ServerProcess:
-    """`python -m functions.server`, and what it logs."""
+    """`python -m functions.server`, or another module that runs it, and what it logs."""
 
-    def __init__(self, model_dir: Path, **environ: str) -> None:
+    def __init__(self, model_dir: Path, module: str = "functions.server", **environ: str) -> None:
         given = {"COLDFRAME_MODEL_DIR": str(model_dir), "COLDFRAME_HOST": "127.0.0.1", "PORT": "0"}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "functions.server"],
+            [sys.executable, "-m", module],
             cwd=ROOT,
             env=os.environ | given | environ,
             text=True,

@@ -157,6 +157,27 @@ def test_a_second_signal_ends_at_once(bundle: Path, number: int, code: int) -> N
         assert server.end(number) == code
 
 
+def test_a_device_that_ends_with_an_error_ends_readiness(bundle: Path) -> None:
+    """A defect ends the thread that makes passes: requests get 503, and so do readiness and liveness.
+
+    The log says where, without the error's words; and a signal still ends the process.
+    """
+    tensor = {"name": "text", "datatype": "BYTES", "shape": [1], "data": ["A comet"]}
+    fatal = {"inputs": [tensor], "parameters": {"priority": 1000}}
+    with serving(bundle, module="tests.functional.breaking_server") as server, server.client() as client:
+        assert client.post("/v1/predict", json={"text": "Orbit", "heads": ["mlp"]}).status_code == 200
+        broken = client.post("/v2/models/topics-logreg/infer", json=fatal)
+        assert (broken.status_code, broken.json()["title"]) == (503, "Not ready")
+        later = client.post("/v1/predict", json={"text": "The goalie", "heads": ["mlp"], "cache": False})
+        probes = [client.get(path) for path in (facts.LIVE, facts.READY, facts.HEALTH)]
+        assert [reply.status_code for reply in (later, *probes)] == [503] * 4
+        assert client.get(facts.METRICS).status_code == 200
+        assert server.end() == facts.DRAINED
+        errors = [line["error"] for line in server.lines if line.get("path") == facts.LIVE]
+    assert errors[0].startswith("NotReady: ZeroDivisionError at ")
+    assert "quokka" not in json.dumps(server.lines)
+
+
 def test_a_signal_while_it_loads(bundle: Path) -> None:
     """Nobody has been accepted: it ends with 0."""
     server = ServerProcess(bundle)

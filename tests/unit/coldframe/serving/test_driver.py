@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from coldframe.errors import NotReady
 from coldframe.model.encoder import Embeddings
 from coldframe.model.tokenizer import Window
 from coldframe.scheduling.jobs import Outcome, Work
@@ -59,3 +60,44 @@ def test_an_idle_driver_rests(workers: int) -> None:
         assert not scheduler.asked_often.wait(_LONG_ENOUGH_S)
     finally:
         driver.close()
+
+
+class Breaking(Scheduler):
+    """A scheduler with a defect: it raises when its first pass ends."""
+
+    def finish(self, run: Run, now_s: float, failed: bool = False) -> None:
+        raise ZeroDivisionError
+
+
+class Held(Lengths):
+    """Its first pass ends when it is told to."""
+
+    def __init__(self) -> None:
+        self.begun, self.may_end = threading.Event(), threading.Event()
+
+    def encode(self, rows: Sequence[Window]) -> Embeddings:
+        self.begun.set()
+        assert self.may_end.wait(60)
+        return super().encode(rows)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_defect_of_the_scheduler_fails_all_who_wait(workers: int) -> None:
+    """Who is in the pass and who waits for one get an error, who comes later is refused, and threads end."""
+    encoder = Held()
+    scheduler = Breaking(Limits(workers=workers), {"encoder": PassTimes()})
+    driver = Driver(scheduler, {"encoder": encoder}, {"encoder": MovingAverage(0.1)})
+    driver.check()
+    tickets = [Ticket([[1] * 4], encoder.dimension) for _ in range(4)]
+    for ticket in tickets:
+        driver.submit(Work("encoder", [4]), ticket)
+    assert encoder.begun.wait(60)
+    encoder.may_end.set()
+    assert [ticket.wait() for ticket in tickets] == [Outcome.FAILED] * 4
+    assert all(isinstance(ticket.error, NotReady) for ticket in tickets)
+    with pytest.raises(NotReady, match="ended with an error"):
+        driver.submit(Work("encoder", [4]), Ticket([[1] * 4], encoder.dimension))
+    with pytest.raises(NotReady):
+        driver.check()
+    assert driver.stats().queued_jobs == 0
+    driver.close()

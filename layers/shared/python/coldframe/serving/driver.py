@@ -19,6 +19,7 @@ from coldframe.scheduling.stats import Stats
 from coldframe.timing import Clock, MovingAverage
 
 _CLOSED = "This server is stopping. Send the request again: another one will answer."
+_BROKEN = "A device's thread of this server has ended with an error. Send the request to another server."
 
 
 class Ticket:
@@ -88,7 +89,8 @@ class Driver:
     """The scheduler of a device, and threads that do as it says. Safe for threads.
 
     encoders: what runs passes, by name. A pass that raises fails the request whose rows it held, and never
-    the thread: those who only shared it are computed anew.
+    the thread: those who only shared it are computed anew. What the scheduler raises is a defect, and ends
+    all work here: every request fails, and `check` says so.
     """
 
     def __init__(
@@ -108,6 +110,7 @@ class Driver:
         self._idle = threading.Condition(lock)  # its own: a worker that it woke would wake the next one
         self._tickets: dict[Job, Ticket] = {}
         self._is_closed = False
+        self._error: Exception | None = None
         workers = range(scheduler.limits.workers)
         self._threads = [
             threading.Thread(target=self._drive, name=f"passes-{n}", daemon=True) for n in workers
@@ -118,6 +121,7 @@ class Driver:
     def submit(self, work: Work, ticket: Ticket) -> Job | Refusal:
         """Admits work, whose results its ticket gets, or refuses it. Raises NotReady once it is closed."""
         with self._changed:
+            self.check()
             if self._is_closed:
                 raise NotReady(_CLOSED)
             found = self._scheduler.offer(work, self._clock())
@@ -126,6 +130,11 @@ class Driver:
                 self._changed.notify()
             return found
 
+    def check(self) -> None:
+        """Raises NotReady once a thread has ended with an error: this process serves no more."""
+        if self._error is not None:
+            raise NotReady(_BROKEN) from self._error
+
     def now_s(self) -> float:
         """This moment, by the clock of deadlines in `Work`."""
         return self._clock()
@@ -133,13 +142,14 @@ class Driver:
     def cancel(self, job: Job) -> None:
         """Ends a job that nobody waits for any more, unless it has ended."""
         with self._changed:
-            self._scheduler.cancel(job)
-            self._hand_out()
+            if self._error is None:
+                self._scheduler.cancel(job)
+                self._hand_out()
 
     def stats(self) -> Stats:
         """Counters so far, and the state of this moment."""
         with self._changed:
-            return self._scheduler.stats(self._clock())
+            return Stats() if self._error is not None else self._scheduler.stats(self._clock())
 
     def drain(self, timeout_s: float) -> bool:
         """Waits until nothing waits and nothing runs; whether that came in time."""
@@ -150,21 +160,42 @@ class Driver:
         """Cancels what waits, refuses what comes, and ends the threads once their passes have ended."""
         with self._changed:
             self._is_closed = True
-            for job in list(self._tickets):
-                self._scheduler.cancel(job)
-            self._hand_out()
+            if self._error is None:
+                for job in list(self._tickets):
+                    self._scheduler.cancel(job)
+                self._hand_out()
             self._changed.notify_all()
         for thread in self._threads:
             thread.join()
 
     def _drive(self) -> None:
-        """What each thread does: one pass after another, until the driver is closed."""
+        """What each thread does, whose end is the end of all."""
+        try:
+            self._run_passes()
+        except Exception as exc:
+            with self._changed:
+                self._break(exc)
+
+    def _break(self, error: Exception) -> None:
+        """Fails every request, and lets the other threads end: the scheduler is in no state to be asked."""
+        self._error = self._error or error
+        self._is_closed = True
+        for ticket in self._tickets.values():
+            ticket.error = NotReady(_BROKEN)
+            ticket.end(Outcome.FAILED)
+        self._tickets.clear()
+        self._changed.notify_all()
+
+    def _run_passes(self) -> None:
+        """One pass after another, until the driver is closed."""
         while (run := self._next_run()) is not None:
             tickets, planned = run.tickets, run.run.planned
             began_s = self._clock()
             error = self._encode(planned, tickets)
             taken_s = self._clock() - began_s
             with self._changed:
+                if self._error is not None:
+                    return
                 for ticket in tickets:
                     ticket.passes += 1
                     ticket.error = error or ticket.error
@@ -176,7 +207,7 @@ class Driver:
     def _next_run(self) -> "_TicketedRun | None":
         """Waits for a pass to begin; None once the driver is closed."""
         with self._changed:
-            while True:
+            while self._error is None:
                 run = self._scheduler.next_run(self._clock())
                 self._hand_out()  # to those whom the scheduler has just found to be too late
                 if run is not None:
@@ -189,6 +220,7 @@ class Driver:
                 if self._is_closed:
                     return None
                 self._changed.wait(self._scheduler.rest_s(self._clock()))
+            return None
 
     def _encode(self, planned: Pass, tickets: Mapping[Ticket, Sequence[int]]) -> Exception | None:
         """Runs a pass and writes what it found into the tickets; what it raised, if anything."""
