@@ -113,10 +113,10 @@ def _predict_texts(texts: tuple[str, ...], heads: tuple[str, ...], top_k: int, s
     from coldframe.pipeline.models import load_models
     from coldframe.timing import StartMark
 
+    lines = list(texts) or _lines()
     api = Api(load_models(settings), settings, StartMark())
-    lines = list(texts) or [line.rstrip("\n") for line in sys.stdin]
     asked: dict[str, object] = {"top_k": top_k} | ({"heads": list(heads)} if heads else {})
-    for start in range(0, max(1, len(lines)), _TEXTS_AT_ONCE):
+    for start in range(0, len(lines), _TEXTS_AT_ONCE):
         body = json.dumps({**asked, "texts": lines[start : start + _TEXTS_AT_ONCE]}).encode()
         reply = api.answer(Request("POST", "/v1/predict", body=body))
         answer = json.loads(reply.body)
@@ -124,6 +124,17 @@ def _predict_texts(texts: tuple[str, ...], heads: tuple[str, ...], top_k: int, s
             raise click.ClickException(answer["detail"])
         for prediction in answer["predictions"]:
             click.echo(json.dumps(prediction["heads"]))
+
+
+def _lines() -> list[str]:
+    if sys.stdin.isatty():
+        click.echo("Waiting for texts, one per line. Ctrl-D ends them.", err=True)
+    lines = [line.rstrip("\n") for line in sys.stdin]
+    if not lines:
+        raise click.ClickException(
+            "There is no text. Give texts as arguments, or one per line of standard input."
+        )
+    return lines
 
 
 def _require(module: str, extra: str) -> None:

@@ -64,7 +64,26 @@ def test_nothing_to_predict(bundle: Path) -> None:
     """No text at all is an error, not an empty success."""
     done = coldframe("predict", text="")
     assert done.returncode == 1
-    assert "length >= 1" in done.stderr
+    assert done.stderr == (
+        "Error: There is no text. Give texts as arguments, or one per line of standard input.\n"
+    )
+
+
+def test_predict_waits_for_a_typist(bundle: Path) -> None:
+    """On a terminal the command says what it waits for before it reads."""
+    controller, terminal = os.openpty()
+    try:
+        with subprocess.Popen(
+            [COLDFRAME, "predict"], stdin=terminal, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stderr is not None
+            assert process.stderr.readline() == "Waiting for texts, one per line. Ctrl-D ends them.\n"
+            os.write(controller, b"The shuttle reached orbit\n\x04")
+            said, _ = process.communicate(timeout=60)
+    finally:
+        os.close(controller)
+        os.close(terminal)
+    assert json.loads(said)["auto"]["label"] == SPACE
 
 
 def test_verify(bundle: Path) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from coldframe.api.operations import JOB_OPERATIONS, OPERATIONS
 from tests import stacks
 from tests.stacks import JWT, OPEN, PREDICT_ALIAS, properties, stack
 
@@ -78,6 +79,13 @@ def test_cors_is_off_by_default() -> None:
     cors = properties(stack(**OPEN), "HttpApi")["Body"]["x-amazon-apigateway-cors"]
     assert cors["allowOrigins"] == ["https://example.com"]
     assert "allowCredentials" not in cors
+
+
+def test_cors_allows_what_the_contract_has() -> None:
+    """A page may use every method of a route, and send every header that the API reads."""
+    cors = properties(stack(**OPEN), "HttpApi")["Body"]["x-amazon-apigateway-cors"]
+    assert {method for method, _ in (*OPERATIONS, *JOB_OPERATIONS)} == set(cors["allowMethods"])
+    assert {"authorization", "content-type", "idempotency-key", "x-request-id"} <= set(cors["allowHeaders"])
 
 
 def test_stage_throttles_and_logs() -> None:

@@ -109,7 +109,16 @@ BAD_REQUESTS: dict[str, tuple[object, int, str]] = {
     "blank body": (b" \n", 400, "The body is empty"),
     "broken JSON": (b'{"text": ', 400, "The body cannot be read as JSON"),
     "not UTF-8": (b'{"text": "\xff"}', 400, "The body cannot be read as JSON"),
-    "lone surrogate": (b'{"text": "\\ud800"}', 400, "The body cannot be read as JSON"),
+    "lone surrogate": (
+        b'{"text": "\\ud800"}',
+        400,
+        "The body cannot be read as JSON: a string has half of a",
+    ),
+    "lone surrogate within": (
+        b'{"text": "a\\ud800 and so on", "top_k": 1}',
+        400,
+        "The body cannot be read as JSON: a string has half of a surrogate pair",
+    ),
     "trailing bytes": (b'{"text": "a"} x', 400, "The body cannot be read as JSON"),
     "nested deep": (b"[" * 100_000, 422, "Expected `object`, got `array`"),
     "a list": ([SECRET], 422, "Expected `object`, got `array`"),
@@ -135,7 +144,13 @@ BAD_REQUESTS: dict[str, tuple[object, int, str]] = {
     ),
     "a text as head": ({"text": "a", "heads": [SECRET]}, 422, "What was sent is not a head of this model."),
     "no heads": ({"text": SECRET, "heads": []}, 422, "Expected `array` of length >= 1 - at `$.heads`"),
-    "misspelt field": ({"text": SECRET, "head": "first"}, 422, "Object contains unknown field `head`"),
+    "misspelt field": (
+        {"text": SECRET, "head": "first"},
+        422,
+        "Object contains unknown field `head`. Did you mean `heads`? Fields: model, text, texts, heads,",
+    ),
+    "a text as field": ({SECRET: 1}, 422, "Object contains an unknown field. Fields: model, text, texts,"),
+    "top_k of a half": ({"text": SECRET, "top_k": 7.5}, 422, "Expected `int`, got `float` - at `$.top_k`"),
     "too many texts": (
         {"texts": [SECRET] * 101},
         413,

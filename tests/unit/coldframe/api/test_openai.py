@@ -82,7 +82,11 @@ BAD_REQUESTS: dict[str, tuple[object, int, str]] = {
     "tokens and texts": ({"input": [1, SECRET]}, 422, "Expected `str`, got `int` - at `$.input[0]`"),
     "format": ({"input": SECRET, "encoding_format": "hex"}, 422, "Invalid enum value"),
     "dimensions": ({"input": SECRET, "dimensions": 4}, 422, "Found dimensions 4, expected 8"),
-    "misspelt": ({"input": SECRET, "modell": "m"}, 422, "Object contains unknown field `modell`"),
+    "misspelt": (
+        {"input": SECRET, "modell": "m"},
+        422,
+        "Object contains unknown field `modell`. Did you mean `model`?",
+    ),
     "too many": ({"input": [SECRET] * 101}, 413, "Found 101 texts, expected at most 100."),
     "surrogate": (b'{"input": "\\ud800"}', 400, "The body cannot be read as JSON"),
 }
@@ -108,3 +112,5 @@ def test_too_large_an_answer() -> None:
     assert (reply.status, problem["type"]) == (413, "urn:coldframe:error:AnswerTooLarge")
     assert '"encoding_format": "base64"' in problem["detail"]
     assert post(api, asked | {"encoding_format": "base64"}, path="/v1/embeddings").status == 200
+    still = post(api, {"input": ["a"] * 500, "encoding_format": "base64"}, path="/v1/embeddings")
+    assert json.loads(still.body)["detail"].endswith("expected at most 22048. Send fewer texts.")

@@ -12,7 +12,7 @@ from coldframe.api.contract import ENVELOPE_BYTES, JSON, READ_AS_JSON, content_e
 from coldframe.api.schemas import Problem, Start
 from coldframe.cache.cache import Unsaved
 from coldframe.config import Settings
-from coldframe.errors import AnswerTooLarge, Invalid, Malformed, RequestError, TooLarge, UnsupportedMediaType
+from coldframe.errors import AnswerTooLarge, Malformed, RequestError, TooLarge, UnsupportedMediaType
 from coldframe.timing import Deadline
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from coldframe.serving.caller import Caller
 
 BINARY = "application/octet-stream"
+
+SEND_FEWER = "Send fewer texts."
 
 _KEPT_FOR_THE_REPLY_S = 0.25
 
@@ -61,7 +63,7 @@ class Reply(Struct, frozen=True):
     headers: dict[str, str]
     log: dict[str, object] = field(default_factory=dict)
     """Counts and times for the log line; never a text."""
-    too_large_hint: str = "Send fewer texts."
+    too_large_hint: str = SEND_FEWER
     """What to ask for when this answer is too large."""
     unsaved: Unsaved = field(default_factory=dict)
     """What the shared cache is to have, once this reply is built."""
@@ -133,12 +135,10 @@ def decode_json(body: bytes, decoder: msgspec.json.Decoder[T], example: str) -> 
         raise Malformed(f"The body is empty. Expected JSON, for instance {example}.")
     try:
         return decoder.decode(body)
-    except msgspec.ValidationError as exc:
-        raise Invalid(f"{exc}. The contract is at /docs.") from exc
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
-        raise Malformed(
-            f"The body cannot be read as JSON: {exc}. Check quotes, commas and encoding."
-        ) from exc
+        from coldframe.api.refused_json import read_again
+
+        return read_again(body, decoder, exc)
 
 
 def deadline_of(request: Request, budget_s: float = math.inf) -> Deadline:
@@ -151,7 +151,7 @@ def json_reply(
     value: object,
     headers: Mapping[str, str] | None = None,
     log: dict[str, object] | None = None,
-    too_large_hint: str = Reply.too_large_hint,
+    too_large_hint: str = SEND_FEWER,
     unsaved: Unsaved | None = None,
 ) -> Reply:
     """A 200 that holds `value` as JSON."""

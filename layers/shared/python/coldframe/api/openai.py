@@ -5,7 +5,16 @@ import binascii
 import msgspec
 
 from coldframe.api.catalogue import find_encoder
-from coldframe.api.messages import Reply, Request, deadline_of, decode_json, json_reply, read_body, work_log
+from coldframe.api.messages import (
+    SEND_FEWER,
+    Reply,
+    Request,
+    deadline_of,
+    decode_json,
+    json_reply,
+    read_body,
+    work_log,
+)
 from coldframe.api.schemas import EmbeddingItem, EmbeddingsReply, EmbeddingsRequest, EmbeddingsUsage
 from coldframe.api.tensors import FLOATS, short_floats
 from coldframe.config import Settings
@@ -50,7 +59,7 @@ def answer_embeddings(models: Models, settings: Settings, request: Request) -> R
         usage=EmbeddingsUsage(embedded.prompt_tokens, embedded.prompt_tokens),
     )
     timing = {"server-timing": embedded.times.server_timing()}
-    hint = Reply.too_large_hint if in_base64 else _TOO_LARGE_HINT
+    hint = SEND_FEWER if in_base64 else _TOO_LARGE_HINT
     log = {"version": predictor.encoder.version, **work_log(embedded)}
     return json_reply(reply, timing, log, hint, embedded.unsaved)
 

@@ -2,7 +2,7 @@
 
 JSON Schema has no word for these rules, which stand in descriptions: `shape` counts the elements of `data`,
 an input or output has to be one of the model in the path, an output is asked for once, and an embedding that
-no encoder makes may be too large to compute with. It calls 1.0 an integer, which the contract does not.
+no encoder makes may be too large to compute with.
 """
 
 import re
