@@ -14,13 +14,17 @@ BUILT := $(MODELS)/topics/manifest.json
 PIP := -m pip install --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint build image image-server image-gpu image-report sam sam-validate check train bench bench-setup bench-check bench-encoder lock clean
+.PHONY: help run free-port test lint build image image-server image-gpu image-report sam sam-validate check train bench bench-setup bench-check bench-encoder lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-14s %s\n", $$1, $$2 }'
 
-run: $(BUILT) ## Start the local API on http://127.0.0.1:3000
+run: free-port $(BUILT) ## Start the local API on http://127.0.0.1:3000
 	@exec $(VENV)/bin/coldframe up --port $(PORT)
+
+# Before a build of minutes. Whoever answers here would be in the way afterwards, too.
+free-port:
+	@$(PYTHON) -c 'import socket, sys; taken = socket.socket().connect_ex(("127.0.0.1", $(PORT))) == 0; sys.exit(f"Port $(PORT) is in use by another program. Stop that program, or choose another port: make $(or $(firstword $(MAKECMDGOALS)),run) PORT={$(PORT) + 1}" if taken else 0)'
 
 test: $(VENV)/tests.stamp $(BUILT) $(SAM)/stamp $(MINISTACK)/stamp $(KSERVE)/stamp $(SPARK)/stamp ## Run all tests
 	$(VENV)/bin/python -m pytest
@@ -47,7 +51,7 @@ image-gpu: $(BUILT) ## Build the container image `coldframe:gpu`: the server on 
 image-report: image ## Weigh the image and measure its cold start
 	@$(VENV)/bin/coldframe bench image
 
-sam: $(BUILT) $(SAM)/stamp ## Build with the SAM CLI and serve with `sam local start-api` (needs Docker)
+sam: free-port $(BUILT) $(SAM)/stamp ## Build with the SAM CLI and serve with `sam local start-api` (needs Docker)
 	@local/tools/sam.sh build
 	@exec local/tools/sam.sh start-api --port $(PORT)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from coldframe.capacity import limits
+from local.commands.outputs import json_option, print_json
 from local.name_value import template_parameters
 from local.paths import ROOT
 from local.paths import model_dir as _model_dir
@@ -28,7 +29,10 @@ _TEMPLATE = ROOT / "template.yaml"
     type=click.IntRange(1),
     help="The account's limit; a new account may have less.",
 )
-def check(template: Path, parameters: tuple[tuple[str, str], ...], account_concurrency: int) -> None:
+@json_option
+def check(
+    template: Path, parameters: tuple[tuple[str, str], ...], account_concurrency: int, as_json: bool
+) -> None:
     """Refuse what AWS would refuse during a deployment, or after it."""
     from local.check.check import RULES
     from local.check.check import check as findings_of
@@ -37,8 +41,11 @@ def check(template: Path, parameters: tuple[tuple[str, str], ...], account_concu
 
     stack = load_stack(template, dict(parameters))
     findings = findings_of(load_deployment(stack, _model_dir(), account_concurrency))
-    for finding in findings:
+    if as_json:
+        print_json({"findings": findings, "resources": len(stack.resources), "rules": len(RULES)})
+    for finding in [] if as_json else findings:
         click.echo(finding)
     if findings:
         sys.exit(1)
-    click.echo(f"{template.name}: {len(stack.resources)} resources pass {len(RULES)} rules")
+    if not as_json:
+        click.echo(f"{template.name}: {len(stack.resources)} resources pass {len(RULES)} rules")

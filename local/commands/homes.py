@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from local.commands.outputs import json_option, print_json
 from local.commands.traffic import price_options
 
 _POST_MS = 9.0  # docs/encoder.md, batches
@@ -49,6 +50,7 @@ _RATES = tuple(10.0**power for power in range(-1, 5))
     "--texts-s", "rates", multiple=True, type=click.FloatRange(0, min_open=True), help="Repeatable."
 )
 @price_options
+@json_option
 def homes(
     text_ms: float | None,
     texts: int,
@@ -62,10 +64,11 @@ def homes(
     architecture: str,
     region: str,
     price_file: Path | None,
+    as_json: bool,
 ) -> None:
     """USD a month of Lambda, of containers and of GPUs by texts per second, and the break-even points."""
     from local.homes.costs import Work, costs
-    from local.homes.costs_table import table
+    from local.homes.costs_table import numbers, table
     from local.planning.prices import PRICES, load_prices
 
     prices = load_prices(price_file or PRICES)
@@ -73,6 +76,9 @@ def homes(
         click.echo(warning, err=True)
     work = Work(text_ms or _POST_MS, texts, request_ms, sharing, busy)
     whose = "as given" if text_ms else "Coldframe's own for posts of 20 Newsgroups (docs/encoder.md)"
-    click.echo(f"durations: {work.text_ms:g} ms a text at one vCPU, {whose}; {architecture}\n")
+    durations = f"{work.text_ms:g} ms a text at one vCPU, {whose}; {architecture}"
     found = costs(prices.region(region), architecture, work, cpu, memory_mb, gpu_texts_s)
-    click.echo(table(found, rates or _RATES), nl=False)
+    if as_json:
+        print_json({"durations": durations, **numbers(found, rates or _RATES)})
+    else:
+        click.echo(f"durations: {durations}\n\n{table(found, rates or _RATES)}", nl=False)

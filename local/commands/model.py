@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ import click
 from msgspec.structs import replace
 
 from coldframe.api.contract import MAX_TOP_K
+from local.commands.outputs import OutFile, json_option, print_json, require
 from local.paths import check_served
 from local.paths import model_dir as _model_dir
 
@@ -25,11 +25,15 @@ _ANY_SIZE_BYTES = 1 << 30  # Lambda's limits are no reason to refuse a line here
 @click.option(
     "--model-dir", type=click.Path(path_type=Path), default=None, help="The folder of encoders and models."
 )
-def verify(model_dir: Path | None) -> None:
+@json_option
+def verify(model_dir: Path | None, as_json: bool) -> None:
     """Check every model: its files, its heads, and the golden vectors of its encoder."""
     from coldframe.model.verify import verify_bundle
 
     encoders, models = verify_bundle(model_dir or _model_dir())
+    if as_json:
+        print_json({"encoders": encoders, "models": models})
+        return
     for encoder in encoders:
         golden = f"{encoder.golden} golden vectors, lowest cosine {encoder.lowest_cosine:.4f}"
         click.echo(f"{encoder.name} {encoder.version}: {encoder.files} files as built, {golden}")
@@ -51,7 +55,7 @@ def verify(model_dir: Path | None) -> None:
 @click.option("--text", "column", metavar="COLUMN", help="With --file: the column of the texts.")
 @click.option(
     "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OutFile(),
     help="With --file: the table to write, of any of the four kinds.",
 )
 @click.option("--prefix", default="", help="With --file: what the names of the answers' columns begin with.")
@@ -99,7 +103,7 @@ def predict(
         raise click.UsageError("With --file, give neither TEXTS nor --top-k.")
     if column is None or out is None:
         raise click.UsageError(f"Missing option '{'--out' if column else '--text'}', which --file needs.")
-    _require("pyarrow", "files")
+    require("pyarrow", "files")
     from local.files.predict_file import predict_file
 
     done = predict_file(path, column, out, settings, heads, prefix, processes)
@@ -137,16 +141,16 @@ def _lines() -> list[str]:
     return lines
 
 
-def _require(module: str, extra: str) -> None:
-    if find_spec(module) is None:
-        raise click.ClickException(f"{module} is not installed. Run: pip install 'coldframe[{extra}]'")
-
-
 @click.command("fill-cache")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--head", "heads", multiple=True, help="A head whose predictions are stored; default: all.")
-def fill_cache(file: Path, heads: tuple[str, ...]) -> None:
+@json_option
+def fill_cache(file: Path, heads: tuple[str, ...], as_json: bool) -> None:
     """Fill the shared cache from FILE: one JSON object with "text", or one string, per line."""
     from local.stores.fill_cache import fill
 
-    click.echo(str(fill(file, _model_dir(), heads)))
+    counts = fill(file, _model_dir(), heads)
+    if as_json:
+        print_json(counts)
+    else:
+        click.echo(str(counts))

@@ -16,6 +16,7 @@ from coldframe.model.files import (
     record_default,
     served_models,
 )
+from local.commands.outputs import json_option, print_json
 from local.paths import check_built, model_dir
 
 
@@ -26,7 +27,10 @@ from local.paths import check_built, model_dir
     "--restore", "restored", multiple=True, metavar="NAME", help="Exchange a model and the one before it."
 )
 @click.option("--default", metavar="NAME", help="Record the model that answers where no model is named.")
-def models(removed: tuple[str, ...], yes: bool, restored: tuple[str, ...], default: str | None) -> None:
+@json_option
+def models(
+    removed: tuple[str, ...], yes: bool, restored: tuple[str, ...], default: str | None, as_json: bool
+) -> None:
     """List the models that are built, with their figures; remove or restore some, or record the default one.
 
     Training keeps the model that had the name before. A second --restore undoes the first.
@@ -47,8 +51,17 @@ def models(removed: tuple[str, ...], yes: bool, restored: tuple[str, ...], defau
         click.echo(f"{name} is the model before it again.")
         click.echo(describe(load_manifest(folder, name), name == _default(folder)))
     if not removed and not restored and not default:
-        for name in built_models(folder):
-            click.echo(describe(load_manifest(folder, name), name == _default(folder)))
+        _list(folder, as_json)
+
+
+def _list(folder: Path, as_json: bool) -> None:
+    default = _default(folder)
+    manifests = [load_manifest(folder, name) for name in built_models(folder)]
+    if as_json:
+        print_json([_facts(manifest, manifest.name == default) for manifest in manifests])
+        return
+    for manifest in manifests:
+        click.echo(describe(manifest, manifest.name == default))
 
 
 def _ask(names: tuple[str, ...]) -> None:
@@ -93,9 +106,26 @@ def _default(folder: Path) -> str:
         return ""
 
 
+def _facts(manifest: Manifest, is_default: bool) -> dict[str, object]:
+    return {
+        "name": manifest.name,
+        "version": manifest.version,
+        "default": is_default,
+        "encoder": manifest.encoder.name,
+        "labels": manifest.labels,
+        "heads": list(manifest.heads),
+        "bytes": _bytes(manifest),
+        "figures": manifest.figures,
+    }
+
+
+def _bytes(manifest: Manifest) -> int:
+    return sum(entry.bytes for entry in manifest.files.values())
+
+
 def describe(manifest: Manifest, is_default: bool) -> str:
     """A model in three lines."""
-    size_mb = sum(entry.bytes for entry in manifest.files.values()) / 1e6
+    size_mb = _bytes(manifest) / 1e6
     parts = f"{len(manifest.labels):,} labels, heads {', '.join(manifest.heads)}, {size_mb:.1f} MB"
     mark = "  (default)" if is_default else ""
     lines = [f"{manifest.name}  {manifest.version}{mark}", f"  {parts}, on {manifest.encoder.name}"]

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import click
 
 from coldframe.capacity import limits
+from local.commands.outputs import OutFile, json_option, require, with_bar
 from local.commands.traffic import Traffic, traffic_options
-
-if TYPE_CHECKING:
-    from local.planning.candidates import Candidate
 
 _SIZES_MB = (512, 1024, limits.VCPU.value, 3008)
 _MOST_SCALED = 1_000_000
 
-Step = Callable[[], "Candidate | None"]
+T = TypeVar("T")
 
 
 @click.command()
@@ -52,8 +50,8 @@ Step = Callable[[], "Candidate | None"]
     type=click.FloatRange(0),
     help="Requests may wait and share an invocation: what each but the first adds.  [default: they may not]",
 )
-@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="A page with curves, too.")
-@click.option("--json", "as_json", is_flag=True, help="All numbers, as JSON.")
+@click.option("--html", type=OutFile(), help="A page with curves, too; needs the extra `plan`.")
+@json_option
 def plan(
     p99_ms: float,
     cold_share: float,
@@ -73,6 +71,8 @@ def plan(
     from local.planning.candidates import Goal
     from local.planning.scenario import Scenario
 
+    if html is not None:
+        require("plotly", "plan")
     traffic = Traffic(**options)
     prices, warning = traffic.prices()
     if warning:
@@ -93,11 +93,9 @@ def plan(
     if html is not None:
         from local.planning.page import page
 
-        html.write_text(page(planner, trace, made, _MOST_SCALED))
+        html.write_text(page(planner, trace, made, _MOST_SCALED, _with_bar))
         click.echo(f"{html}: the curves", err=True)
 
 
-def _with_bar(steps: Iterable[Step], total: int) -> Iterable[Step]:
-    from tqdm import tqdm
-
-    return tqdm(steps, total=total, unit="lever", desc="simulating", disable=None, leave=False)
+def _with_bar(steps: Iterable[T], total: int) -> Iterable[T]:
+    return with_bar(steps, total, "step", "simulating")

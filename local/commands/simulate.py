@@ -9,6 +9,7 @@ import click
 from coldframe.capacity import limits
 from coldframe.capacity.idle_expiry import IdleExpiry
 from coldframe.capacity.switches import Switches
+from local.commands.outputs import json_option, say_on_terminal
 from local.commands.rules import lifetimes, rate_switches
 from local.commands.traffic import Traffic, traffic_options
 
@@ -53,7 +54,7 @@ from local.commands.traffic import Traffic, traffic_options
 @lifetimes
 @rate_switches
 @click.option("--engine", default="auto", show_default=True, type=click.Choice(("auto", "python", "numba")))
-@click.option("--json", "as_json", is_flag=True, help="All numbers, as JSON.")
+@json_option
 def simulate(
     memory_mb: int,
     provisioned: int,
@@ -106,6 +107,7 @@ def simulate(
     trace = traffic.trace()
     if warm and len(trace.functions) > 1:
         raise click.UsageError("--warm is for one function: name it with --function.")
+    say_on_terminal(f"simulating {len(trace):,} invocations …")
     played = play(trace, traffic.measured(), scenario, engine)
     if as_json:
         click.echo(played.json(prices, traffic.architecture))

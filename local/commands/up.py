@@ -112,6 +112,7 @@ _DEMO_ENVIRONMENTS = 10  # what `coldframe up` alone may take of a small machine
     is_flag=True,
     help="Failures of functions have AWS's statuses and bodies, for clients whose retries are to be tried.",
 )
+@click.option("--verbose", is_flag=True, help="Say which properties of the template are ignored, and why.")
 @click.option("--reload", is_flag=True, help="Load changed code: environments are replaced.")
 @click.option(
     "--stores/--no-stores",
@@ -167,6 +168,7 @@ def up(
     timeout_s: float | None,
     models: tuple[str, ...],
     as_aws: bool,
+    verbose: bool,
     reload: bool,
     stores: bool,
     stores_port: int,
@@ -227,5 +229,6 @@ def up(
             event_source_mappings=event_source_mappings,
             reload=reload,
             as_aws=as_aws,
+            verbose=verbose,
         )
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from coldframe.capacity import limits
+from local.commands.outputs import json_option, print_json, with_bar
 from local.commands.traffic import price_options
 from local.lambda_service.settings import RESTORE_MS
 
@@ -75,6 +75,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     type=click.Path(dir_okay=False, path_type=Path),
     help="Every line of it, as JSON; compressed if it ends in .gz.",
 )
+@json_option
 def warm(
     traces: tuple[Path, ...],
     more_traces: tuple[Path, ...],
@@ -91,6 +92,7 @@ def warm(
     price_file: Path | None,
     seed: int,
     raw: Path | None,
+    as_json: bool,
 ) -> None:
     """How good warmers are: FeMux's cost (RUM) of each policy on each TRACE, and ours beside the best.
 
@@ -102,7 +104,7 @@ def warm(
     from local.planning.timings import published
     from local.planning.warming.demand import demands, made_demands
     from local.planning.warming.fit import fit
-    from local.planning.warming.on_lambda import Terms, outcome_table, outcomes
+    from local.planning.warming.on_lambda import Outcome, Terms, outcome_table, outcomes
     from local.planning.warming.raw import write_raw
     from local.planning.warming.replay import Line, replay, table
 
@@ -110,37 +112,40 @@ def warm(
     if (fitted is None) == (not paths and not shapes):
         raise click.UsageError("Name traces with --replay, or shapes with --made; or a trace with --fit.")
     if fitted is not None:
-        for row in fit(_chosen(demands(fitted, slot_s, seed), functions), seed):
-            click.echo(f"{row},")
+        rows = fit(_chosen(demands(fitted, slot_s, seed), functions), seed)
+        if as_json:
+            print_json(rows)
+        else:
+            click.echo("\n".join(f"{row}," for row in rows))
         return
+    tell = (lambda _: None) if as_json else click.echo
     lines: list[Line] = []
+    played: list[Outcome] = []
     of_traces = [(path.name, partial(demands, path, slot_s, seed)) for path in paths]
     of_traces += [(shape, partial(made_demands, shape, slot_s, seed)) for shape in shapes]
     for name, read in of_traces:
         chosen = _chosen(read(), functions)
-        found = list(replay(name, _with_bar(chosen), memory_mb or None))
-        click.echo(f"{name}: {len(chosen)} functions, {functions}; slots of {slot_s:g} s")
-        click.echo(table(found))
+        found = list(replay(name, with_bar(chosen, len(chosen), "function", "replaying"), memory_mb or None))
+        tell(f"{name}: {len(chosen)} functions, {functions}; slots of {slot_s:g} s")
+        tell(table(found))
         lines += found
         if usd:
             prices = load_prices(price_file or PRICES).region(region)
             own = published(RESTORE_MS)
             start_ms = init_ms or own.usual_init_ms()
-            click.echo(f"init phases: {start_ms:.0f} ms, {'as given' if init_ms else own.source}")
+            tell(f"init phases: {start_ms:.0f} ms, {'as given' if init_ms else own.source}")
             terms = Terms(memory_mb or 1024, start_ms / 1e3, prices, architecture, cold_usd or COLD_USD, seed)
-            click.echo(outcome_table(list(outcomes(chosen, terms)), terms.cold_usd))
+            ended = list(outcomes(chosen, terms))
+            tell(outcome_table(ended, terms.cold_usd))
+            played += ended
     if raw is not None:
         write_raw(
             raw,
             {"slot_s": slot_s, "memory_mb": memory_mb, "functions": functions, "seed": seed},
             map(asdict, lines),
         )
-
-
-def _with_bar(demands: list[Demand]) -> Iterable[Demand]:
-    from tqdm import tqdm
-
-    return tqdm(demands, unit="function", desc="replaying", disable=None, leave=False)
+    if as_json:
+        print_json({"policies": lines, "on_lambda": played})
 
 
 def _chosen(all_of_them: list[Demand], functions: str) -> list[Demand]:

@@ -36,7 +36,7 @@ from local.lambda_service.spawn import function_environ, raise_file_limit
 from local.stores.places import LOCAL_CREDENTIALS
 from local.stores.stores import Stores
 from local.template.functions import Function
-from local.template.notes import lines
+from local.template.notes import lines, short_lines
 
 _LIVE = "live"  # the alias that is made where only the options ask for provisioned concurrency
 # The addresses that listen on every address of this machine, and one of these to connect to.
@@ -133,7 +133,7 @@ class Emulator:
             yield from self.pollers.notes()
         elif self._template.event_sources.mappings:
             yield "Queues of the template are not read: --no-event-source-mappings."
-        yield from lines(self._template.notes)
+        yield from (lines if self._options.verbose else short_lines)(self._template.notes)
         if (most := self._options.max_environments) is not None:
             yield (
                 f"This machine's limit, which AWS does not know: {most} environments at once of a function "

@@ -38,6 +38,7 @@ class EmulatorOptions:
     event_source_mappings: whether queues of the template are read for their functions.
     reload: environments are replaced when the code of their function changes.
     as_aws: failures of functions have AWS's statuses and bodies instead of those that explain.
+    verbose: every property of the template that is ignored gets a line of the log.
     environ: variables of every function, over the template's and the COLDFRAME_* ones of this process.
     """
 
@@ -57,6 +58,7 @@ class EmulatorOptions:
     event_source_mappings: bool = True
     reload: bool = False
     as_aws: bool = False
+    verbose: bool = True
     log: Log = _print
 
 

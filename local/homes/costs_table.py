@@ -16,6 +16,27 @@ def table(costs: Costs, rates: Sequence[float]) -> str:
     return _aligned(rows) + "\n" + "\n".join(_pays(costs)) + "\n"
 
 
+def numbers(costs: Costs, rates: Sequence[float]) -> dict[str, object]:
+    """The same by name, for programs. USD a month stand in the order of the rates."""
+    container = costs.container
+    return {
+        "texts_s": rates,
+        "lambda_usd": [costs.lambda_usd(rate) for rate in rates],
+        "containers_usd": [costs.containers_usd(rate) for rate in rates],
+        "container": {"texts_s": container.texts_s, "pays_from_texts_s": costs.container_pays_from},
+        "gpus": [
+            {
+                "name": gpu.name,
+                "instance": gpu.instance,
+                "month_usd": gpu.month_usd,
+                "texts_s": gpu.texts_s,
+                "pays_from_texts_s": costs.gpu_pays_from(gpu),
+            }
+            for gpu in costs.gpus
+        ],
+    }
+
+
 def _containers(costs: Costs, rate: float) -> str:
     return f"{costs.containers_usd(rate):,.2f} ({costs.container.count(rate):,})"
 

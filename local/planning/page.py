@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from coldframe.errors import ColdframeError
-from local.planning.planner import Plan, Planner, what_to_do
+from local.planning.planner import Plan, Planner, Progress, what_to_do
 from local.planning.traces.trace import Trace
 
 if TYPE_CHECKING:
@@ -25,16 +24,8 @@ code { overflow-wrap: anywhere; }
 _INK, _GRID = "#7f8896", "rgba(127, 136, 150, 0.25)"
 
 
-class PageUnavailable(ColdframeError):
-    """What draws the curves is not installed."""
-
-
-def page(planner: Planner, trace: Trace, plan: Plan, most: int) -> str:
-    """The page. most: invocations of a scaled trace, for the curves. Raises PageUnavailable."""
-    try:
-        import plotly.graph_objects  # noqa: F401
-    except ImportError as exc:
-        raise PageUnavailable("plotly is not installed. Run `pip install 'coldframe[plan]'`.") from exc
+def page(planner: Planner, trace: Trace, plan: Plan, most: int, progress: Progress) -> str:
+    """The page, for which plotly is needed. most: invocations of a scaled trace, for the curves."""
     best = plan.winner or plan.verdicts[0].candidate
     parts = [
         f"<h1>p99 within {plan.goal.p99_ms:,.0f} ms, cold starts within {plan.goal.cold_share:.2%}</h1>",
@@ -44,8 +35,8 @@ def page(planner: Planner, trace: Trace, plan: Plan, most: int) -> str:
         *(f"<p><code>{escape(line)}</code></p>" for line in what_to_do(plan)),
         "<h2>If AWS keeps idle environments for another time</h2>",
         "<p>AWS does not publish it; 5 to 45 minutes have been seen.</p>",
-        _sensitivity(planner, trace, plan),
-        _drawn(_break_even(planner, trace, best.memory_mb, most), with_script=True),
+        _sensitivity(planner, trace, plan, progress),
+        _drawn(_break_even(planner, trace, best.memory_mb, most, progress), with_script=True),
         _drawn(_pareto(plan), with_script=False),
     ]
     return (
@@ -77,7 +68,7 @@ def _table(plan: Plan) -> str:
     return _html_table(head, rows)
 
 
-def _sensitivity(planner: Planner, trace: Trace, plan: Plan) -> str:
+def _sensitivity(planner: Planner, trace: Trace, plan: Plan, progress: Progress) -> str:
     best = plan.winner or plan.verdicts[0].candidate
     rows = [
         (
@@ -88,7 +79,7 @@ def _sensitivity(planner: Planner, trace: Trace, plan: Plan) -> str:
             f"{one.month_usd:,.2f}",
             planner.goal.missed(one) or "holds the goal",
         )
-        for minutes, one in planner.sensitivity(trace, best).items()
+        for minutes, one in planner.sensitivity(trace, best, progress).items()
     ]
     return _html_table(("kept for", "setting", "cold", "p99, ms", "USD a month", ""), rows)
 
@@ -99,9 +90,9 @@ def _html_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     return f'<div class="table"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def _break_even(planner: Planner, trace: Trace, memory_mb: int, most: int) -> go.Figure:
+def _break_even(planner: Planner, trace: Trace, memory_mb: int, most: int, progress: Progress) -> go.Figure:
     figure = _figure("What each lever that holds the goal costs", "requests a day", "USD a month")
-    for lever, curve in planner.break_even(trace, memory_mb, most).items():
+    for lever, curve in planner.break_even(trace, memory_mb, most, progress).items():
         requests, usd = zip(*curve, strict=True)
         figure.add_scatter(x=requests, y=usd, name=lever, mode="lines+markers")
     figure.update_xaxes(type="log")

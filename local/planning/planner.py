@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -20,7 +22,17 @@ from local.planning.traces.trace import Trace, TraceUnusable, as_trace
 EXPIRIES_MIN = (5, 10, 20, 45)
 SCALES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 
-Progress = Callable[[Iterable[Callable[[], Candidate | None]], int], Iterable[Callable[[], Candidate | None]]]
+T = TypeVar("T")
+
+
+class Progress(Protocol):
+    """Shows how far a loop has come: takes its items and their number, and gives the items."""
+
+    def __call__(self, items: Iterable[T], total: int, /) -> Iterable[T]: ...
+
+
+def _unseen(items: Iterable[T], _total: int) -> Iterable[T]:
+    return items
 
 
 @dataclass(frozen=True)
@@ -58,7 +70,7 @@ class Planner:
     traced_memory_mb: int
     further_ms: float | None = None
 
-    def plan(self, trace: Trace, progress: Progress = lambda steps, total: steps) -> Plan:
+    def plan(self, trace: Trace, progress: Progress = _unseen) -> Plan:
         """Tries every lever at every memory size. Raises TraceUnusable for more than one function."""
         if len(trace.functions) > 1:
             raise TraceUnusable(
@@ -74,7 +86,7 @@ class Planner:
             trace, self.measured, self.prices, self.architecture, self.base, self.goal, self.further_ms
         )
         all_fields = list(fields(trace, self.traced_memory_mb, large_enough, empty))
-        steps = [lambda lever=lever, of=of: lever(of) for lever in LEVERS for of in all_fields]
+        steps = [partial(lever, of) for lever in LEVERS for of in all_fields]
         found = [candidate for step in progress(steps, len(steps)) if (candidate := step()) is not None]
         best: dict[str, Candidate] = {}
         for candidate in sorted(found, key=self.goal.better):
@@ -98,21 +110,25 @@ class Planner:
             return "the cheapest that holds the goal"
         return f"{candidate.month_usd - winner.month_usd:,.2f} USD a month more than {winner.lever}"
 
-    def sensitivity(self, trace: Trace, winner: Candidate) -> dict[int, Candidate]:
+    def sensitivity(
+        self, trace: Trace, winner: Candidate, progress: Progress = _unseen
+    ) -> dict[int, Candidate]:
         """The winning lever's best setting, if every idle environment were kept for so many minutes."""
         found = {}
-        for minutes in EXPIRIES_MIN:
+        for minutes in progress(EXPIRIES_MIN, len(EXPIRIES_MIN)):
             base = replace(self.base, idle_expiry=IdleExpiry(minutes * 60.0, minutes * 60.0))
             one = replace(self, base=base, memories_mb=(winner.memory_mb,))
             found[minutes] = _only(one, trace, winner.lever)
         return found
 
-    def break_even(self, trace: Trace, memory_mb: int, most: int) -> dict[str, list[tuple[float, float]]]:
+    def break_even(
+        self, trace: Trace, memory_mb: int, most: int, progress: Progress = _unseen
+    ) -> dict[str, list[tuple[float, float]]]:
         """For each lever (requests a day, USD a month) of its best setting that holds the goal, on traffic of
         the same shape and another size; sizes above `most` invocations are left out."""
         curves: dict[str, list[tuple[float, float]]] = {}
         one = replace(self, memories_mb=(memory_mb,), goal=replace(self.goal, budget_usd=None))
-        for scale in SCALES:
+        for scale in progress(SCALES, len(SCALES)):
             if not 10 <= len(trace) * scale <= max(most, len(trace)):
                 continue
             plan = one.plan(scaled(trace, scale, self.base.seed))

@@ -1,0 +1,69 @@
+"""What commands write: files that are checked before the work, JSON, and progress on a terminal."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+
+
+class OutFile(click.Path):
+    """A file to write, in a folder that is there: refused before an hour of work, not after it."""
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, writable=True, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path. Fails where no file can be written."""
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        if not os.access(path.parent, os.W_OK):
+            self.fail(f"{path.parent} is not a folder to write to. Make it, or choose another.", param, ctx)
+        return path
+
+
+def json_option(command: F) -> F:
+    """Adds --json; the command gets `as_json`, and hands its results to `print_json`."""
+    return click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")(command)
+
+
+def print_json(results: object) -> None:
+    """Prints results as one line of JSON: structs, dataclasses, and what msgspec encodes besides."""
+    import msgspec
+
+    click.echo(msgspec.json.encode(results))
+
+
+def require(module: str, extra: str) -> None:
+    """Raises click.ClickException when a part that is installed apart is missing."""
+    if find_spec(module) is None:
+        raise click.ClickException(f"{module} is not installed. Run: pip install 'coldframe[{extra}]'")
+
+
+def quiet_unless_terminal() -> None:
+    """Turns progress bars off where nobody watches them, in this process and in those that it starts."""
+    if not sys.stderr.isatty():
+        os.environ.setdefault("TQDM_DISABLE", "1")
+
+
+def with_bar(items: Iterable[T], total: int, unit: str, what: str) -> Iterable[T]:
+    """The items, with a progress bar on a terminal."""
+    from tqdm import tqdm
+
+    # A terminal of unknown width says 0, for which tqdm would print nothing.
+    columns = shutil.get_terminal_size().columns
+    return tqdm(items, total=total, unit=unit, desc=what, ncols=columns, disable=None, leave=False)
+
+
+def say_on_terminal(text: str) -> None:
+    """A line for whoever waits at a terminal."""
+    if sys.stderr.isatty():
+        click.echo(text, err=True)
