@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from local.planning.prices import MONTH_S, RegionPrices, costs
 from local.planning.simulator import Run, Setup, Workload
 
 _MB_PER_GB = 1024
+_BILLED_STEP_S = 300.0  # of provisioned concurrency
 
 
 @dataclass(frozen=True)
@@ -76,13 +78,23 @@ def usage(run: Run, workload: Workload, setup: Setup, memory_mb: int, span_s: fl
 
 
 def _provisioned_s(setup: Setup, span_s: float) -> float:
-    """Seconds for which provisioned environments were asked for, of all pools."""
+    """Seconds of provisioned concurrency that are billed, of all pools.
+
+    Each environment counts from the moment that it is asked for until it is given up, rounded up to five
+    minutes. One that is kept beyond the span counts as its time passes.
+    Source: https://aws.amazon.com/lambda/pricing/, "rounded up to the nearest five minutes", 2026-11-22.
+    """
+    return sum(_billed_s(setup, number, span_s) for number in range(len(setup.pools)))
+
+
+def _billed_s(setup: Setup, number: int, span_s: float) -> float:
+    """The same, of one pool. The environment that was asked for last is given up first."""
+    since = [0.0] * setup.pools[number].provisioned
     total = 0.0
-    for number, pool in enumerate(setup.pools):
-        since, target = 0.0, pool.provisioned
-        for change in sorted(setup.changes, key=lambda change: change.at_s):
-            if change.kind == provisioning.PROVISION and change.of == number and change.at_s < span_s:
-                total += target * (change.at_s - since)
-                since, target = change.at_s, change.value
-        total += target * (span_s - since)
-    return total
+    for change in sorted(setup.changes, key=lambda change: change.at_s):
+        if change.kind != provisioning.PROVISION or change.of != number or change.at_s >= span_s:
+            continue
+        while len(since) > change.value:
+            total += math.ceil((change.at_s - since.pop()) / _BILLED_STEP_S) * _BILLED_STEP_S
+        since += [change.at_s] * (change.value - len(since))
+    return total + sum(span_s - moment for moment in since)

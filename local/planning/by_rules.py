@@ -124,8 +124,9 @@ class _World:
 
     def change(self, now: float, kind: int, of: int, value: int) -> None:
         """One change of the configuration."""
-        if kind == provisioning.PROVISION:
-            self.decide(self.setup.pools[of].function, SetProvisioned(_version(of), value), now)
+        if kind in (provisioning.PROVISION, provisioning.PROVISIONED_BEFORE):
+            level = SetProvisioned(_version(of), value, delayed=kind == provisioning.PROVISION)
+            self.decide(self.setup.pools[of].function, level, now)
         elif kind == provisioning.RESERVE:
             reserved = None if value < 0 else value
             self.decide(of, SetLimits(replace(self.setup.limits, reserved_concurrency=reserved)), now)

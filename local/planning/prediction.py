@@ -19,6 +19,7 @@ from local.planning.simulator import Workload
 
 _WORTHS_USD = (0.0001, 0.001, 0.01, 0.1)
 _DAY_S = 86_400.0
+_ACTION_S = 60.0  # the warmer's scheduled action comes a minute after its round
 _GB = 1024
 
 
@@ -40,7 +41,7 @@ def predicted(field: Field) -> Candidate | None:
     def guaranteed(worth_usd: float, slot_usd: float) -> Candidate:
         costs = HoldCosts(slot_usd, worth_usd)
         levels = tuple(min(MOST_PINGED, level) for level in expected.held(costs))
-        changes = slot_by_slot(levels, SLOT_S)
+        changes = slot_by_slot(levels, SLOT_S, _ACTION_S)
         most = max(levels)
         overrides = (*_predicted(worth_usd, most, _day_usd(levels, slot_usd)), f"WarmGuaranteed={most}")
         setting = f"up to {most} provisioned, {worth_usd:g} USD a cold start"

@@ -20,18 +20,18 @@ from local.planning.account import (
 from local.planning.jit import jitable
 from local.planning.rules import Rules
 
-# Kinds of configuration changes.
-PROVISION, RESERVE, RECYCLE = 0, 1, 2
+# Kinds of configuration changes. PROVISIONED_BEFORE: a level that was set before the first invocation.
+PROVISION, RESERVE, RECYCLE, PROVISIONED_BEFORE = 0, 1, 2, 3
 
 
 @jitable
 def change(account: Account, rules: Rules, kind: int, of: int, value: int, now: float) -> None:
-    """One configuration change. of: the pool for PROVISION, else the function; value: the target, or what is
+    """One configuration change. of: the pool for a level, else the function; value: the target, or what is
     reserved (-1 for nothing)."""
-    if kind == PROVISION:
+    if kind in (PROVISION, PROVISIONED_BEFORE):
         function = rules.function_of[of]
         _set_aside(account, function, of, value)
-        adjust(account, rules, of, now)
+        adjust(account, rules, of, now, rules.allocation_delay_s if kind == PROVISION else 0.0)
     elif kind == RESERVE:
         account.claimed[0] -= _claim(account, of)
         account.reserved[of] = value
@@ -62,8 +62,11 @@ def come_due(account: Account, rules: Rules, environment: int, now: float) -> No
 
 
 @jitable
-def adjust(account: Account, rules: Rules, pool: int, now: float) -> None:
-    """Starts what is missing of a pool's provisioned environments, or stops what is too much."""
+def adjust(account: Account, rules: Rules, pool: int, now: float, delay_s: float) -> None:
+    """Starts what is missing of a pool's provisioned environments, or stops what is too much.
+
+    delay_s: what starts begins so much later.
+    """
     surplus = _environments(account, pool) - account.target[pool]
     if surplus > 0:
         while surplus > 0 and account.ready[pool]:
@@ -71,7 +74,7 @@ def adjust(account: Account, rules: Rules, pool: int, now: float) -> None:
             surplus -= 1
         _stop_loading(account, pool, surplus)
     elif surplus < 0:
-        _allocate(account, rules, pool, -surplus, now)
+        _allocate(account, rules, pool, -surplus, now, delay_s)
 
 
 @jitable
@@ -93,7 +96,7 @@ def _provisioned_ends(account: Account, rules: Rules, environment: int, now: flo
     if account.kind[environment] == PROVISIONED and surplus <= 0:
         account.ready[pool].append(environment)
     else:
-        adjust(account, rules, pool, now)
+        adjust(account, rules, pool, now, 0.0)
 
 
 @jitable
@@ -107,11 +110,11 @@ def _set_aside(account: Account, function: int, pool: int, target: int) -> None:
 
 
 @jitable
-def _allocate(account: Account, rules: Rules, pool: int, count: int, now: float) -> None:
+def _allocate(account: Account, rules: Rules, pool: int, count: int, now: float, delay_s: float) -> None:
     function, per_s = rules.function_of[pool], rules.allocation_per_s
     allocated = max(0.0, account.allocated[function] - (now - account.allocated_at[function]) * per_s)
     for nth in range(1, count + 1):
-        begins_at = now
+        begins_at = now + delay_s
         if per_s > 0.0:
             begins_at += max(0.0, allocated + nth - rules.allocation_burst) / per_s
         init_s = rules.inits_s[pool, account.started[function] % rules.inits_s.shape[1]]
@@ -159,7 +162,7 @@ def _recycle(account: Account, rules: Rules, function: int, now: float) -> None:
             account.loading[pool] = 0
     for pool in range(len(account.target)):
         if rules.function_of[pool] == function:
-            adjust(account, rules, pool, now)
+            adjust(account, rules, pool, now, 0.0)
 
 
 @jitable

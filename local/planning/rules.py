@@ -30,6 +30,7 @@ class Rules(NamedTuple):
     scaling_per_s: float
     allocation_burst: int
     allocation_per_s: float
+    allocation_delay_s: float
     requests_per_environment_s: float
     request_growth: int
     rated: bool

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from coldframe.capacity.idle_expiry import IdleExpiry
-from coldframe.capacity.limits import CONCURRENCY, MAX_AGE
+from coldframe.capacity.limits import ALLOCATION_DELAY, CONCURRENCY, MAX_AGE
 from coldframe.capacity.states import Limits
 from coldframe.capacity.switches import ALL_RATES, Switches
 from local.planning.bill import Usage, usage
@@ -142,7 +142,11 @@ def _setup(trace: Trace, timings: Timings, scenario: Scenario) -> Setup:
         snapstart=scenario.snapstart,
         restores_s=timings.restores_s or timings.inits_s,
     )
-    limits = Limits(account_concurrency=scenario.account_concurrency, max_age_s=scenario.max_age_s)
+    limits = Limits(
+        account_concurrency=scenario.account_concurrency,
+        max_age_s=scenario.max_age_s,
+        allocation_delay_s=ALLOCATION_DELAY.value,
+    )
     counts = {PROVISION: functions * versions, RESERVE: functions, RECYCLE: functions}
     return Setup(
         tuple(replace(pool, function=number // versions) for number in range(functions * versions)),

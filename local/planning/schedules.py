@@ -36,10 +36,15 @@ def levels_by_hour(peaks_by_minute: npt.NDArray[np.int64], share: float) -> tupl
     )
 
 
-def slot_by_slot(levels: Iterable[int], slot_s: float) -> tuple[Change, ...]:
-    """A level for each slot, from none on: a change wherever it differs from the one before."""
+def slot_by_slot(levels: Iterable[int], slot_s: float, after_s: float = 0.0) -> tuple[Change, ...]:
+    """A level for each slot, from none on: a change wherever it differs from the one before.
+
+    after_s: seconds from the start of a slot to its change.
+    """
     steps = enumerate(pairwise((0, *levels)))
-    return tuple(Change(slot * slot_s, PROVISION, 0, to) for slot, (before, to) in steps if to != before)
+    return tuple(
+        Change(slot * slot_s + after_s, PROVISION, 0, to) for slot, (before, to) in steps if to != before
+    )
 
 
 def timetable(levels: tuple[int, ...], span_s: float) -> tuple[Change, ...]:

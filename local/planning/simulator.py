@@ -152,6 +152,7 @@ def as_rules(workload: Workload, setup: Setup) -> Rules:
         scaling_per_s=float(limits.scaling_per_s or 0.0),
         allocation_burst=limits.allocation_burst,
         allocation_per_s=float(limits.allocation_per_s or 0.0),
+        allocation_delay_s=float(limits.allocation_delay_s),
         requests_per_environment_s=-1.0 if per_s is None else float(per_s),
         request_growth=-1 if growth is None else growth,
         # A second with no more arrivals than each rate needs no counting.
@@ -170,7 +171,7 @@ def as_changes(setup: Setup) -> Changes:
         if function.reserved is not None
     ]
     first += [
-        Change(0.0, provisioning.PROVISION, number, pool.provisioned)
+        Change(0.0, provisioning.PROVISIONED_BEFORE, number, pool.provisioned)
         for number, pool in enumerate(setup.pools)
         if pool.provisioned
     ]

@@ -9,6 +9,7 @@ from itertools import islice
 import numpy as np
 
 from coldframe.capacity.idle_expiry import IdleExpiry
+from coldframe.capacity.limits import ALLOCATION_DELAY
 from coldframe.capacity.states import Limits
 from coldframe.warming.costs import ping_usd, provisioned_usd
 from coldframe.warming.policy import HoldCosts
@@ -51,7 +52,7 @@ class Outcome:
 
 
 def outcomes(demands: Iterable[Demand], terms: Terms) -> Iterator[Outcome]:
-    """Of every policy on every function. A level is held from the start of its slot on."""
+    """Of every policy on every function. A level is asked for at the start of its slot."""
     gb = terms.memory_mb / _MB_PER_GB
     of_lambda = terms.prices.lambda_[terms.architecture]
     by_ping = ping_usd(gb, of_lambda.on_demand_gb_s_usd, terms.prices.request_usd)
@@ -97,7 +98,7 @@ def _played(demand: Demand, policy: str, held: Levels, terms: Terms, pinged: boo
     setup = Setup(
         (Pool((terms.init_s,)),),
         (Function(tuple(islice(expiry.draws(terms.seed), _DRAWS))),),
-        Limits(),
+        Limits(allocation_delay_s=ALLOCATION_DELAY.value),
         () if pinged else slot_by_slot(held.tolist(), demand.slot_s),
     )
     run = simulate(workload, setup)

@@ -23,6 +23,7 @@ LIMITS = st.builds(
     requests_per_environment_s=st.none() | st.floats(0.0, 3.0),
     allocation_burst=st.integers(0, 3),
     allocation_per_s=st.none() | st.floats(0.5, 3.0),
+    allocation_delay_s=st.just(0.0) | SECONDS,
 )
 FUNCTION = st.builds(
     Function,
@@ -88,6 +89,7 @@ def long_run(invocations: int, seed: int) -> tuple[Workload, Setup]:
         requests_per_environment_s=6.0,
         request_growth=30,
         max_age_s=90.0,
+        allocation_delay_s=1.5,
     )
     functions = tuple(
         Function(keeps_s=tuple(source.uniform(1.0, 20.0, 50)), reserved=reserved)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from coldframe.capacity.states import Limits
 from local.planning import kernel
 from local.planning.by_rules import simulate_by_rules
-from local.planning.provisioning import RESERVE
+from local.planning.provisioning import PROVISION, RESERVE
 from local.planning.simulator import Change, Engine, Function, Pool, Run, Setup, Workload, simulate
 from tests.unit.local.planning.random_accounts import long_run, random_workload, setups
 
@@ -78,6 +78,25 @@ def test_requests_of_a_reservation_count_for_the_account_once_it_is_given_up(eng
     run = simulate(workload, setup, engine)
     assert_equal(run, simulate_by_rules(workload, setup))
     assert run.outcomes.tolist() == [kernel.COLD, 0, kernel.COLD, kernel.INVOCATION_RATE, 0]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_level_that_is_raised_serves_after_its_delay(engine: Engine) -> None:
+    """Until AWS has prepared it, a request starts cold; a level from before the trace serves at once."""
+    limits = Limits(allocation_delay_s=90.0)
+    pools = (Pool((1.0,), provisioned=1),)
+    setup = Setup(pools, limits=limits, changes=(Change(10.0, PROVISION, 0, 2),))
+    arrivals_s = np.array([2.0, 100.0, 100.5, 101.0, 101.5])
+    workload = Workload(arrivals_s, np.full(5, 2.0, np.float32))
+    run = simulate(workload, setup, engine)
+    assert_equal(run, simulate_by_rules(workload, setup))
+    assert run.outcomes.tolist() == [
+        kernel.ON_PROVISIONED,
+        kernel.ON_PROVISIONED,
+        kernel.COLD | kernel.SPILLOVER,
+        kernel.ON_PROVISIONED,
+        kernel.COLD | kernel.SPILLOVER,
+    ]
 
 
 def test_one_environment_serves_calls_that_follow_each_other() -> None:

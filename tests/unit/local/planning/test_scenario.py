@@ -18,7 +18,9 @@ from coldframe.capacity.idle_expiry import IdleExpiry
 from coldframe.capacity.prices import PRICES, Bill
 from local.cli import main
 from local.planning.prices import MONTH_S, LambdaPrices, PricesUnusable, Tier, load_prices
+from local.planning.provisioning import PROVISION
 from local.planning.scenario import Scenario, play
+from local.planning.simulator import Change
 from local.planning.timings import PUBLISHED, assumed, of_benchmark, published, read_bench_cost
 from local.planning.traces.trace import TraceUnusable, as_trace
 from tests.conftest import ROOT
@@ -52,6 +54,25 @@ def test_provisioned_concurrency_is_paid_for_the_whole_time() -> None:
     for _ in range(3):
         bill.invocation(8, 1769, provisioned=True)
     assert played.month_usd(US_EAST, "arm64") == pytest.approx(bill.usd(3600.0) * 730)
+
+
+@pytest.mark.parametrize(
+    ("levels", "billed_s"),
+    [
+        (((60.0, 1), (90.0, 0)), 300),
+        (((60.0, 1), (360.0, 0)), 300),
+        (((60.0, 1), (361.0, 0)), 600),
+        (((60.0, 2), (90.0, 1), (400.0, 0)), 300 + 600),
+        (((3000.0, 1),), 600),
+    ],
+    ids=["half a minute", "five minutes", "a second more", "one given up earlier", "kept to the end"],
+)
+def test_provisioned_concurrency_is_rounded_up(levels: tuple[tuple[float, int], ...], billed_s: int) -> None:
+    """An environment that is provisioned is paid for in steps of five minutes, as AWS's price list says."""
+    trace = as_trace(np.array([3599.0]), ["f"], span_s=3600.0)
+    changes = tuple(Change(at_s, PROVISION, 0, level) for at_s, level in levels)
+    played = play(trace, MEASURED, Scenario(1024, changes=changes, idle_expiry=TEN_MINUTES))
+    assert played.usage.provisioned_gb_s == billed_s
 
 
 def test_restores_are_charged_by_size() -> None:

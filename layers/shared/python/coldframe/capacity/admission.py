@@ -114,9 +114,10 @@ def decide(state: State, event: Event, now: float) -> tuple[State, Decision]:
             return initialized(state, environment_id, now)
         case Died(environment_id):
             return died(state, environment_id, now)
-        case SetProvisioned(version, target):
+        case SetProvisioned(version, target, delayed):
             wanted = replace(state.provisioned.get(version, NO_PROVISIONED), target=target, failures=0)
-            return adjust(with_provisioned(state, version, wanted), version, now)
+            delay_s = state.limits.allocation_delay_s if delayed else 0.0
+            return adjust(with_provisioned(state, version, wanted), version, now, delay_s=delay_s)
         case SetSnapStart(version, enabled):
             return set_snapstart(state, version, enabled), None
         case SetLimits(limits):

@@ -55,10 +55,14 @@ class KeepAliveCheck:
 
 @dataclass(frozen=True, slots=True)
 class SetProvisioned:
-    """A version is to have this much provisioned concurrency; 0 for none. Failures are forgotten."""
+    """A version is to have this much provisioned concurrency; 0 for none. Failures are forgotten.
+
+    delayed: allocation begins after the limits' delay. A level of before the first event is not.
+    """
 
     version: str
     target: int
+    delayed: bool = True
 
 
 @dataclass(frozen=True, slots=True)

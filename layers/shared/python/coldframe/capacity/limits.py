@@ -69,6 +69,10 @@ SCALING_PERIOD = Quota(10, "s in which a function may start so many environments
 ALLOCATION = Quota(
     6000, "provisioned environments that a function may allocate in a minute", _PROVISIONED, "2026-11-21"
 )
+# "Lambda starts allocating provisioned concurrency after a minute or two of preparation."
+ALLOCATION_DELAY = Quota(
+    90, "s, the middle of a minute or two, before a level is allocated", _PROVISIONED, "2026-11-22"
+)
 # AWS says "every few hours" and gives no number: https://theburningmonk.com/2017/06/finding-coldstarts-how-
 # long-does-aws-lambda-keep-your-idle-functions-around/ asks about four hours of the host, read 2026-11-21.
 MAX_AGE = Quota(4 * 3600, "s that an environment lives at most, busy or not", _RUNTIME, "2026-11-21")

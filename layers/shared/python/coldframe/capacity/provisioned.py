@@ -29,12 +29,12 @@ def recycle(state: State, now: float) -> tuple[State, Decision]:
 
 
 def adjust(
-    state: State, version: str, now: float, stopped: tuple[int, ...] = ()
+    state: State, version: str, now: float, stopped: tuple[int, ...] = (), delay_s: float = 0.0
 ) -> tuple[State, Adjust | None]:
     """Starts what is missing of a version's provisioned environments, or stops what is too much.
 
     Idle ones are stopped first, then those that still load; busy ones when they finish.
-    stopped: what the caller has stopped already, for the decision.
+    stopped: what the caller has stopped already, for the decision. delay_s: what starts begins so much later.
     """
     provisioned = state.provisioned[version]
     surplus = provisioned.environments - provisioned.target
@@ -46,7 +46,7 @@ def adjust(
     missing = 0 if provisioned.failed else max(0, -surplus)
     started = tuple(range(state.started, state.started + missing))
     if started:
-        state = _start_provisioned(state, version, started, now)
+        state = _start_provisioned(state, version, started, now, delay_s)
     provisioned = state.provisioned[version]
     if not (provisioned.target or provisioned.environments):
         rest = {other: of for other, of in state.provisioned.items() if other != version}
@@ -54,13 +54,15 @@ def adjust(
     return state, (Adjust(started, stopped) if started or stopped else None)
 
 
-def _start_provisioned(state: State, version: str, started: tuple[int, ...], now: float) -> State:
+def _start_provisioned(
+    state: State, version: str, started: tuple[int, ...], now: float, delay_s: float
+) -> State:
     of_version = state.provisioned[version]
     more = replace(of_version, initializing=of_version.initializing + len(started))
     limits, allocated = state.limits, _still_allocated(state, now)
     environments = dict(state.environments)
     for count, environment_id in enumerate(started, 1):
-        begins_at = now
+        begins_at = now + delay_s
         if limits.allocation_per_s is not None:
             over = allocated + count - limits.allocation_burst
             begins_at += max(0.0, over) / limits.allocation_per_s

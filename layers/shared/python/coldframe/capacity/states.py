@@ -75,6 +75,8 @@ class Limits:
     allocation_burst, allocation_per_s: provisioned environments that are allocated at once, and how many in
     each second after that; None switches the rule off. AWS gives 6,000 a minute; that they come evenly is an
     assumption.
+    allocation_delay_s: time from setting a level of provisioned concurrency to its first allocation. AWS says
+    "a minute or two", `ALLOCATION_DELAY` in simulations; 0 in the emulator, whose user does not wait.
     Source: https://docs.aws.amazon.com/lambda/latest/dg/scaling-behavior.html,
     https://docs.aws.amazon.com/lambda/latest/dg/provisioned-concurrency.html,
     https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html and
@@ -93,6 +95,7 @@ class Limits:
     requests_per_environment_s: float | None = REQUEST_RATE.value
     allocation_burst: int = ALLOCATION.value // 60
     allocation_per_s: float | None = ALLOCATION.value / 60
+    allocation_delay_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from coldframe.capacity.states import Limits
 class Switches:
     """request_rate: ten synchronous requests a second for each unit of concurrency. scaling_rate: 1,000 new
     environments, and a growth of 10,000 requests a second, in ten seconds. allocation_rate: 6,000 provisioned
-    environments a minute. Their sources stand at `Limits`."""
+    environments a minute, after their delay. Their sources stand at `Limits`."""
 
     request_rate: bool = True
     scaling_rate: bool = True
@@ -24,7 +24,7 @@ class Switches:
         if not self.scaling_rate:
             limits = replace(limits, scaling_per_s=None, request_growth=None)
         if not self.allocation_rate:
-            limits = replace(limits, allocation_per_s=None)
+            limits = replace(limits, allocation_per_s=None, allocation_delay_s=0.0)
         return limits
 
 
