@@ -8,6 +8,7 @@ from fastapi import FastAPI, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from coldframe.api import api
+from coldframe.api.access import GATEWAY
 from coldframe.api.documented import documented
 from coldframe.api.gateway_event import principal_of
 from functions.predict.engine import clock_of
@@ -33,7 +34,7 @@ def create_app(engine: api.Api) -> FastAPI:
         reply = await run_in_threadpool(engine.answer, asked)
         return Response(reply.body, reply.status, reply.headers)
 
-    return documented(engine, answer)
+    return documented(engine, answer, GATEWAY)
 
 
 def without_host(event: Mapping[str, Any]) -> dict[str, Any]:

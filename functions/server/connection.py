@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from enum import Enum
+from http import HTTPStatus
 from typing import Any
 
+import msgspec
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
@@ -19,6 +21,20 @@ LINGER_S = 2.0
 """A client that was refused while it still sent may send so long before the connection is closed."""
 LAST_WORDS_S = 0.5
 """When the server leaves: a request that is on its way on an idle connection is still refused in words."""
+
+
+NOT_HTTP = "What was sent is not HTTP/1.1, and no TLS ends here. Send a plain HTTP request."
+
+
+def last_words(status: HTTPStatus, detail: str) -> bytes:
+    """A whole response, a problem (RFC 9457), after which the connection is closed."""
+    problem = {"type": "about:blank", "title": status.phrase, "status": status, "detail": detail}
+    body = msgspec.json.encode(problem)
+    head = (
+        f"HTTP/1.1 {status:d} {status.phrase}\r\ncontent-type: application/problem+json\r\n"
+        f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+    )
+    return head.encode("ascii") + body
 
 
 class _Reading(Enum):
@@ -62,7 +78,10 @@ class Connection(HttpToolsProtocol):
         if self._reading is _Reading.BODY:
             return
         if self._head_bytes > MAX_HEAD_BYTES and self._reading is _Reading.HEAD:
-            self._refuse(b"431 Request Header Fields Too Large")
+            self._refuse(
+                HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+                f"The head has more than {MAX_HEAD_BYTES} bytes. Send fewer or shorter headers.",
+            )
         elif self._timer is None and (self.cycle is None or self.cycle.response_complete):
             self._await_request()  # of bytes that begin no request
 
@@ -140,12 +159,19 @@ class Connection(HttpToolsProtocol):
         if self._reading is _Reading.NOTHING or self._is_lingering or is_answered:
             self._close()
         else:
-            self._refuse(b"408 Request Timeout")
+            self._refuse(
+                HTTPStatus.REQUEST_TIMEOUT,
+                f"The request did not arrive within {self._read_timeout_s} s. Send it again, without pauses.",
+            )
 
-    def _refuse(self, status: bytes) -> None:
+    def send_400_response(self, msg: str) -> None:
+        """What uvicorn calls for bytes that are not HTTP."""
+        self._refuse(HTTPStatus.BAD_REQUEST, NOT_HTTP)
+
+    def _refuse(self, status: HTTPStatus, detail: str) -> None:
         """The last answer on this connection, to a request that is not wholly read."""
         self._stop_timer()
-        self.transport.write(b"HTTP/1.1 %s\r\ncontent-length: 0\r\nconnection: close\r\n\r\n" % status)
+        self.transport.write(last_words(status, detail))
         self._close()
 
     def _close(self) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import fastapi
 from msgspec.structs import replace
 
+from coldframe.api.access import ANYONE, by_token
 from coldframe.api.api import Api, Reply, Request
 from coldframe.api.contract import log_record
 from coldframe.api.documented import documented
@@ -71,7 +72,7 @@ class Door:
     def open(self, api: Api, driver: Driver) -> None:
         """From now on `api` answers. driver: of the passes that it makes."""
         self._api, self._driver = api, driver
-        self._pages = documented(api, self._endpoint)
+        self._pages = documented(api, self._endpoint, by_token(PROBES) if self._tokens else ANYONE)
         self._pages.openapi()  # made once, while nobody waits for this thread
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -110,7 +111,7 @@ class Door:
             if request.method == "GET" and request.path in (READY, HEALTH):
                 return api.answer(replace(request, is_probe=True))  # at once, whatever else there is to do
             if not api.answers(request.method, request.path):
-                return None
+                return Reply(302, b"", {"location": "/docs"}) if _is_browser_at_root(request) else None
             with self.room.request() as place:
                 return await self._work(api, request, receive, place)
         except RequestError as exc:
@@ -187,6 +188,12 @@ def _after(request: Request) -> dict[str, str]:
     """What the headers say of the connection after an answer to a request whose body is not read."""
     has_body = "transfer-encoding" in request.headers or request.headers.get("content-length", "0") != "0"
     return _CLOSE if has_body else {}
+
+
+def _is_browser_at_root(request: Request) -> bool:
+    """Whether somebody opened the address that the server prints."""
+    wants_page = "text/html" in request.headers.get("accept", "")
+    return (request.method, request.path) == ("GET", "/") and wants_page
 
 
 def _no_handler(_: Request) -> Reply:

@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, assume, settings
 
+from coldframe.api.access import by_token
 from coldframe.api.api import Api, Request
 from coldframe.api.catalogue import find_protocol_model
+from coldframe.api.openapi import openapi
 from coldframe.config import Settings
 from coldframe.timing import StartMark
 from functions.predict.routes import create_app
+from functions.server.facts import PROBES
 from tests.conftest import served, tiny_encoder_manifest, tiny_predictor
 
 jsonschema_rs = pytest.importorskip("jsonschema_rs", reason="comes with schemathesis")
@@ -103,6 +106,31 @@ def test_every_route_that_reads_has_examples_and_a_group() -> None:
             assert {*operation["tags"]} <= groups
             if "requestBody" in operation:
                 assert operation["requestBody"]["content"]["application/json"]["examples"]
+
+
+def test_every_operation_says_who_may_call() -> None:
+    """Behind API Gateway each operation has its refusals, and a scheme for each AuthMode that asks."""
+    schemes = DOCUMENT["components"]["securitySchemes"]
+    assert schemes["iam"]["x-amazon-apigateway-authtype"] == "awsSigv4"
+    assert (schemes["jwt"]["scheme"], DOCUMENT["security"]) == ("bearer", [{"iam": []}, {"jwt": []}, {}])
+    for operations in DOCUMENT["paths"].values():
+        for operation in operations.values():
+            for status in ("401", "403", "429"):
+                assert [*operation["responses"][status]["content"]] == ["application/json"]
+            late = operation["responses"]["503"]["content"]
+            assert {*late} == {"application/json", "application/problem+json"}
+
+
+def test_a_server_with_tokens_says_so() -> None:
+    """Its one scheme is a bearer token; probes need none, and have no 401."""
+    document = openapi(ENGINE.models, ENGINE.settings, by_token(PROBES))
+    assert document["security"] == [{"token": []}]
+    assert document["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
+    for path, operations in document["paths"].items():
+        for operation in operations.values():
+            assert ("401" in operation["responses"]) == (path not in PROBES)
+            assert operation.get("security") == ([] if path in PROBES else None)
+            assert "429" not in operation["responses"]
 
 
 REFUSED = [

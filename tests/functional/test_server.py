@@ -131,7 +131,20 @@ def test_pages(client: httpx.Client) -> None:
     missing = client.post("/no/such/page", content=b"x")
     assert (missing.status_code, missing.headers["content-type"]) == (404, "application/problem+json")
     assert client.get("/v1/predict").status_code == 405
+    traced = client.request("TRACE", "/v1/predict")
+    assert (traced.status_code, traced.headers["allow"]) == (405, "POST")
+    assert traced.headers["content-type"] == "application/problem+json"
     assert client.get(facts.HEALTH).json()["status"] == "ok"
+
+
+def test_a_browser_is_led_to_the_documentation(client: httpx.Client) -> None:
+    """Whoever opens the printed address sees /docs; a program gets a problem, and a short one."""
+    led = client.get("/", headers={"accept": "text/html,application/xhtml+xml"})
+    assert (led.status_code, led.headers["location"]) == (302, "/docs")
+    for accept in ("*/*", "application/json"):
+        told = client.get("/", headers={"accept": accept})
+        assert (told.status_code, told.headers["content-type"]) == (404, "application/problem+json")
+        assert told.json()["detail"].endswith("See GET /docs, or GET /openapi.json.")
 
 
 def test_request_ids(server: ServerProcess, client: httpx.Client) -> None:
@@ -252,6 +265,13 @@ def read_all(connection: socket.socket) -> bytes:
     return found
 
 
+def problem_of(answer: bytes) -> Any:
+    """The problem in the last answer of a connection."""
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert b"content-type: application/problem+json" in head and b"connection: close" in head
+    return json.loads(body)
+
+
 HEAD = b"POST /v1/predict HTTP/1.1\r\nhost: here\r\n"
 
 
@@ -287,6 +307,8 @@ def test_a_request_that_takes_for_ever_is_given_up(server: ServerProcess, sent: 
     with connect(server) as connection:
         connection.sendall(sent)
         answer = read_all(connection)
+    if sent.strip():
+        assert problem_of(answer)["detail"].startswith("The request did not arrive within 1 s.")
     assert answer.startswith(b"HTTP/1.1 408 ") or sent.strip() == b"" == answer
 
 
@@ -318,14 +340,18 @@ def test_a_head_without_end_is_refused(server: ServerProcess) -> None:
     """More than 64 KiB of head: 431."""
     with connect(server) as connection:
         connection.sendall(HEAD + b"x-long: " + b"y" * 70_000)
-        assert connection.recv(65536).startswith(b"HTTP/1.1 431 ")
+        answer = connection.recv(65536)
+    assert answer.startswith(b"HTTP/1.1 431 ")
+    assert problem_of(answer)["status"] == 431
 
 
 def test_what_is_no_http_is_refused(server: ServerProcess) -> None:
     """400, and the connection is closed."""
     with connect(server) as connection:
         connection.sendall(b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n")
-        assert read_all(connection).startswith(b"HTTP/1.1 400 ")
+        answer = read_all(connection)
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert problem_of(answer)["detail"].endswith("Send a plain HTTP request.")
 
 
 def test_requests_in_a_pipeline_are_answered_in_order(server: ServerProcess) -> None:

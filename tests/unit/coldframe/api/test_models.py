@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from coldframe.api.access import ANYONE
 from coldframe.api.api import Api, Reply, Request
 from coldframe.api.openapi import openapi
 from coldframe.config import Settings
@@ -263,7 +264,7 @@ def test_models_are_loaded_when_they_are_asked() -> None:
 
 def test_openapi_lists_all(two_encoders: Api) -> None:
     """The document names each model where one is asked for, and each encoder and head of the protocol."""
-    document = openapi(two_encoders.models, SETTINGS)
+    document = openapi(two_encoders.models, SETTINGS, ANYONE)
     model = document["components"]["schemas"]["PredictRequest"]["properties"]["model"]
     assert (model["enum"], model["default"]) == ([FIRST, SECOND], FIRST)
 

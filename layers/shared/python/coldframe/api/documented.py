@@ -8,18 +8,17 @@ from fastapi_offline import FastAPIOffline
 from starlette.routing import request_response
 
 import coldframe
+from coldframe.api.access import Access
 from coldframe.api.api import Api
 from coldframe.api.openapi import openapi
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
-_METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
 
-
-def documented(api: Api, answer: Endpoint) -> FastAPI:
-    """An application whose every route but its documentation is `answer`."""
+def documented(api: Api, answer: Endpoint, access: Access) -> FastAPI:
+    """An application whose every route but its documentation is `answer`. access: what stands before it."""
     app: FastAPI = FastAPIOffline(title="Coldframe", version=coldframe.__version__, redoc_url=None)
-    app.add_route("/{path:path}", answer, methods=_METHODS, include_in_schema=False)
+    app.mount("/", request_response(answer))  # a route would answer TRACE by itself
     app.router.default = request_response(answer)  # a path with a line break matches no route
-    app.openapi = cache(partial(openapi, api.models, api.settings))  # type: ignore[method-assign]
+    app.openapi = cache(partial(openapi, api.models, api.settings, access))  # type: ignore[method-assign]
     return app

@@ -14,11 +14,12 @@ import msgspec
 
 import coldframe
 from coldframe.api import messages, schemas
+from coldframe.api.access import Access
 from coldframe.api.catalogue import model_cards, protocol_models
 from coldframe.api.contract import JSON
 from coldframe.api.operations import JOB_OPERATIONS, OPERATIONS, TAGS, Operation
 from coldframe.config import Settings
-from coldframe.errors import REQUEST_ERRORS, MethodNotAllowed, NotFound, RequestError
+from coldframe.errors import REQUEST_ERRORS, MethodNotAllowed, NotFound, NotReady, RequestError
 from coldframe.model.files import AUTO
 from coldframe.pipeline.models import Models
 
@@ -28,8 +29,8 @@ _NULL = {"type": "null"}
 _FP32 = {"type": "number", "minimum": -3.4e38, "maximum": 3.4e38}
 
 
-def openapi(models: Models, settings: Settings) -> dict[str, Any]:
-    """The document of an environment that serves these models."""
+def openapi(models: Models, settings: Settings, access: Access) -> dict[str, Any]:
+    """The document of an environment that serves these models. access: what stands before it."""
     operations = {**OPERATIONS, **JOB_OPERATIONS} if settings.jobs_table else OPERATIONS
     tags = {operation.tag for operation in operations.values()}
     types = {kind for operation in operations.values() for kind in (operation.request, operation.reply)}
@@ -44,15 +45,18 @@ def openapi(models: Models, settings: Settings) -> dict[str, Any]:
     _tighten_sql(components, models, settings)
     paths: dict[str, Any] = {}
     for (method, path), operation in operations.items():
-        paths.setdefault(path, {})[method.lower()] = _describe(operation, path, models)
+        described = _describe(operation, path, models)
+        _add_access(described, path, access)
+        paths.setdefault(path, {})[method.lower()] = described
     return {
         "openapi": "3.1.0",
         "info": {"title": "Coldframe", "version": coldframe.__version__, "description": _ABOUT},
         "tags": [
             {"name": name, "description": description} for name, description in TAGS.items() if name in tags
         ],
+        "security": list(access.requirement),
         "paths": paths,
-        "components": {"schemas": components},
+        "components": {"schemas": components, "securitySchemes": dict(access.schemes)},
     }
 
 
@@ -176,9 +180,21 @@ def _describe(operation: Operation, path: str, models: Models) -> dict[str, Any]
         described["requestBody"] = {"required": True, **content}
     if parameters := [_parameter(name, path, models) for name in re.findall(r"{(\w+)}", path)]:
         described["parameters"] = parameters
-    for error in REQUEST_ERRORS if operation.request else (NotFound, MethodNotAllowed):
+    for error in REQUEST_ERRORS if operation.request else (NotFound, MethodNotAllowed, NotReady):
         _add_problem(described["responses"], error)
     return described
+
+
+def _add_access(described: dict[str, Any], path: str, access: Access) -> None:
+    """What the caller needs, and the answers of whoever asks for it. One status may have two senders."""
+    if path in access.open_paths:
+        described["security"] = []
+        return
+    for status, refusal in access.refusals.items():
+        own = described["responses"].get(status, {"description": "", "content": {}})
+        description = f"{own['description']} {refusal['description']}".strip()
+        content = own["content"] | refusal["content"]
+        described["responses"][status] = {**refusal, "description": description, "content": content}
 
 
 def _parameter(name: str, path: str, models: Models) -> dict[str, Any]:

@@ -54,6 +54,8 @@ class Router:
         if match is not None:
             return match
         pattern = self.pattern(path)
+        if pattern is None and path == "/":
+            raise NotFound("There is nothing at this path. See GET /docs, or GET /openapi.json.")
         if pattern is None:
             known = ", ".join(f"{method} {path}" for method, path in self._routes)
             raise NotFound(f"There is no such route. Routes: {known}; and GET /docs.")
