@@ -2,7 +2,7 @@
 
 import heapq
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 from coldframe.scheduling.jobs import Job, Outcome, Refusal, Work
@@ -11,6 +11,8 @@ from coldframe.scheduling.pass_times import PassModel
 from coldframe.scheduling.scheduler import Run, Scheduler
 
 ENCODER = "encoder"
+THINKING_S = 0.001
+"""Between two rounds of a request."""
 
 
 class KnownTimes:
@@ -35,7 +37,10 @@ class KnownTimes:
 
 @dataclass(frozen=True)
 class Arrival:
-    """One request. within_s: its deadline, from when it comes; cancel_s: when its caller hangs up."""
+    """One request. within_s: its deadline, from when it comes; cancel_s: when its caller hangs up.
+
+    later: rows of further rounds, of which the first `rounds` are needed: an answer may be settled early.
+    """
 
     at_s: float
     lengths: Sequence[int]
@@ -43,11 +48,16 @@ class Arrival:
     bulk: bool = False
     cancel_s: float = float("inf")
     size_bytes: int = 100
+    later: Sequence[Sequence[int]] = ()
+    rounds: int = 0
 
 
 @dataclass
 class Fate:
-    """What became of a request. ends: every outcome it was given, of which there may be one."""
+    """What became of a request. ends: every outcome of its first rows, of which there may be one.
+
+    half_way: the refusal of a later round. whole_s: when its last round had ended.
+    """
 
     arrival: Arrival
     admitted: bool
@@ -55,6 +65,9 @@ class Fate:
     due_s: float = 0.0
     begun_s: float | None = None
     ends: list[tuple[float, Outcome]] = field(default_factory=list)
+    half_way: Refusal | None = None
+    whole_s: float | None = None
+    done: int = 0
 
     @property
     def end_s(self) -> float:
@@ -74,12 +87,17 @@ class VirtualDevice:
         model: PassModel,
         true_s: Callable[[int, int], float] | None = None,
         fails: Callable[[Run], bool] = lambda run: False,
+        follows: bool = True,
     ) -> None:
-        """true_s: what a pass takes, by rows and tokens; without, what the model says."""
+        """true_s: what a pass takes, by rows and tokens; without, what the model says.
+
+        follows: False where each round is work of its own, as if nobody had expected it.
+        """
         self.scheduler = Scheduler(limits, {ENCODER: model})
         self.limits = limits
         self.true_s = true_s or model.shape_s
         self.fails = fails
+        self.follows = follows
         self.now_s = 0.0
         self.runs: list[Run] = []
         self.idle_while_waiting = 0
@@ -99,7 +117,12 @@ class VirtualDevice:
 
         def arrive(index: int, arrival: Arrival) -> None:
             work = Work(
-                ENCODER, arrival.lengths, self.now_s + arrival.within_s, arrival.bulk, arrival.size_bytes
+                ENCODER,
+                arrival.lengths,
+                self.now_s + arrival.within_s,
+                arrival.bulk,
+                arrival.size_bytes,
+                later=arrival.later if self.follows else (),
             )
             found = self.scheduler.offer(work, self.now_s)
             fates[index] = fate = Fate(arrival, isinstance(found, Job))
@@ -116,6 +139,24 @@ class VirtualDevice:
             running -= 1
             self.scheduler.finish(run, self.now_s, failed=self.fails(run))
 
+        def go_on(job: Job, fate: Fate) -> None:
+            """The next round of a request, some time after the one before; or its end."""
+            fate.done += 1
+            if fate.done > fate.arrival.rounds:
+                fate.whole_s = self.now_s
+                self.scheduler.cancel(job)
+                return
+            later = fate.arrival.later
+            work = Work(ENCODER, later[fate.done - 1], size_bytes=fate.arrival.size_bytes)
+            if self.follows:
+                work = replace(work, later=later[fate.done :], follows=job)
+            found = self.scheduler.offer(work, self.now_s)
+            if isinstance(found, Refusal):
+                fate.half_way = found
+            else:
+                later_rounds[found] = fate
+
+        later_rounds: dict[Job, Fate] = {}
         for index, arrival in enumerate(arrivals):
             push(arrival.at_s, 1, lambda index=index, arrival=arrival: arrive(index, arrival))  # type: ignore[misc]
         while events:
@@ -125,7 +166,7 @@ class VirtualDevice:
                 running += 1
                 self.runs.append(run)
                 for job in run.planned.jobs():
-                    fate = self._fates[job]
+                    fate = self._fates.get(job) or later_rounds[job]
                     fate.begun_s = self.now_s if fate.begun_s is None else fate.begun_s
                 one = run.planned
                 taken_s = self.true_s(len(one.entries), one.tokens)
@@ -133,6 +174,10 @@ class VirtualDevice:
             if running < self.limits.workers and self.scheduler.stats(self.now_s).expected_wait_s > 0:
                 self.idle_while_waiting += 1
             for job, outcome in self.scheduler.take_ended():
-                self._fates[job].ends.append((self.now_s, outcome))
+                if job in self._fates:
+                    self._fates[job].ends.append((self.now_s, outcome))
+                fate = self._fates.get(job) or later_rounds[job]
+                if outcome is Outcome.DONE and fate.arrival.later:
+                    push(self.now_s + THINKING_S, 1, lambda job=job, fate=fate: go_on(job, fate))  # type: ignore[misc]
             check(self)
         return [fates[index] for index in range(len(arrivals))]

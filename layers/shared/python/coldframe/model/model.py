@@ -80,8 +80,17 @@ class TextEncoder:
         """How long it will probably take to encode this many tokens in one pass after the other."""
         return tokens * self.ms_per_token.value / 1e3
 
-    def embed(self, texts: Sequence[Sequence[Window]], deadline: Deadline) -> Embedded:
-        """Embeddings of texts from their windows, short ones first, as far as the time goes."""
+    def embed(
+        self,
+        texts: Sequence[Sequence[Window]],
+        deadline: Deadline,
+        later: Sequence[Sequence[Window]] = (),
+    ) -> Embedded:
+        """Embeddings of texts from their windows, short ones first, as far as the time goes.
+
+        later: windows that the same request may ask for next, round by round; who shares an encoder keeps
+        time for them, until `end_rounds`.
+        """
         rows = [window for text in texts for window in text]
         lengths = [len(row) for row in rows]
         embeddings = np.empty((len(rows), self.row_encoder.dimension), dtype=np.float32)
@@ -105,6 +114,9 @@ class TextEncoder:
             windows=int(encoded.sum()),
             batches=batches,
         )
+
+    def end_rounds(self, deadline: Deadline) -> None:
+        """No further round comes of the request with this deadline."""
 
     def pool(self, windows: Sequence[Sequence[Window]], vectors: Sequence[Sequence[Vector]]) -> list[Vector]:
         """The embedding of each text from those of its windows: what `embed` makes of them."""

@@ -13,7 +13,7 @@ from coldframe.model.estimator import AnswerSource, Guess, answer_auto, source_o
 from coldframe.model.files import AUTO
 from coldframe.model.tokenizer import Window, content_tokens
 from coldframe.pipeline.answers import Embedding, Encoded, Prediction
-from coldframe.pipeline.rounds import LongText, read_in_rounds
+from coldframe.pipeline.rounds import LongText, read_in_rounds, rounds_of
 from coldframe.text import normalise
 from coldframe.timing import NO_DEADLINE, Deadline, StageTimes
 from coldframe.vectors import Vector
@@ -205,7 +205,8 @@ class Predictor:
             return Encoded()
         at_once = [text for text in unknown if text not in long]
         with times.stage("encode"):
-            embedded = model.encoder.embed([windows[text] for text in at_once], deadline)
+            rounds = rounds_of(long.values())
+            embedded = model.encoder.embed([windows[text] for text in at_once], deadline, rounds)
         fresh = {text: row for text, row in zip(at_once, embedded.vectors, strict=True) if row is not None}
         vectors = {text: known[text] for text in texts if text in known} | fresh
         encoded = Encoded(vectors, fresh, embedded.tokens, embedded.windows, embedded.batches)

@@ -6,7 +6,8 @@ whole embedding is known. The mean of some windows only is the basis of an answe
 else. An answer that may be had early and gets better with time: anytime prediction, Zilberstein 1996.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -86,7 +87,7 @@ def read_in_rounds(
     while pending:
         with times.stage("encode"):
             rows = [[text.next_window] for text in pending.values()]
-            embedded = model.encoder.embed(rows, deadline)
+            embedded = model.encoder.embed(rows, deadline, rounds_of(pending.values(), 1))
             read = _add_windows(pending, embedded.vectors)
             means = _pool(read, model.encoder)
         with times.stage("heads"):
@@ -98,10 +99,17 @@ def read_in_rounds(
         batches += embedded.batches
         whole |= {name: means[name] for name, text in read.items() if text.is_whole}
         pending = {name: text for name, text in read.items() if text.goes_on}
+    model.encoder.end_rounds(deadline)
     fresh = {name: vector for name, vector in whole.items() if not texts[name].is_known}
     vectors = {name: vector for name, vector in fresh.items() if texts[name].is_embedded}
     settled = frozenset(name for name, text in texts.items() if text.answer is not None)
     return Encoded(vectors, fresh, tokens, windows, batches, settled)
+
+
+def rounds_of(texts: Iterable[LongText], start: int = 0) -> list[list[Window]]:
+    """Windows that texts may still need, round by round. start: rounds from now that are left out."""
+    left = [text.windows[len(text.vectors) + start :] for text in texts]
+    return [[one for one in windows if one is not None] for windows in zip_longest(*left)]
 
 
 def _add_windows(texts: Mapping[str, LongText], vectors: Sequence[Vector | None]) -> dict[str, LongText]:

@@ -51,10 +51,13 @@ class Plan:
         self.passes.insert(place, new)
         self._change(place)
 
-    def take_first(self) -> Pass:
-        """The pass to run now, no longer planned."""
-        self._change(0)
-        return self.passes.pop(0)
+    def take_first(self) -> Pass | None:
+        """The pass to run now, no longer planned; None where none has its rows."""
+        for place, one in enumerate(self.passes):
+            if not one.group.is_expected:
+                self._change(0)
+                return self.passes.pop(place)
+        return None
 
     def add_rows(self, entries: Sequence[Entry], group: Group, model: PassModel, size: int) -> None:
         """Plans rows of one group, in new passes of `size`."""

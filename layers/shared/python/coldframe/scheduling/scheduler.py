@@ -6,12 +6,12 @@ waits for company: at full load the queue is company enough, and below it waitin
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 
 from coldframe.scheduling.budget import TokenBudget
 from coldframe.scheduling.forecast import ROUNDING_S, Forecast
-from coldframe.scheduling.jobs import Group, Job, Outcome, Reason, Refusal, Work
+from coldframe.scheduling.jobs import Job, Outcome, Reason, Refusal, Work
 from coldframe.scheduling.limits import Limits
 from coldframe.scheduling.pass_times import PassModel
 from coldframe.scheduling.passes import Pass
@@ -21,6 +21,7 @@ from coldframe.scheduling.stats import Stats
 _OWN_TIMES = 3.0  # a long request that states no deadline is promised this many times what it takes
 _ADMITTING, _RUNNING = 1.0, 0.4
 """Caution: a queue that is admitted with more of it than it is run with leaves room for company."""
+_KEPT_PASSES = 2  # a round may wait for a pass of others that has begun, and for the one before that
 _EXPLORED = 32  # one pass in so many is of another size than the one believed to be best
 
 
@@ -62,16 +63,22 @@ class Scheduler:
         self._sized = 0
 
     def offer(self, work: Work, now_s: float) -> Job | Refusal:
-        """Admits work, or says why not and when to come again."""
+        """Admits work, or says why not and when to come again.
+
+        With a deadline, work for which there is time but not for what may follow is admitted without that.
+        """
+        if work.follows is not None:
+            return self._follow(work.follows, work, now_s)
         found = self._consider(work, now_s)
+        if isinstance(found, Refusal) and work.later and work.deadline_s != float("inf"):
+            found = self._consider(replace(work, later=()), now_s)
         if isinstance(found, Refusal):
             self._counts.refused += 1
         return found
 
     def next_run(self, now_s: float) -> Run | None:
         """The pass that a free worker begins now; None where nothing waits."""
-        while self._plan:
-            first = self._plan.take_first()
+        while (first := self._plan.take_first()) is not None:
             end_s = now_s + first.predicted_s - ROUNDING_S
             hopeless = [job for job in first.jobs() if end_s > job.work.deadline_s]
             if not hopeless:
@@ -100,10 +107,11 @@ class Scheduler:
         for job, _ in one.entries:
             job.running -= 1
         for job in one.jobs():
-            self._settle(job)
+            self._settle(job, now_s)
 
     def cancel(self, job: Job) -> None:
-        """Frees the place of a job that nobody waits for any more; nothing happens where it has ended."""
+        """Frees the place of a job that nobody waits for any more, and of rows that were to follow."""
+        self._forget_rest(job)
         if job in self._jobs:
             self._plan.drop(job)
             self._end(job, job.outcome or Outcome.CANCELLED)  # one that was given up had rows running
@@ -131,26 +139,71 @@ class Scheduler:
         )
 
     def _consider(self, work: Work, now_s: float) -> Job | Refusal:
-        rows, free_s = len(work.lengths), self._free_s(now_s)
+        free_s = self._free_s(now_s)
         if full := self._full(work, free_s, now_s):
             return full
-        groups = self._groups(work)
-        draft = Job(next(self._numbers), work, now_s)
-        alone = Plan()
-        self._place(alone, draft, groups, None)
-        own_s = alone.forecast([now_s] * self.limits.workers, _ADMITTING).end_s() - now_s
-        draft.promise(self._due_s(work, now_s, own_s))
+        draft = self._draft(work, now_s)
+        own_s, kept_s = self._own_s(draft, now_s)
+        draft.promise(self._promised_s(work, now_s, own_s), kept_s)
         if now_s + own_s > draft.due_s + ROUNDING_S:
             return Refusal(*self._too_late(work, free_s, now_s, own_s))
-        late_s = self._admit(draft, groups, free_s)
+        late_s = self._admit(draft, free_s)
         if late_s > 0:
             return Refusal(Reason.BUSY, late_s)
-        self._jobs.add(draft)
-        self._rows += rows
-        self._bytes += work.size_bytes
+        self._take(draft)
         return draft
 
-    def _admit(self, job: Job, groups: dict[Group, list[int]], free_s: Sequence[float]) -> float:
+    def _follow(self, before: Job, work: Work, now_s: float) -> Job:
+        """Admits rows that were expected: nothing is refused of which a part is done."""
+        self._forget_rest(before)
+        draft = self._draft(work, now_s)
+        draft.promise(before.promised_s, before.promised_s - before.due_s)
+        late = self._plan.forecast(self._free_s(now_s), _ADMITTING).late
+        self._place(self._plan, draft, late)
+        self._take(draft)
+        return draft
+
+    def _draft(self, work: Work, now_s: float) -> Job:
+        """A job, and one for the rows that will probably follow."""
+        draft = self._job(work, now_s)
+        if lengths := work.expected:
+            share = sum(lengths) / (sum(lengths) + sum(work.lengths))
+            rest = Work(work.encoder, lengths, work.deadline_s, work.bulk, round(share * work.size_bytes))
+            draft.rest = self._job(rest, now_s, is_expected=True)
+            draft.size_bytes -= draft.rest.size_bytes
+        return draft
+
+    def _job(self, work: Work, now_s: float, is_expected: bool = False) -> Job:
+        return Job(next(self._numbers), work, now_s, work.encoder in self._mixing, is_expected)
+
+    def _own_s(self, draft: Job, now_s: float) -> tuple[float, float]:
+        """What a job takes alone, round after round, and what its rounds may wait for passes of others."""
+        own_s = kept_s = 0.0
+        later = (self._job(Work(draft.work.encoder, rows), now_s) for rows in draft.work.later)
+        for one in (draft, *later):
+            alone = Plan()
+            self._place_rows(alone, one, None)
+            round_s = alone.forecast([now_s] * self.limits.workers, _ADMITTING).end_s() - now_s
+            own_s += round_s
+            kept_s = max(kept_s, *(planned.predicted_s for planned in alone.passes))
+        return own_s, kept_s * _KEPT_PASSES * len(draft.work.later)
+
+    def _take(self, draft: Job) -> None:
+        """Counts a job, and what is to follow it, among those admitted."""
+        self._jobs.add(draft)
+        for job in filter(None, (draft, draft.rest)):
+            self._rows += len(job.work.lengths)
+            self._bytes += job.size_bytes
+
+    def _forget_rest(self, job: Job) -> None:
+        """Frees what is kept for rows that were to follow a job."""
+        rest, job.rest = job.rest, None
+        if rest is not None:
+            self._plan.drop(rest)
+            self._rows -= len(rest.work.lengths)
+            self._bytes -= rest.size_bytes
+
+    def _admit(self, job: Job, free_s: Sequence[float]) -> float:
         """Plans a job, in passes of others if it can be; by how much that breaks a promise, where it does.
 
         Who is late anyway does not count, and nobody joins a pass that is late.
@@ -161,7 +214,7 @@ class Scheduler:
         lateness_s = []
         for closed in (before[0].late, None):
             plan = self._plan.copy()
-            has_joined = self._place(plan, job, groups, closed)
+            has_joined = self._place(plan, job, closed)
             delays_s = (plan.forecast(free_s, one.caution).lateness_s(but=one.late) for one in before)
             late_s = next(filter(None, delays_s), 0.0)
             if not late_s:
@@ -173,7 +226,7 @@ class Scheduler:
         return min(lateness_s)
 
     def _full(self, work: Work, free_s: Sequence[float], now_s: float) -> Refusal | None:
-        rows, size_bytes = len(work.lengths), work.size_bytes
+        rows, size_bytes = len(work.lengths) + len(work.expected), work.size_bytes
         if rows > self.limits.max_queue_rows or size_bytes > self.limits.max_queue_bytes:
             return Refusal(Reason.NEVER, 0.0)
         excess = max(
@@ -185,7 +238,7 @@ class Scheduler:
         end_s = self._plan.forecast(free_s, _ADMITTING).end_s()
         return Refusal(Reason.FULL, (end_s - now_s) * min(1.0, excess - 1))
 
-    def _due_s(self, work: Work, now_s: float, own_s: float) -> float:
+    def _promised_s(self, work: Work, now_s: float, own_s: float) -> float:
         if work.deadline_s != float("inf"):
             return work.deadline_s
         came_s = now_s if work.arrived_s is None else work.arrived_s
@@ -199,24 +252,18 @@ class Scheduler:
             return Reason.NEVER, own_s
         return Reason.BUSY, self._plan.forecast(free_s, _ADMITTING).end_s() - now_s
 
-    def _groups(self, work: Work) -> dict[Group, list[int]]:
-        """Rows that may share a pass, short ones first: with too little time, most texts have theirs."""
-        groups: dict[Group, list[int]] = {}
-        for row in sorted(range(len(work.lengths)), key=work.lengths.__getitem__):
-            length = 0 if work.encoder in self._mixing else work.lengths[row]
-            groups.setdefault(Group(work.encoder, length), []).append(row)
-        return groups
-
-    def _place(
-        self, plan: Plan, job: Job, groups: dict[Group, list[int]], closed: Collection[Pass] | None
-    ) -> bool:
-        """Plans a job's rows, in passes of others that are not `closed`; None: all are.
+    def _place(self, plan: Plan, job: Job, closed: Collection[Pass] | None) -> bool:
+        """Plans a job's rows and those to follow, in passes of others that are not `closed`; None: all are.
 
         Returns whether any pass had room.
         """
+        has_joined = self._place_rows(plan, job, closed)
+        return (job.rest is not None and self._place_rows(plan, job.rest, closed)) or has_joined
+
+    def _place_rows(self, plan: Plan, job: Job, closed: Collection[Pass] | None) -> bool:
         model = self._models[job.work.encoder]
         has_joined = False
-        for group, rows in groups.items():
+        for group, rows in job.groups.items():
             length = group.length or max(1, round(sum(job.work.lengths) / len(job.work.lengths)))
             entries = [(job, row) for row in rows]
             size = model.best_rows(length, self._budget.tokens)
@@ -293,7 +340,7 @@ class Scheduler:
             job.running -= 1
         for job in one.jobs():
             if job.outcome is Outcome.MISSED:
-                self._settle(job)
+                self._settle(job, 0.0)
         if len(list(one.jobs())) == 1:
             for job in jobs:
                 self._plan.drop(job)
@@ -310,17 +357,21 @@ class Scheduler:
         self._plan.drop(job)
         job.waiting = 0
         job.outcome = Outcome.MISSED
-        self._settle(job)
+        self._settle(job, 0.0)
 
-    def _settle(self, job: Job) -> None:
+    def _settle(self, job: Job, now_s: float) -> None:
         """Ends a job of which nothing waits or runs any more, unless it has ended before."""
         if job in self._jobs and not job.waiting and not job.running:
+            is_late = job.outcome is None and now_s > job.promised_s + ROUNDING_S
+            self._counts.late += is_late
             self._end(job, job.outcome or Outcome.DONE)
 
     def _end(self, job: Job, outcome: Outcome) -> None:
         job.outcome = outcome
+        if outcome is not Outcome.DONE:
+            self._forget_rest(job)
         self._jobs.remove(job)
         self._rows -= len(job.work.lengths)
-        self._bytes -= job.work.size_bytes
+        self._bytes -= job.size_bytes
         self._counts.count_outcome(outcome)
         self._ended.append((job, outcome))

@@ -10,7 +10,8 @@ class Stats:
     """Counters from the start, and the state of one moment.
 
     queued_*: of jobs admitted and not ended. expected_wait_s: until all that waits would be done.
-    refused, done, missed, cancelled, failed: jobs. predicted_s, actual_s: of all passes together.
+    refused, done, missed, cancelled, failed: jobs. late: of those done, how many after the moment promised.
+    predicted_s, actual_s: of all passes together.
     queue_wait_s: of all jobs together, from admission to their first pass.
     """
 
@@ -26,6 +27,7 @@ class Stats:
     refused: int = 0
     done: int = 0
     missed: int = 0
+    late: int = 0
     cancelled: int = 0
     failed: int = 0
     predicted_s: float = 0.0

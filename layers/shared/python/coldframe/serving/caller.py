@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from coldframe.scheduling.jobs import Job
 from coldframe.scheduling.limits import Limits
 
 
@@ -13,6 +14,7 @@ class Caller:
 
     bulk: the caller is not in a hurry; set before the work begins.
     arrived_s: when the request came in, by the clock of the passes.
+    job: the last rows that were computed for the request, in its own thread.
     """
 
     def __init__(
@@ -29,6 +31,7 @@ class Caller:
         self.bulk = bulk
         self.arrived_s = time.monotonic() if arrived_s is None else arrived_s
         self.has_read = when_read
+        self.job: Job | None = None
         self._limits = limits
         self._lock = threading.Lock()
         self._has_left = False
@@ -38,6 +41,10 @@ class Caller:
     def due_s(self) -> float:
         """The moment by which a request that states no time is answered, or refused; else infinity."""
         return math.inf if self._limits is None else self.arrived_s + self._limits.patience_s(self.bulk)
+
+    def begin_part(self, now_s: float) -> None:
+        """A part of the request is done: the next one, if any, is promised anew."""
+        self.arrived_s = now_s
 
     @property
     def has_left(self) -> bool:

@@ -41,11 +41,6 @@ class Ticket:
         self._ended = threading.Lock()  # a tenth of what an Event costs, and there is one for each request
         self._ended.acquire()
 
-    @property
-    def results_bytes(self) -> int:
-        """What the embeddings of all rows take."""
-        return len(self.rows) * self.dimension * self.embeddings.itemsize
-
     def make_room(self) -> None:
         """Before the first pass: who is refused, or waits, needs no memory for results."""
         if not len(self.embeddings):
@@ -140,7 +135,7 @@ class Driver:
         return self._clock()
 
     def cancel(self, job: Job) -> None:
-        """Ends a job that nobody waits for any more, unless it has ended."""
+        """Ends a job that nobody waits for any more, unless it has ended, and what was to follow it."""
         with self._changed:
             if self._error is None:
                 self._scheduler.cancel(job)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from coldframe.timing import Deadline
 _BUSY = "More waits here than can be answered in time. Send the request again after the time in Retry-After."
 _GONE = "The caller hung up before the answer was there, or this server is stopping."
 _TOKEN_BYTES = 40  # of a row: a list's place and an integer
+_VALUE_BYTES = 4  # of an embedding: float32
 
 
 class SharedEncoder(TextEncoder):
@@ -29,12 +31,17 @@ class SharedEncoder(TextEncoder):
         self._name = name
         self._driver = driver
 
-    def embed(self, texts: Sequence[Sequence[Window]], deadline: Deadline) -> Embedded:
+    def embed(
+        self,
+        texts: Sequence[Sequence[Window]],
+        deadline: Deadline,
+        later: Sequence[Sequence[Window]] = (),
+    ) -> Embedded:
         """Embeddings of texts from their windows, short ones first, as far as the time goes.
 
         Waits until they are made. Where others leave no time for them: none at all with `retry_after_s` for
-        a deadline that was stated, Overloaded where none was. Raises CallerGone when the caller hangs up,
-        NotReady while the server stops.
+        a deadline that was stated, Overloaded where none was. Once a caller's rows are admitted, so are those
+        of `later` rounds. Raises CallerGone when the caller hangs up, NotReady while the server stops.
         """
         caller = deadline.caller
         if caller is not None:
@@ -42,21 +49,44 @@ class SharedEncoder(TextEncoder):
         ticket = Ticket([window for text in texts for window in text], self.row_encoder.dimension)
         if not ticket.rows:
             return Embedded([], 0, 0, 0)
-        lengths = [len(row) for row in ticket.rows]
-        size_bytes = ticket.results_bytes + _TOKEN_BYTES * sum(lengths)
-        now_s = self._driver.now_s()
-        is_bulk, arrived_s = (False, now_s) if caller is None else (caller.bulk, caller.arrived_s)
-        work = Work(self._name, lengths, now_s + deadline.remaining_s(), is_bulk, size_bytes, arrived_s)
-        job = self._driver.submit(work, ticket)
+        job = self._driver.submit(self._work(ticket.rows, deadline, later), ticket)
         if isinstance(job, Refusal):
             return self._refused(job, texts, deadline)
         if caller is None:
             return _embedded(texts, ticket, ticket.wait())
+        caller.job = job
         caller.when_leaving(lambda: self._driver.cancel(job))
         try:
             return _embedded(texts, ticket, ticket.wait())
         finally:
+            if job.rest is None:
+                caller.when_leaving(None)
+                caller.begin_part(self._driver.now_s())
+
+    def end_rounds(self, deadline: Deadline) -> None:
+        """Gives back the time that was kept for rounds which are not needed."""
+        caller = deadline.caller
+        if caller is not None and caller.job is not None and caller.job.rest is not None:
+            self._driver.cancel(caller.job)
             caller.when_leaving(None)
+            caller.begin_part(self._driver.now_s())
+
+    def _work(self, rows: Sequence[Window], deadline: Deadline, later: Sequence[Sequence[Window]]) -> Work:
+        now_s = self._driver.now_s()
+        lengths = [len(row) for row in rows]
+        work = Work(self._name, lengths, now_s + deadline.remaining_s(), later=_lengths(later))
+        size_bytes = self._size_bytes([*lengths, *work.expected])
+        caller = deadline.caller
+        if caller is None:
+            return replace(work, size_bytes=size_bytes, later=())  # nobody says when it is over
+        follows = caller.job if caller.job is not None and caller.job.rest is not None else None
+        return replace(
+            work, size_bytes=size_bytes, bulk=caller.bulk, arrived_s=caller.arrived_s, follows=follows
+        )
+
+    def _size_bytes(self, lengths: Sequence[int]) -> int:
+        """What rows and their embeddings take."""
+        return len(lengths) * self.row_encoder.dimension * _VALUE_BYTES + _TOKEN_BYTES * sum(lengths)
 
     def _refused(self, refusal: Refusal, texts: Sequence[Sequence[Window]], deadline: Deadline) -> Embedded:
         """Nothing for a deadline that was stated: `auto` answers without. Raises Overloaded for others."""
@@ -67,6 +97,10 @@ class SharedEncoder(TextEncoder):
             if math.isinf(deadline.remaining_s()):
                 raise Overloaded(_BUSY, retry_after_s)
         return Embedded([None] * len(texts), 0, 0, 0, retry_after_s)
+
+
+def _lengths(rounds: Sequence[Sequence[Window]]) -> list[list[int]]:
+    return [[len(row) for row in rows] for rows in rounds]
 
 
 def _embedded(texts: Sequence[Sequence[Window]], ticket: Ticket, outcome: Outcome) -> Embedded:
