@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from local.lambda_service.lambda_types import FunctionView, Percentiles, Snapshot
+from local.planning.candidates import few_for_p99
 
 
 def summary(snapshot: Snapshot) -> Iterator[str]:
@@ -36,4 +37,5 @@ def _function_summary(function: FunctionView, uptime_s: float) -> Iterator[str]:
 
 
 def _times(of: Percentiles) -> str:
-    return f"p50 {of.p50:.1f} ms, p95 {of.p95:.1f} ms, p99 {of.p99:.1f} ms"
+    times = f"p50 {of.p50:.1f} ms, p95 {of.p95:.1f} ms, p99 {of.p99:.1f} ms"
+    return times + few_for_p99(of.count)

@@ -178,11 +178,12 @@ class EnvironmentView:
 
 @dataclass(frozen=True, slots=True)
 class Percentiles:
-    """Of the latest thousand values; all 0 when there is none."""
+    """Of the latest thousand values, `count` of them; all 0 when there is none."""
 
     p50: float
     p95: float
     p99: float
+    count: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ class Latest:
         def at(share: float) -> float:
             return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else 0.0
 
-        return Percentiles(at(0.50), at(0.95), at(0.99))
+        return Percentiles(at(0.50), at(0.95), at(0.99), len(ordered))
 
 
 class Histogram:

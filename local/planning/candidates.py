@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+_FOR_P99 = 100  # by the nearest rank, the p99 of fewer is their maximum
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -55,3 +57,8 @@ class Goal:
         if self.holds(candidate):
             return False, candidate.month_usd, 0.0, 0.0
         return True, candidate.throttled_share, candidate.cold_share, candidate.p99_ms
+
+
+def few_for_p99(count: int) -> str:
+    """A note after the p99 of fewer than 100 values, which is the largest of them; else nothing."""
+    return f" (the slowest of {count}: p99 needs 100)" if 0 < count < _FOR_P99 else ""

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from coldframe.capacity.idle_expiry import IdleExpiry
-from local.planning.candidates import Candidate, Goal
+from local.planning.candidates import Candidate, Goal, few_for_p99
 from local.planning.field import Field, fields
 from local.planning.levers import LEVERS
 from local.planning.prices import RegionPrices
@@ -46,7 +46,7 @@ class Verdict:
 @dataclass(frozen=True)
 class Plan:
     """verdicts: one for each lever, the best first. tried: all that was simulated. winner: None when no lever
-    holds the goal. requests_a_day: of the trace."""
+    holds the goal. requests, requests_a_day: of the trace."""
 
     goal: Goal
     verdicts: tuple[Verdict, ...]
@@ -54,6 +54,7 @@ class Plan:
     winner: Candidate | None
     requests_a_day: float
     timings: str
+    requests: int
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,7 @@ class Planner:
             winner,
             len(trace) / trace.span_s * 86_400,
             told_by(trace, self.measured),
+            len(trace),
         )
 
     def _why(self, candidate: Candidate, winner: Candidate | None) -> str:
@@ -201,6 +203,8 @@ def what_to_do(plan: Plan) -> list[str]:
             "No lever holds the goal. The first line comes nearest; ask for less, or for other memory sizes."
         ]
     lines = list(plan.winner.notes)
+    if few := few_for_p99(plan.requests):
+        lines.append(f"Each p99 is of {plan.requests} requests{few}. Give a longer trace.")
     if plan.winner.overrides:
         lines.append("sam deploy --parameter-overrides " + " ".join(plan.winner.overrides))
     return lines

@@ -14,6 +14,7 @@ from coldframe.capacity.limits import ALLOCATION_DELAY, CONCURRENCY, MAX_AGE
 from coldframe.capacity.states import Limits
 from coldframe.capacity.switches import ALL_RATES, Switches
 from local.planning.bill import Usage, usage
+from local.planning.candidates import few_for_p99
 from local.planning.pings import steady, with_pings
 from local.planning.prices import RegionPrices
 from local.planning.provisioning import PROVISION, RECYCLE, RESERVE
@@ -185,7 +186,7 @@ def table(played: Played, prices: RegionPrices, architecture: str) -> str:
         *([("spillover", f"{summary.spillover:,}")] if summary.spillover else []),
         ("throttled", f"{summary.invocations - summary.admitted:,} ({summary.throttled_share:.3%})"),
         *((f"  {reason}", f"{count:,}") for reason, count in summary.throttled.items()),
-        ("p50, p99", f"{_ms(summary.p50_ms)}, {_ms(summary.p99_ms)}"),
+        ("p50, p99", f"{_ms(summary.p50_ms)}, {_ms(summary.p99_ms)}{few_for_p99(summary.admitted)}"),
         *(
             (f"{name}: cold, p99", f"{of.cold:,} of {of.admitted:,} ({of.cold_share:.3%}), {_ms(of.p99_ms)}")
             for name, of in played.by_version.items()

@@ -20,7 +20,7 @@ def test_percentiles_are_values_that_occurred() -> None:
     latest = Latest()
     for value in range(100, 0, -1):
         latest.add(value)
-    assert latest.percentiles() == Percentiles(50, 95, 99)
+    assert latest.percentiles() == Percentiles(50, 95, 99, 100)
 
 
 def test_percentiles_of_nothing_are_zero() -> None:

@@ -19,7 +19,7 @@ from coldframe.capacity.prices import PRICES, Bill
 from local.cli import main
 from local.planning.prices import MONTH_S, LambdaPrices, PricesUnusable, Tier, load_prices
 from local.planning.provisioning import PROVISION
-from local.planning.scenario import Scenario, play
+from local.planning.scenario import Scenario, play, table
 from local.planning.simulator import Change
 from local.planning.timings import PUBLISHED, assumed, of_benchmark, published, read_bench_cost
 from local.planning.traces.trace import TraceUnusable, as_trace
@@ -73,6 +73,15 @@ def test_provisioned_concurrency_is_rounded_up(levels: tuple[tuple[float, int], 
     changes = tuple(Change(at_s, PROVISION, 0, level) for at_s, level in levels)
     played = play(trace, MEASURED, Scenario(1024, changes=changes, idle_expiry=TEN_MINUTES))
     assert played.usage.provisioned_gb_s == billed_s
+
+
+@pytest.mark.parametrize(("count", "note"), [(99, " (the slowest of 99: p99 needs 100)"), (100, "")])
+def test_a_p99_of_few_requests_is_called_their_slowest(count: int, note: str) -> None:
+    """Fewer than 100 values have no p99 below their maximum, and the table says so."""
+    trace = as_trace(np.arange(count) * 10.0, ["f"], span_s=3600.0)
+    played = play(trace, MEASURED, Scenario(1769, idle_expiry=TEN_MINUTES))
+    line = next(line for line in table(played, US_EAST, "arm64").splitlines() if line.startswith("p50, p99"))
+    assert line.partition(" ms, ")[2].partition(" ms")[2] == note
 
 
 def test_restores_are_charged_by_size() -> None:
