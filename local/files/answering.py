@@ -14,6 +14,7 @@ import pyarrow as pa
 from coldframe.arrow import answer_arrays
 from coldframe.columns import predict_column
 from coldframe.pipeline.models import load_predictor
+from local.files.errors import Stopped
 from local.files.parts import write_part
 
 if TYPE_CHECKING:
@@ -31,9 +32,19 @@ def start(settings: "Settings") -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
-def answer(path: Path, texts: Sequence[str | None], heads: Sequence[str]) -> None:
-    """Writes the answers of texts to `path`. Raises what `Predictor.predict` raises, and a BundleError."""
-    found = predict_column(_predictor(), texts, heads)
+def answer(path: Path, texts: Sequence[str | None], heads: Sequence[str], version: str) -> None:
+    """Writes the answers of texts to `path`.
+
+    version: of the model that the run was started with. Raises Stopped for another model, what
+    `Predictor.predict` raises, and a BundleError.
+    """
+    predictor = _predictor()
+    if predictor.manifest.version != version:
+        raise Stopped(
+            "The model was replaced while the file was answered: no part has answers of two models."
+            " Run the same command again."
+        )
+    found = predict_column(predictor, texts, heads)
     columns: list[pa.Array] = []
     for head in heads:
         columns += answer_arrays(found[head], head)

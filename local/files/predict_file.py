@@ -17,6 +17,7 @@ from tqdm import tqdm
 from coldframe.arrow import answer_fields
 from coldframe.config import Settings
 from coldframe.cpus import usable_cpus
+from coldframe.model.bundle import Manifest
 from coldframe.pipeline.models import load_predictor
 from local.files.answering import answer, start
 from local.files.errors import BadFile, Stopped
@@ -56,7 +57,7 @@ def predict_file(
     predictor.check_heads(chosen)
     source = open_source(path, column)
     fields = answer_fields(chosen, prefix)
-    schema = _joined(source, fields)
+    schema = _joined(source, fields, predictor.manifest)
     check_schema(out, schema)
     with parts_folder(out) as folder:
         parts = Parts(folder, predictor.manifest.version, chosen)
@@ -65,14 +66,16 @@ def predict_file(
     return Done(source.rows, kept)
 
 
-def _joined(source: Source, fields: Sequence[pa.Field]) -> pa.Schema:
+def _joined(source: Source, fields: Sequence[pa.Field], model: Manifest) -> pa.Schema:
+    """The columns of the input and of the answers. Parquet keeps the schema's metadata."""
     for field in fields:
         if field.name in source.schema.names:
             raise BadFile(
                 f"{source.path.name} has a column {field.name!r} already. Name the columns of the answers"
                 " apart, for instance with --prefix predicted_."
             )
-    return pa.schema([*source.schema, *fields])
+    named = {"coldframe.model": model.name, "coldframe.version": model.version}
+    return pa.schema([*source.schema, *fields], {**(source.schema.metadata or {}), **named})
 
 
 def _answer_all(source: Source, parts: Parts, settings: Settings, processes: int) -> int:
@@ -88,7 +91,7 @@ def _answer_all(source: Source, parts: Parts, settings: Settings, processes: int
                     kept += len(texts)
                     bar.update(len(texts))
                     continue
-                pending[pool.submit(answer, path, texts, parts.heads)] = len(texts)
+                pending[pool.submit(answer, path, texts, parts.heads, parts.version)] = len(texts)
                 if len(pending) >= processes * _AHEAD:
                     answered += _take(pending, bar)
             while pending:

@@ -25,6 +25,8 @@ def pin(request: OfflineRequest, s3: Any, invoke: Invoke, function: str) -> Offl
     """
     head = _head(request, s3)
     row = _one_row(request, invoke, function)
+    if "version" not in row:
+        raise RequestUnusable(f"{function} does not tell the version of its model. Deploy it anew.")
     _check_batch(request.batch_items, row)
     version_id = head.get("VersionId", NO_VERSION)
     return replace(request, etag=head["ETag"], version_id=version_id, version=row["version"])

@@ -200,14 +200,18 @@ def what_to_do(plan: Plan) -> list[str]:
     """How to have the winner, line by line."""
     if plan.winner is None:
         return [
-            "No lever holds the goal. The first line comes nearest; ask for less, or for other memory sizes."
+            *_few_requests(plan),
+            "No lever holds the goal. The first line comes nearest; ask for less, or for other memory sizes.",
         ]
-    lines = list(plan.winner.notes)
-    if few := few_for_p99(plan.requests):
-        lines.append(f"Each p99 is of {plan.requests} requests{few}. Give a longer trace.")
+    lines = [*_few_requests(plan), *plan.winner.notes]
     if plan.winner.overrides:
         lines.append("sam deploy --parameter-overrides " + " ".join(plan.winner.overrides))
     return lines
+
+
+def _few_requests(plan: Plan) -> list[str]:
+    few = few_for_p99(plan.requests)
+    return [f"Each p99 is of {plan.requests} requests{few}. Give a longer trace."] if few else []
 
 
 def _only(planner: Planner, trace: Trace, lever: str) -> Candidate:

@@ -14,6 +14,9 @@ import pytest
 from bench.data.texts import sentences
 from coldframe.columns import predict_column
 from coldframe.pipeline.predictor import Predictor
+from local.files import answering
+from local.files.errors import Stopped
+from tests.conftest import tiny_predictor
 from tests.functional.test_cli import COLDFRAME, coldframe
 
 ROWS = 2500
@@ -56,6 +59,26 @@ def test_answers_are_those_of_the_predictor(table: Path, tmp_path: Path, predict
             assert [row[f"{name}_{head}"] for row in rows] == answers
     assert {row["by_auto"] for row in rows} == {"estimator", "ensemble", None}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet", "out.parquet"]
+
+
+def test_a_table_names_its_model(tmp_path: Path, predictor: Predictor) -> None:
+    """Parquet has the model's name and version beside the metadata of the input."""
+    inside, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    pq.write_table(pa.table({"body": TEXTS[:3]}).replace_schema_metadata({"owner": "us"}), inside)
+    done = coldframe(*command(inside, out))
+    assert done.returncode == 0, done.stderr
+    metadata = pq.read_schema(out).metadata
+    assert metadata[b"coldframe.version"].decode() == predictor.manifest.version
+    assert (metadata[b"coldframe.model"].decode(), metadata[b"owner"]) == (predictor.manifest.name, b"us")
+
+
+def test_a_model_that_is_replaced_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part is not answered by another model than the run was started with."""
+    monkeypatch.setattr(answering, "_predictor", tiny_predictor)
+    part = tmp_path / "part.arrow"
+    with pytest.raises(Stopped, match="The model was replaced while the file was answered"):
+        answering.answer(part, ["abc"], ["auto"], "sha256:before")
+    assert not part.exists()
 
 
 def test_a_killed_run_goes_on(table: Path, tmp_path: Path) -> None:

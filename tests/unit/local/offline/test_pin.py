@@ -49,6 +49,16 @@ def test_object_and_model_are_in_the_request(s3: Any) -> None:
     assert pin(REQUEST, s3, five_heads, "f").version_id == written["VersionId"]
 
 
+def test_a_function_of_an_earlier_release_is_named(s3: Any) -> None:
+    """Without the model's version a run could mix two models, so it does not start."""
+
+    def without(parameters: Any) -> dict[str, Any]:
+        return {"Payload": {"Results": [{"id": 0, "heads": FIVE}]}}
+
+    with pytest.raises(RequestUnusable, match=r"f does not tell the version of its model\. Deploy it anew"):
+        pin(REQUEST, s3, without, "f")
+
+
 def test_batches_whose_answers_no_child_can_return_are_refused(s3: Any) -> None:
     """400 rows of five heads are over 256 KiB; the error names the most that fit."""
     with pytest.raises(RequestUnusable, match=r"262,144\. Give at most --batch \d+\.") as caught:

@@ -257,6 +257,12 @@ def test_cheapest_that_holds_the_goal_wins() -> None:
     }  # fmt: skip
 
 
+def test_a_p99_of_few_requests_is_said() -> None:
+    """A plan for fewer than 100 requests says that its p99 is the slowest of them."""
+    few = planned(as_trace(np.arange(20) * 60.0, ["f"], span_s=3600.0))
+    assert "the slowest of 20: p99 needs 100" in table(few)
+
+
 def test_rare_calls_that_must_not_start_cold_are_held_by_pings() -> None:
     """A call each half hour, none cold: pings are the default lever, and provisioned costs more."""
     trace = as_trace(np.arange(1, 48) * 1800.0 + 60.0, ["f"], span_s=24 * HOUR_S)
