@@ -132,7 +132,9 @@ def add_model(model_dir: Path, name: str, temperature: float = 0.5) -> Manifest:
             name=name,
             labels=[f"queue {label}" for label in example.labels],
             heads={head: example.heads[head] for head in ("logreg", "mlp")},
-            estimator=msgspec.structs.replace(example.estimator, temperature=temperature),
+            estimator=msgspec.structs.replace(
+                example.estimator, temperature=temperature, answer_temperatures=(0.7, 0.8)
+            ),
             files={file: entry for file, entry in example.files.items() if not file.startswith(_TREES)},
         )
     )

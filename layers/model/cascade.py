@@ -5,18 +5,21 @@ alone whatever comes, also what is nothing like the data.
 """
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from coldframe.model.estimator import LEAST
+from coldframe.model.estimator import LEAST, temper
 from layers.model.guesses import Guesses
 from layers.model.samples import share_right
 
 _MAX_LOSS = 0.001  # accuracy that answering alone may cost on validation
 _TEMPERATURES = [round(0.6 + 0.05 * step, 2) for step in range(29)]
+_ANSWER_TEMPERATURES = [round(0.2 + 0.05 * step, 2) for step in range(37)]
+_MIN_ANSWERS = 20  # with fewer, chance decides on the temperature
 NEVER = 1.0
 """A threshold that no probability is above."""
 
@@ -48,7 +51,9 @@ def choose_certainty(bare: Guesses, partner: NDArray[np.floating], target: NDArr
     return best
 
 
-def choose_temperature(bare: Guesses, target: NDArray[np.int64]) -> float:
+def choose_temperature(
+    bare: Guesses, target: NDArray[np.int64], temperatures: Sequence[float] = _TEMPERATURES
+) -> float:
     """The temperature that makes the held-out labels most likely: Guo et al. 2017.
 
     bare: the estimator's guesses of the held-out rows at temperature 1.
@@ -58,7 +63,24 @@ def choose_temperature(bare: Guesses, target: NDArray[np.int64]) -> float:
         found = bare.at(temperature).probabilities[np.arange(len(target)), target]
         return float(-np.log(np.maximum(found, 1e-12)).mean())
 
-    return min(_TEMPERATURES, key=surprise)
+    return min(temperatures, key=surprise)
+
+
+def choose_answer_temperature(answers: NDArray[np.float64], target: NDArray[np.int64]) -> float:
+    """The temperature of answers (n, k) that makes the held-out labels most likely; 1 for a few answers."""
+    if len(target) < _MIN_ANSWERS:
+        return 1.0
+    known = np.ones(len(target), dtype=bool)
+    return choose_temperature(Guesses(answers, known, np.zeros(len(target))), target, _ANSWER_TEMPERATURES)
+
+
+def temper_rows(
+    answers: NDArray[np.float64], alone: NDArray[np.bool_], temperatures: tuple[float, float]
+) -> NDArray[np.float64]:
+    """Answers of `auto` (n, k), as they are served, to the bit. alone: by the estimator alone, (n,)."""
+    by = [temperatures[0 if is_alone else 1] for is_alone in alone]
+    rows = [temper(row, temperature) for row, temperature in zip(answers.tolist(), by, strict=True)]
+    return np.array(rows, dtype=np.float64)
 
 
 def cascade(guessed: Guesses, partner: NDArray[np.floating], threshold: float) -> NDArray[np.float64]:

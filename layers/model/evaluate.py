@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 
 from coldframe.config import Settings
 from coldframe.model.bundle import Figures
+from coldframe.model.estimator import UNTEMPERED
 from coldframe.model.files import AUTO
 from coldframe.model.model import to_matrix
 from coldframe.pipeline.models import load_predictor
@@ -29,6 +30,7 @@ def evaluation_of(name: str, task: Task, numbers: Sequence[int], trained: Traine
     numbers: of the test rows in their file.
     """
     facts = trained.estimator
+    temperatures = facts.answer_temperatures or UNTEMPERED
     return Evaluation(
         name=name,
         version="",
@@ -48,6 +50,8 @@ def evaluation_of(name: str, task: Task, numbers: Sequence[int], trained: Traine
             "rows that choices are made with": len(task.validation),
             "temperature of the estimator": facts.temperature,
             "threshold of the estimator": facts.threshold,
+            "temperature of answers by the estimator alone": temperatures[0],
+            "temperature of answers by both": temperatures[1],
             "partner of the estimator": facts.partner,
         },
     )

@@ -32,6 +32,7 @@ class Task(NamedTuple):
     """Everything that a training reads.
 
     fit, validation: rows of `train` that choices are made with; `test` chooses nothing.
+    folds: a number of each row of `train`, (n,), the same for a whole group; None where none are needed.
     """
 
     labels: list[str]
@@ -39,6 +40,7 @@ class Task(NamedTuple):
     fit: Rows
     validation: Rows
     test: Samples
+    folds: Rows | None = None
 
 
 class Embedded(NamedTuple):

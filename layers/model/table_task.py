@@ -7,11 +7,12 @@ import numpy as np
 
 from layers.model.checks import Checked
 from layers.model.samples import Rows, Samples, Task
-from layers.model.split import hold_out
+from layers.model.split import hold_out, place_of
 from layers.model.table import Table, TableFault, count_rows
 
 FORM = "text"  # a table has its texts in one form
 _VALIDATION_SHARE = 0.2
+_FOLDS = 5
 
 
 class TableTask(NamedTuple):
@@ -57,7 +58,8 @@ def task_of(given: Checked, test: Checked | None, test_share: float) -> TableTas
         raise TableFault("No row is left to make choices with. Expected smaller groups, or more rows.")
     if untested := sorted(set(labels) - set(judged.labels)):
         notes.append(f"{len(untested):,} of {len(labels):,} labels have no test row")
-    task = Task(labels, _samples(train, labels), fit, validation, _samples(judged, labels))
+    folds = np.array([int(_FOLDS * place_of(group, "fold")) for group in _groups(train)], dtype=np.int64)
+    task = Task(labels, _samples(train, labels), fit, validation, _samples(judged, labels), folds)
     return TableTask(task, notes, numbers)
 
 

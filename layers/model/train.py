@@ -30,7 +30,7 @@ class Trained(NamedTuple):
     """What a trained model says of the test samples as callers send them.
 
     probabilities: (n, k) by the name of the head, `auto` among them. alone: whether the estimator answered
-    `auto` alone, (n,). uncalibrated: of `auto` if the estimator had no temperature, (n, k). estimator: facts.
+    `auto` alone, (n,). uncalibrated: of `auto` without any temperature, (n, k). estimator: facts.
     strangeness: of the test samples and of texts of other kinds, by the name of the measure.
     """
 
@@ -58,7 +58,7 @@ def train(
     if accuracy is not None:
         heads = abstaining(heads, task.train.target[task.validation], accuracy)
     best = max(heads, key=lambda name: heads[name].facts.validation)
-    judged = train_estimator(task, test_set, best, heads[best], encoder, folder, accuracy)
+    judged = train_estimator(task, train_set, test_set, best, heads[best], encoder, folder, accuracy)
     centroids = train_centroids(train_set, task.fit, task.validation, folder)
     write_json(folder / FACTS, judged.facts)
     graph = encoder.manifest.graph.removeprefix("sha256:")

@@ -9,10 +9,12 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from coldframe.model.bundle import EstimatorFacts
+from coldframe.model.estimator import UNTEMPERED
 from coldframe.model.files import AUTO
 from layers.model.abstain import abstain
-from layers.model.anytime import Steps, choose_margin, steps_of, windows_read
-from layers.model.cascade import cascade, choose_certainty
+from layers.model.answer_calibration import Partner, answer_temperatures, folds_of, join, say, say_fold
+from layers.model.anytime import choose_margin, steps_of
+from layers.model.cascade import choose_certainty, temper_rows
 from layers.model.embed import ServedEncoder
 from layers.model.guesses import Guesses, guesses
 from layers.model.lexical import Tokens, fit_lexical, tokens_of, vocabulary_size
@@ -24,8 +26,8 @@ from layers.model.usual import thin
 class Judged(NamedTuple):
     """The estimator's facts with its accuracies, and `auto` on the test samples as callers send them.
 
-    answers: (n, k). alone: whether the estimator answered alone, (n,). uncalibrated: the answers with an
-    estimator without a temperature, (n, k). guessed: what the estimator says of them.
+    answers: (n, k). alone: whether the estimator answered alone, (n,). uncalibrated: the answers without any
+    temperature, (n, k). guessed: what the estimator says of them.
     """
 
     facts: EstimatorFacts
@@ -37,6 +39,7 @@ class Judged(NamedTuple):
 
 def train_estimator(
     task: Task,
+    train: Embedded,
     test: Embedded,
     best: str,
     partner: TrainedHead,
@@ -49,27 +52,24 @@ def train_estimator(
     accuracy: what `auto` has to reach by abstaining. Raises OutOfReach when it cannot.
     """
     tokens, vocabulary = tokens_of("train", task.train, encoder), vocabulary_size(encoder)
-    chosen = choose(tokens, task, partner.held_out, vocabulary, accuracy)
+    chosen = choose(tokens, task, train, best, partner, vocabulary, accuracy)
     final = fit_lexical(tokens, task.train.target, vocabulary, folder)
-    facts = replace(
-        final,
-        temperature=chosen.temperature,
-        threshold=chosen.threshold,
-        settled_margin=chosen.settled_margin,
-        partner=best,
-        min_probability=chosen.min_probability,
-        usual=chosen.usual,
-    )
+    facts = replace(chosen, scales=final.scales, bias=final.bias, unseen_idf=final.unseen_idf)
     return judge(facts, tokens_of("test", task.test, encoder), test, partner, folder)
 
 
 def choose(
-    tokens: Tokens, task: Task, partner: Steps, vocabulary: int, accuracy: float | None = None
+    tokens: Tokens,
+    task: Task,
+    train: Embedded,
+    best: str,
+    partner: TrainedHead,
+    vocabulary: int,
+    accuracy: float | None = None,
 ) -> EstimatorFacts:
     """All that is chosen on the validation rows, by an estimator that has not seen them.
 
-    partner: what a head that has not seen them either says of the validation rows.
-    accuracy: as in `train_estimator`.
+    best, partner, accuracy: as in `train_estimator`.
     """
     held_out, target = tokens.take(task.validation).as_sent, task.train.target
     with tempfile.TemporaryDirectory() as scratch:
@@ -77,45 +77,46 @@ def choose(
         facts = fit_lexical(tokens.take(task.fit), target[task.fit], vocabulary, folder)
         bare = guesses(facts, held_out, folder)
     truth = target[task.validation]
-    temperature, threshold = choose_certainty(bare, partner.whole, truth)
+    temperature, threshold = choose_certainty(bare, partner.held_out.whole, truth)
     guessed = bare.at(temperature)
     certain = replace(
         facts,
         temperature=temperature,
         threshold=threshold,
-        settled_margin=choose_margin(guessed, partner, threshold, truth),
+        settled_margin=choose_margin(guessed, partner.held_out, threshold, truth),
+        partner=best,
         usual=[round(float(value), 4) for value in thin(bare.strangeness)],
     )
+    said = say(guessed, partner.held_out, certain, truth)
+    by = Partner(best, partner.facts.parameters)
+    folds = [say_fold(rows, task, train, tokens, by, certain) for rows in folds_of(task)]
+    temperatures = answer_temperatures(join(folds) if folds else said)
+    tempered = replace(certain, answer_temperatures=temperatures)
     if accuracy is None:
-        return certain
-    return replace(
-        certain, min_probability=abstain(AUTO, _answers(guessed, partner, certain), truth, accuracy)
-    )
+        return tempered
+    answers = temper_rows(said.answers, said.alone, temperatures)
+    return replace(tempered, min_probability=abstain(AUTO, answers, truth, accuracy))
 
 
 def judge(
     facts: EstimatorFacts, tokens: Tokens, test: Embedded, partner: TrainedHead, folder: Path
 ) -> Judged:
     """The estimator on the test split, alone and as `auto`."""
+    tempered = facts.answer_temperatures or UNTEMPERED
     forms = {form: guesses(facts, documents, folder) for form, documents in tokens.forms.items()}
     steps = {form: steps_of(partner.served.predict, test.windows[form]) for form in forms}
-    answers = {form: _answers(guessed, steps[form], facts) for form, guessed in forms.items()}
-    alone = {form: guessed.sure(facts.threshold) for form, guessed in forms.items()}
+    said = {form: say(guessed, steps[form], facts, test.target) for form, guessed in forms.items()}
+    answers = {form: temper_rows(found.answers, found.alone, tempered) for form, found in said.items()}
     judged = replace(
         facts,
         accuracy={
             form: round(share_right(guessed.probabilities, test.target), 4) for form, guessed in forms.items()
         },
         auto_accuracy={form: round(share_right(found, test.target), 4) for form, found in answers.items()},
-        auto_alone={form: round(float(sure.mean()), 4) for form, sure in alone.items()},
+        auto_alone={form: round(float(found.alone.mean()), 4) for form, found in said.items()},
     )
     print(f"estimator {judged.accuracy}, auto {judged.auto_accuracy}, answered alone {judged.auto_alone}")
     bare = guesses(replace(facts, temperature=1.0), tokens.as_sent, folder)
     sent = next(iter(forms))
-    return Judged(judged, forms[sent], answers[sent], alone[sent], _answers(bare, steps[sent], facts))
-
-
-def _answers(guessed: Guesses, partner: Steps, facts: EstimatorFacts) -> NDArray[np.float64]:
-    """What `auto` answers, with as many windows read as serving reads: (n, k)."""
-    read = windows_read(guessed, partner, facts.settled_margin)
-    return cascade(guessed, partner.at(read), facts.threshold)
+    before = say(bare, steps[sent], facts, test.target).answers
+    return Judged(judged, forms[sent], answers[sent], said[sent].alone, before)

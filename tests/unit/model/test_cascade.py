@@ -1,18 +1,21 @@
 """When the estimator may answer alone."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from coldframe.model.estimator import Guess, mean_with
+from coldframe.model.estimator import Guess, mean_with, temper
 from layers.model.cascade import (
     cascade,
+    choose_answer_temperature,
     choose_certainty,
     choose_temperature,
     choose_threshold,
     combine,
     keeps_its_word,
+    temper_rows,
 )
 from layers.model.guesses import Guesses
 
@@ -108,6 +111,25 @@ def test_training_combines_as_serving(guesses: list[list[float]], partners: list
         mean_with(Guess(row, False, 0.0), rows.tolist()) for row, rows in zip(guesses, other, strict=False)
     ]
     assert together.tolist() == served
+
+
+@given(rows_of_numbers)
+def test_training_tempers_as_serving(rows: list[list[float]]) -> None:
+    """Answers have the temperature of who gives them, as at serving, to the bit."""
+    answers = np.array(rows) + 0.001
+    alone = np.arange(len(rows)) % 2 == 0
+    tempered = temper_rows(answers, alone, (0.4, 1.3))
+    served = [temper(row, 0.4 if own else 1.3) for row, own in zip(answers.tolist(), alone, strict=True)]
+    assert tempered.tolist() == served
+
+
+def test_answers_that_are_too_modest() -> None:
+    """Answers that are right more often than they say get a temperature under 1; a few say nothing."""
+    answers = np.tile([0.5, 0.3, 0.2], (100, 1))
+    target = np.where(np.arange(100) < 90, 0, 1)
+    chosen = choose_answer_temperature(answers, target)
+    assert temper([0.5, 0.3, 0.2], chosen)[0] == pytest.approx(0.9, abs=0.05)
+    assert choose_answer_temperature(answers[:19], target[:19]) == 1.0
 
 
 def test_no_threshold_above_every_guess() -> None:

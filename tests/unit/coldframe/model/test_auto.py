@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coldframe.model.estimator import AnswerSource, Guess, answer_auto, split_answers
+from coldframe.model.estimator import AnswerSource, Guess, answer_auto, mean_with, split_answers, temper
 from coldframe.model.files import AUTO
 from coldframe.pipeline.predictor import Predictor
 from coldframe.vectors import to_floats, to_vector
@@ -69,6 +69,29 @@ def test_rows_keep_their_source() -> None:
     found = [to_floats(answer) for answer in answers[AUTO]]
     np.testing.assert_allclose(found, [[0.6, 0.4, 0.1], [2 / 3, 1 / 3, 0.9], [0.5, 0.5, 0.1]], atol=1e-3)
     assert sources == [AnswerSource.ESTIMATOR, AnswerSource.ENSEMBLE, AnswerSource.RUSHED]
+
+
+def test_temperatures_of_answers() -> None:
+    """An answer has the temperature of who gives it; without any, it is what it was before there were any."""
+    guess = Guess([0.5, 0.3, 0.2], True, 0.1, (0.5, 2.0))
+    alone, together = (
+        to_floats(answer_auto(guess, partner)[1:])[:-1] for partner in (None, to_vector([0.5, 0.3, 0.2, 0.9]))
+    )
+    np.testing.assert_allclose(alone, np.square([0.5, 0.3, 0.2]) / 0.38, atol=1e-6)
+    roots = np.sqrt(mean_with(guess, [0.5, 0.3, 0.2]))
+    np.testing.assert_allclose(together, roots / roots.sum(), atol=1e-6)
+    bare = guess._replace(temperatures=(1.0, 1.0))
+    assert to_floats(answer_auto(bare, None)[1:]) == to_floats(to_vector([0.5, 0.3, 0.2, 0.1]))
+
+
+@given(st.lists(st.floats(1e-9, 1), min_size=2, max_size=9), st.floats(0.2, 2))
+def test_temperature_keeps_the_order(weights: list[float], temperature: float) -> None:
+    """Probabilities at any temperature sum to 1, and none overtakes another."""
+    shares = [weight / sum(weights) for weight in weights]
+    tempered = temper(shares, temperature)
+    assert sum(tempered) == pytest.approx(1)
+    order = np.argsort(shares, kind="stable")
+    assert np.all(np.diff(np.array(tempered)[order]) >= 0)
 
 
 def test_both_sources_on_the_real_model(predictor: Predictor) -> None:

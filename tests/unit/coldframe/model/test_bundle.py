@@ -53,6 +53,16 @@ FILES = [
 ]
 
 
+def test_manifest_of_an_older_model(bundle: Path) -> None:
+    """A manifest without temperatures of answers has the bytes, and the version, that it had before."""
+    manifest = load_manifest(bundle, EXAMPLE)
+    bare = msgspec.structs.replace(manifest.estimator, answer_temperatures=msgspec.UNSET)
+    older = msgspec.structs.replace(manifest, estimator=bare)
+    assert b"answer_temperatures" not in older.encode()
+    tempered = msgspec.structs.replace(bare, answer_temperatures=(0.7, 0.8))
+    assert msgspec.structs.replace(manifest, estimator=tempered).digest() != older.digest()
+
+
 @pytest.fixture
 def copy(bundle: Path, tmp_path: Path) -> Path:
     """A copy of the bundle that a test may damage."""

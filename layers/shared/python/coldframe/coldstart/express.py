@@ -33,6 +33,7 @@ from coldframe.api.gateway_event import read_http
 from coldframe.coldstart.lane_model import LaneModel
 from coldframe.coldstart.lane_settings import LaneSettings, closed_by, closed_line, has_log
 from coldframe.errors import BundleError
+from coldframe.model.estimator import temper
 from coldframe.model.files import AUTO, served_models
 from coldframe.text import normalise
 from coldframe.vectors import ranked, to_floats, to_vector
@@ -146,7 +147,8 @@ def _answer(model: LaneModel, text: str, asked: Json) -> dict[str, Any] | None:
     guess = model.estimator.probabilities(evidence)
     if not model.estimator.is_sure(guess, ids):
         return None
-    *values, strangeness = to_floats(to_vector([*guess, model.estimator.out_of_distribution(evidence)]))
+    said = temper(guess, model.alone_temperature)
+    *values, strangeness = to_floats(to_vector([*said, model.estimator.out_of_distribution(evidence)]))
     best = ranked(values)[: asked.get("top_k", DEFAULT_TOP_K)]
     top = [{"label": model.labels[i], "probability": values[i]} for i in best]
     score = round(strangeness, SCORE_DIGITS)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 from coldframe.errors import BundleCorrupt
-from coldframe.model.estimator import Estimator
+from coldframe.model.estimator import UNTEMPERED, Estimator
 from coldframe.model.files import (
     MANIFEST,
     REBUILD,
@@ -26,7 +26,7 @@ _OF_TOKENIZER = ("tokenizer", "lower_case", "lower_texts")  # facts of the encod
 class LaneModel:
     """Names, labels, estimator and tokenizer of a model.
 
-    max_tokens: as many of a text are used.
+    max_tokens: as many of a text are used. alone_temperature: of an answer by the estimator alone.
     """
 
     def __init__(self, model_dir: Path, name: str) -> None:
@@ -37,6 +37,7 @@ class LaneModel:
             self.name, self.version, self.labels = (manifest[key] for key in ("name", "version", "labels"))
             facts = cast("EstimatorFacts", SimpleNamespace(**manifest["estimator"]))
             self.estimator, self.min_probability = Estimator(folder, facts), facts.min_probability
+            self.alone_temperature: float = manifest["estimator"].get("answer_temperatures", UNTEMPERED)[0]
             encoder = encoder_folder(model_dir, manifest["encoder"]["name"])
             built = json.loads(read_file(encoder, MANIFEST))
             check_trained_on(model_dir, name, encoder.name, manifest["encoder"]["version"], built["version"])

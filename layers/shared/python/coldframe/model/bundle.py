@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from coldframe.errors import BundleCorrupt
 from coldframe.model.files import (
@@ -81,6 +81,8 @@ class EstimatorFacts(Struct, frozen=True):
     min_probability: `auto` abstains below it, unless a caller asks for another; 0.0: never.
     usual: strangeness of validation rows by their tokens, ascending; what the
     out-of-distribution score of a text is a share of.
+    answer_temperatures: what makes the probabilities of `auto` as often right as they say, for answers of the
+    estimator alone and of both together. Older models have none.
     """
 
     vocabulary: int
@@ -97,6 +99,7 @@ class EstimatorFacts(Struct, frozen=True):
     auto_alone: dict[str, float] = {}
     min_probability: float = 0.0
     usual: list[float] = []
+    answer_temperatures: tuple[float, float] | UnsetType = UNSET  # left out where unset: older manifests stay
 
 
 class Figures(Struct, frozen=True):

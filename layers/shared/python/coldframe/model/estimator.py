@@ -137,16 +137,20 @@ def _softmax(logits: Sequence[float]) -> list[float]:
     return [power / total for power in powers]
 
 
+UNTEMPERED = (1.0, 1.0)
+
+
 class Guess(NamedTuple):
     """What the estimator says of a text, and whether that may be the answer.
 
     out_of_distribution: share of the validation rows that look more usual, 0 to 1: 0.99 says that the text is
-    stranger than 99 % of them.
+    stranger than 99 % of them. temperatures: of an answer by the estimator alone, and with the partner head.
     """
 
     probabilities: list[float]
     sure: bool
     out_of_distribution: float
+    temperatures: tuple[float, float] = UNTEMPERED
 
 
 class AnswerSource(IntEnum):
@@ -168,11 +172,12 @@ def answer_auto(guess: Guess, partner: Vector | None) -> bytes:
 
     partner: answer (k + 1,) of the partner head; None where none is needed or there is no time for it.
     """
+    alone, together = guess.temperatures
     if partner is None:
         source = AnswerSource.ESTIMATOR if guess.sure else AnswerSource.RUSHED
-        return bytes([source]) + to_vector([*guess.probabilities, guess.out_of_distribution])
+        return bytes([source]) + to_vector([*temper(guess.probabilities, alone), guess.out_of_distribution])
     *others, out_of_distribution = to_floats(partner)
-    answer = [*mean_with(guess, others), out_of_distribution]
+    answer = [*temper(mean_with(guess, others), together), out_of_distribution]
     return bytes([AnswerSource.ENSEMBLE]) + to_vector(answer)
 
 
@@ -189,6 +194,19 @@ def mean_with(guess: Guess, partner: Sequence[float]) -> list[float]:
     ]
     total = math.fsum(roots)
     return [root / total for root in roots]
+
+
+def temper(probabilities: list[float], temperature: float) -> list[float]:
+    """Probabilities at another temperature: in the same order, surer below 1.
+
+    Source: Guo et al. 2017, On Calibration of Modern Neural Networks, section 4.2.
+    """
+    if temperature == 1:
+        return probabilities
+    highest = max(probabilities)
+    powers = [(probability / highest) ** (1 / temperature) for probability in probabilities]
+    total = math.fsum(powers)
+    return [power / total for power in powers]
 
 
 def source_of(answer: bytes) -> AnswerSource:

@@ -9,7 +9,14 @@ from coldframe.cache.values import Shapes
 from coldframe.coldstart.lazy import LazyValue
 from coldframe.errors import Invalid, OutOfTime, Overloaded, echo
 from coldframe.model.bundle import EncoderManifest, Manifest
-from coldframe.model.estimator import AnswerSource, Guess, answer_auto, source_of, split_answers
+from coldframe.model.estimator import (
+    UNTEMPERED,
+    AnswerSource,
+    Guess,
+    answer_auto,
+    source_of,
+    split_answers,
+)
 from coldframe.model.files import AUTO
 from coldframe.model.tokenizer import Window, content_tokens
 from coldframe.pipeline.answers import Embedding, Encoded, Prediction
@@ -68,6 +75,7 @@ class Predictor:
         self.cache = cache
         self._tokenizer = tokenizer
         self._estimator = estimator
+        self._temperatures = manifest.estimator.answer_temperatures or UNTEMPERED
         heads = {name: facts.min_probability for name, facts in manifest.heads.items()}
         self.min_probability = {AUTO: manifest.estimator.min_probability, **heads}
         shapes = Shapes(len(manifest.labels), encoder.facts.dimension)
@@ -161,7 +169,8 @@ class Predictor:
         evidence = self._estimator.evidence(ids)
         probabilities = self._estimator.probabilities(evidence)
         sure = self._estimator.is_sure(probabilities, ids)
-        return Guess(probabilities, sure, self._estimator.out_of_distribution(evidence))
+        strangeness = self._estimator.out_of_distribution(evidence)
+        return Guess(probabilities, sure, strangeness, self._temperatures)
 
     def _find_long(
         self,

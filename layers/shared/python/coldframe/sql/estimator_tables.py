@@ -17,7 +17,7 @@ import pyarrow as pa
 from coldframe.config import load_settings
 from coldframe.errors import Invalid
 from coldframe.model.bundle import EncoderFacts, EstimatorFacts, load_pair
-from coldframe.model.estimator import Estimator
+from coldframe.model.estimator import UNTEMPERED, Estimator
 from coldframe.model.files import TOKENIZER, encoder_folder, model_folder, read_file, served_models
 from coldframe.pipeline.models import chosen
 
@@ -82,6 +82,7 @@ def _weights(estimator: Estimator, facts: EstimatorFacts) -> pa.Table:
 
 
 def _macro(prefix: str, facts: EncoderFacts, estimator: EstimatorFacts, unknown: int) -> Iterator[str]:
+    alone, _ = estimator.answer_temperatures or UNTEMPERED
     pieces, weights, idf, labels = (f'"{prefix}{name}"' for name in (_PIECES, _WEIGHTS, _IDF, _LABELS))
     yield f"""
 CREATE OR REPLACE MACRO "{prefix}estimate"(given) AS TABLE
@@ -128,9 +129,9 @@ logits AS (
   FROM rows CROSS JOIN {labels} AS labels LEFT JOIN said USING (row, place) LEFT JOIN documents USING (row)
   WHERE regexp_full_match(text, '[\\x00-\\x7F]*', 's')),
 answers AS (
-  SELECT row, arg_max(label, logit) AS topic, 1 / sum(exp(logit - highest)) AS probability,
-    any_value(known) AS known
+  SELECT row, arg_max(label, logit) AS topic, 1 / sum(exp((logit - highest) / {alone!r})) AS probability,
+    1 / sum(exp(logit - highest)) > {estimator.threshold!r} AND any_value(known) AS sure
   FROM (SELECT *, max(logit) OVER (PARTITION BY row) AS highest FROM logits) GROUP BY row)
-SELECT id, topic, probability, probability > {estimator.threshold!r} AND known AS sure
+SELECT id, topic, probability, sure
 FROM rows LEFT JOIN answers USING (row) ORDER BY row
 """  # noqa: S608
