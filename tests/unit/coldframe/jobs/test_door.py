@@ -140,9 +140,11 @@ def test_a_worker_that_is_quicker(here: Here) -> None:
         ({"texts": TEXTS, "model": "none"}, 404, "none"),
         ({"texts": TEXTS, "top_k": 0}, 422, "top_k"),
         ({"texts": TEXTS, "push": {}}, 422, "names nobody"),
-        ({"texts": TEXTS, "push": {"webhook": "file:///a"}}, 422, "no address"),
+        ({"texts": TEXTS, "push": {"webhook": "file:///a"}}, 422, "not an address"),
+        ({"texts": TEXTS, "push": {"webhook": "https://example.com/a b"}}, 422, "not an address"),
+        ({"texts": TEXTS, "push": {"webhook": "https://example.com/a\n"}}, 422, "not an address"),
         ({"source": {"s3": "https://a/b", "format": "csv"}}, 422, "s3"),
-        ({"source": {"s3": "s3://bucket/a", "format": "orc"}}, 422, "orc"),
+        ({"source": {"s3": "s3://bucket/a", "format": "orc"}}, 422, "jsonl, csv, parquet"),
         ({"texts": TEXTS, "other": 1}, 422, "other"),
     ],
 )

@@ -216,8 +216,8 @@ def _check_push(push: Push) -> None:
     """Whether the deployment allows the host is for who calls it to say: the worker."""
     if not push.webhook and not push.sns:
         raise Invalid('"push" names nobody. Give it "webhook" or "sns".')
-    if push.webhook and not push.webhook.lower().startswith(("https://", "http://")):
-        raise Invalid('"webhook" is no address. Expected one that begins with https://.')
+    if push.webhook and not re.fullmatch(r"(?i:https?)://[!-~]+", push.webhook):
+        raise Invalid('"webhook" is not an address. Send one that begins with https:// and has no space.')
 
 
 def _unknown() -> NotFound:
