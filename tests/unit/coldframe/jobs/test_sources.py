@@ -120,6 +120,8 @@ def test_a_cursor_is_json() -> None:
         (CSV, b"", "no column"),
         (CSV, b"id,body\n1,a\n2\n", "line 3 of the source has 1 columns, expected 2"),
         (CSV, b"id,body\n1,\xff\n", "line 2 of the source is not UTF-8"),
+        (CSV, b'id,body\n1,"a\n2,b\n', "line 3 of the source is not CSV"),
+        (CSV, b'id,body\n1,"a"b\n', "line 2 of the source is not CSV"),
     ],
 )
 def test_spoilt_sources(source: Source, content: bytes, said: str) -> None:

@@ -125,7 +125,8 @@ def _csv_rows(lines: Lines) -> Iterator[list[str]]:
     """Rows that are not empty. A row takes no line of the next one, so `lines.cursor` is where it ends."""
     csv.field_size_limit(MAX_ROW_BYTES)
     try:
-        for row in csv.reader(lines):
+        # Unless strict, a quote that is never closed makes one text of all rows after it.
+        for row in csv.reader(lines, strict=True):
             lines.end_row()
             if row:
                 yield row
