@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from http import HTTPStatus
 from typing import Any
 
+from local.front.console import lead_browser
 from local.front.doors import Doors
 from local.gateway.http import HttpRequest, HttpResponse
 
@@ -50,7 +51,8 @@ class Application:
         body = await _read_body(receive, door.max_body_bytes)
         if body is None:
             return door.too_large()
-        response = await door.respond(_request(scope, body))
+        request = _request(scope, body)
+        response = lead_browser(request, await door.respond(request))
         self._answered()
         return response
 

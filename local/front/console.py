@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from local.front.burst import Burst, send_burst
-from local.gateway.http import NOT_JSON, HttpRequest, HttpResponse, problem
+from local.gateway.http import NOT_JSON, HttpRequest, HttpResponse, header, problem
 
 PATH = "/_console"
 
@@ -66,6 +66,15 @@ class Console:
         report = await send_burst(burst, *self._address())
         content_type = (b"content-type", b"application/json")
         return HttpResponse(HTTPStatus.OK, [content_type, *_HEADERS], msgspec.json.encode(report))
+
+
+def lead_browser(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """The way to the console for whoever opens the printed address, unless a function has a page there."""
+    wants_page = "text/html" in header(request.headers, b"accept")
+    is_lost = (request.method, request.path, response.status) == ("GET", "/", HTTPStatus.NOT_FOUND)
+    if not (is_lost and wants_page):
+        return response
+    return HttpResponse(HTTPStatus.FOUND, [(b"location", PATH.encode("ascii"))], b"")
 
 
 def is_console(path: str) -> bool:

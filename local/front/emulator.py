@@ -9,7 +9,7 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from types import TracebackType
 
@@ -41,11 +41,11 @@ from local.template.notes import lines, short_lines
 _LIVE = "live"  # the alias that is made where only the options ask for provisioned concurrency
 # The addresses that listen on every address of this machine, and one of these to connect to.
 _REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def run(options: EmulatorOptions) -> None:
-    """Serves until SIGINT or SIGTERM, then stops every environment and returns.
+    """Serves until SIGINT, SIGTERM or SIGHUP, then stops every environment and returns.
 
     Raises CannotListen when the address is taken or not allowed.
     """
@@ -238,8 +238,9 @@ class Emulator:
 async def _serve_until_signal(options: EmulatorOptions) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in _SIGNALS:
-        loop.add_signal_handler(number, _leave, loop, stopped)
+    signals = [number for number in _SIGNALS if not _is_kept_from_us(number)]
+    for number in signals:
+        loop.add_signal_handler(number, _leave, loop, stopped, signals)
     async with Emulator(options) as emulator:
         emulator.log(f"Coldframe is listening on {emulator.url}")
         for line in emulator.notes():
@@ -249,9 +250,16 @@ async def _serve_until_signal(options: EmulatorOptions) -> None:
         emulator.log(line)
 
 
-def _leave(loop: asyncio.AbstractEventLoop, stopped: asyncio.Event) -> None:
+def _is_kept_from_us(number: signal.Signals) -> bool:
+    """Whether `nohup` started this process, which is to outlive its terminal."""
+    return number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN
+
+
+def _leave(
+    loop: asyncio.AbstractEventLoop, stopped: asyncio.Event, signals: Sequence[signal.Signals]
+) -> None:
     """The first signal ends the emulator in good order; the second one ends the process at once."""
     stopped.set()
-    for number in _SIGNALS:
+    for number in signals:
         loop.remove_signal_handler(number)
         signal.signal(number, signal.SIG_DFL)

@@ -155,9 +155,11 @@ def answer_calls(queues: QueueCalls) -> None:
         with writing:
             print(line, flush=True)
 
-    with ThreadPoolExecutor(_CALLS_AT_ONCE) as pool:
-        for line in sys.stdin.buffer:
-            pool.submit(answer, msgspec.json.decode(line, type=Call))
+    pool = ThreadPoolExecutor(_CALLS_AT_ONCE)
+    for line in sys.stdin.buffer:
+        pool.submit(answer, msgspec.json.decode(line, type=Call))
+    # Nobody reads the answers any more, and one that waits for messages would keep the port for many seconds.
+    pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _clients(plan: Plan, moto: str) -> Clients:

@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
+from local.front import server
 from local.front.emulator import Emulator
-from tests.functional.emulation import PATIENCE_S
+from tests.functional.emulation import PATIENCE_S, running_pids, until
 from tests.functional.running import SERVE, LogLines, emulator_process, options, serving
 
 pytestmark = pytest.mark.anyio
@@ -172,6 +173,66 @@ async def test_log_that_cannot_be_written_costs_no_request(lines: LogLines) -> N
             (await client.get(path)).status_code for path in ("/echo", "/fail", "/malformed", "/echo")
         ]
     assert statuses == [200, 502, 502, 200]
+
+
+@pytest.mark.parametrize("sent", [b"POST /ec", HALF_A_BODY], ids=["a line", "half a body"])
+async def test_request_that_never_ends_is_given_up(
+    lines: LogLines, monkeypatch: pytest.MonkeyPatch, sent: bytes
+) -> None:
+    """A client that stops in the middle of a request gets 408 and is let go."""
+    monkeypatch.setattr(server, "READ_TIMEOUT_S", 0.05)
+    async with Emulator(options(lines)) as emulator:
+        answer = await answers_on_one_connection(emulator.url, sent)
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b"content-type: application/problem+json" in answer
+
+
+@pytest.mark.parametrize("sent", [b"", b"\r\n"], ids=["nothing", "no request"])
+async def test_connection_without_a_request_is_closed(
+    lines: LogLines, monkeypatch: pytest.MonkeyPatch, sent: bytes
+) -> None:
+    """Without a word: a client that never begins gets no answer."""
+    monkeypatch.setattr(server, "READ_TIMEOUT_S", 0.05)
+    async with Emulator(options(lines)) as emulator:
+        assert await answers_on_one_connection(emulator.url, sent) == b""
+
+
+async def test_connection_that_says_nothing_more_is_closed(
+    lines: LogLines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Empty lines after an answer begin no request, and keep no connection."""
+    monkeypatch.setattr(server, "READ_TIMEOUT_S", 0.05)
+    async with (
+        Emulator(options(lines)) as emulator,
+        asyncio.timeout(PATIENCE_S),
+        connection(emulator.url) as (reader, writer),
+    ):
+        writer.write(request(method="GET", path="/echo"))
+        await reader.readuntil(b"}")
+        writer.write(b"\r\n")
+        await reader.read()
+
+
+async def test_function_may_take_longer_than_a_request(
+    lines: LogLines, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The limit is on what the client sends: a request that is whole is waited for."""
+    monkeypatch.setattr(server, "READ_TIMEOUT_S", 0.05)
+    async with serving(lines, environ={"GATE": str(tmp_path)}) as client:
+        waiting = asyncio.create_task(client.get("/gate"))
+        await until(lambda: len(running_pids(tmp_path)) == 1)
+        given_up = await answers_on_one_connection(str(client.base_url), b"POST /ec")
+        assert given_up.startswith(b"HTTP/1.1 408 ")
+        (tmp_path / "open").touch()
+        assert (await waiting).status_code == 200
+
+
+async def test_what_is_no_http_is_a_problem(lines: LogLines) -> None:
+    """Bytes of TLS get 400, and a reader learns why."""
+    async with Emulator(options(lines)) as emulator:
+        answer = await answers_on_one_connection(emulator.url, b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"application/problem+json" in answer
 
 
 async def test_signal_ends_the_emulator_in_the_middle_of_a_body(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from coldframe.capacity.switches import Switches
 from functions.server.listening import CannotListen
 from local.front.emulator import Emulator
 from tests.functional.emulation import HERE, FakeClock, is_alive, reports, running_pids, until
-from tests.functional.running import LogLines, client_of, emulator_process, options, serving
+from tests.functional.running import SERVE, LogLines, client_of, emulator_process, options, serving
 
 pytestmark = pytest.mark.anyio
 
@@ -439,12 +439,26 @@ async def test_leaving_in_the_middle_of_an_init_stops_its_process(lines: LogLine
     assert not any(is_alive(pid) for pid in running_pids(tmp_path))
 
 
+async def test_browser_at_the_printed_address_is_led_to_the_console(lines: LogLines) -> None:
+    """Where no function has a page: a browser goes to the console, a program gets the function's own 404."""
+    html = {"accept": "text/html,application/xhtml+xml"}
+    missing = {"statusCode": 404, "body": "not here"}
+    async with serving(lines, handler="handlers.say") as client:
+        led = await client.request("GET", "/", json=missing, headers=html)
+        told = await client.request("GET", "/", json=missing)
+        elsewhere = await client.request("GET", "/x", json=missing, headers=html)
+        page = await client.request("GET", "/", json={"statusCode": 200, "body": "a page"}, headers=html)
+    assert (led.status_code, led.headers["location"]) == (302, "/_console")
+    assert (told.status_code, told.text) == (404, "not here")
+    assert (elsewhere.status_code, page.text) == (404, "a page")
+
+
 # The emulator as a process of its own.
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 async def test_signal_ends_the_emulator_and_every_environment(tmp_path: Path, number: signal.Signals) -> None:
-    """SIGINT and SIGTERM answer the callers in flight, stop every process and exit with 0."""
+    """SIGINT, SIGTERM and SIGHUP answer the callers in flight, stop every process and exit with 0."""
     async with emulator_process(tmp_path) as (process, client):
         idle = (await client.get("/echo")).json()["pid"]
         requests = [asyncio.create_task(client.get("/gate")) for _ in range(2)]
@@ -455,6 +469,16 @@ async def test_signal_ends_the_emulator_and_every_environment(tmp_path: Path, nu
     assert returncode == 0
     assert statuses == [502, 502]
     assert not any(is_alive(pid) for pid in [idle, *running_pids(tmp_path)])
+
+
+async def test_emulator_started_by_nohup_outlives_its_terminal(tmp_path: Path) -> None:
+    """Where SIGHUP was ignored before, it stays so."""
+    before = "import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+    async with emulator_process(tmp_path, before + SERVE) as (process, client):
+        process.send_signal(signal.SIGHUP)
+        assert (await client.get("/echo")).status_code == 200
+        process.send_signal(signal.SIGTERM)
+        assert await process.wait() == 0
 
 
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs util-linux's setpriv")
