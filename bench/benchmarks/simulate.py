@@ -38,7 +38,7 @@ def run(invocations: int, rounds: int, seed: int, environments: Path = ENVIRONME
         "decide": _by_rules,
     }
     if not HAS_NUMBA:
-        click.echo("numba is not installed: `pip install 'coldframe[plan]'`", err=True)
+        click.echo("numba is not installed. Run in the checkout: pip install --editable '.[plan]'", err=True)
         del sides["numba"]
     reason = install(environments / "simfaas", "simfaas", needs_torch=False)
     if reason:

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 import click
 
 from bench.commands.options import SEED, require_bench_libraries
+from local.commands.outputs import require
 from local.paths import model_dir
 
 
@@ -175,8 +176,7 @@ def simulate(invocations: int, rounds: int, seed: int) -> None:
 @SEED
 def sql(rows: int, labels: int, seed: int) -> None:
     """Functions in DuckDB: a plain one row by row, `topic`, and `is_topic` with early rejection."""
-    if find_spec("duckdb") is None:
-        raise click.ClickException("duckdb is not installed. Run: pip install 'coldframe[duckdb]'")
+    require("duckdb", "duckdb")
     from bench.benchmarks.sql import run
 
     if not run(model_dir(), rows, labels, seed):

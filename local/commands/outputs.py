@@ -45,7 +45,8 @@ def print_json(results: object) -> None:
 def require(module: str, extra: str) -> None:
     """Raises click.ClickException when a part that is installed apart is missing."""
     if find_spec(module) is None:
-        raise click.ClickException(f"{module} is not installed. Run: pip install 'coldframe[{extra}]'")
+        install = f"pip install --editable '.[{extra}]'"
+        raise click.ClickException(f"{module} is not installed. Run in the checkout: {install}")
 
 
 def quiet_unless_terminal() -> None:

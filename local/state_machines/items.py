@@ -82,7 +82,9 @@ def _parquet(body: BinaryIO, config: ReaderConfig) -> Iterator[dict[str, Any]]:
     try:
         from pyarrow import ArrowException, parquet
     except ImportError as exc:
-        raise ItemsUnusable("Parquet needs pyarrow: pip install 'coldframe[files]'.") from exc
+        raise ItemsUnusable(
+            "Parquet needs pyarrow. Run in the checkout: pip install --editable '.[files]'"
+        ) from exc
     with tempfile.TemporaryFile() as file:  # its index is at its end
         while block := body.read(1 << 20):
             file.write(block)

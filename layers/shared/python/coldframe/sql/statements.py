@@ -98,7 +98,7 @@ def athena(function: str) -> Iterator[str]:
 def duckdb(model_dir: str) -> Iterator[str]:
     """DuckDB's functions live in its process: lines of Python."""
     yield (
-        "import coldframe.duckdb  # pip install 'coldframe[duckdb]'\n"
+        "import coldframe.duckdb  # in a checkout: pip install --editable '.[duckdb]'\n"
         f"coldframe.duckdb.register(connection, {model_dir!r})"
     )
 
