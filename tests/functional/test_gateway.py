@@ -14,6 +14,7 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
+from coldframe.api.gateway_event import principal_of
 from local.cli import main
 from local.front.emulator import Emulator
 from local.front.options import EmulatorOptions
@@ -38,7 +39,10 @@ Resources:
         {{AllowOrigins: ["https://a.example"], AllowMethods: [GET, POST], AllowHeaders: [x-a], MaxAge: 60}}
   Staged:
     Type: AWS::Serverless::HttpApi
-    Properties: {{StageName: blue, DefaultRouteSettings: {{ThrottlingRateLimit: 1, ThrottlingBurstLimit: 2}}}}
+    Properties:
+      StageName: blue
+      DefaultRouteSettings: {{ThrottlingRateLimit: 1, ThrottlingBurstLimit: 2}}
+      Auth: {{EnableIamAuthorizer: true, DefaultAuthorizer: AWS_IAM}}
   Rest:
     Type: AWS::Serverless::Api
     Properties:
@@ -114,6 +118,19 @@ async def rest(emulator: Emulator) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the REST API."""
     async with client_of(emulator, "Rest") as client:
         yield client
+
+
+async def test_signed_requests(emulator: Emulator, web: httpx.AsyncClient) -> None:
+    """The event names who signed a request, where the API asks for a signature, and nobody else."""
+    signed = {
+        "authorization": "AWS4-HMAC-SHA256 Credential=alice/20261122/eu-west-1/execute-api/aws4_request"
+    }
+    async with client_of(emulator, "Staged") as staged:
+        by_alice = (await staged.get("/blue/here", headers=signed)).json()["event"]
+        by_nobody = (await staged.get("/blue/here")).json()["event"]
+    elsewhere = (await web.get("/items/a", headers=signed)).json()["event"]
+    names = [principal_of(event) for event in (by_alice, by_nobody, elsewhere)]
+    assert names == ["iam 123456789012 alice", "", ""]
 
 
 async def test_http_api_event(web: httpx.AsyncClient) -> None:
