@@ -10,7 +10,7 @@ import click
 from msgspec.structs import replace
 
 from coldframe.api.contract import MAX_TOP_K
-from local.commands.outputs import OutFile, json_option, print_json, require
+from local.commands.outputs import json_option, print_json, require
 from local.paths import check_served
 from local.paths import model_dir as _model_dir
 
@@ -55,7 +55,7 @@ def verify(model_dir: Path | None, as_json: bool) -> None:
 @click.option("--text", "column", metavar="COLUMN", help="With --file: the column of the texts.")
 @click.option(
     "--out",
-    type=OutFile(),
+    type=click.Path(dir_okay=False, path_type=Path),
     help="With --file: the table to write, of any of the four kinds.",
 )
 @click.option("--prefix", default="", help="With --file: what the names of the answers' columns begin with.")

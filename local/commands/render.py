@@ -125,17 +125,20 @@ def compose(**options: Any) -> None:
 @_server_options
 @architecture_option
 @click.option("--region", default="us-east-1", show_default=True, help="Of the log.")
-@click.option("--execution-role", metavar="ARN", help="Pulls the image and writes the log.")
+@click.option(
+    "--execution-role",
+    metavar="ARN",
+    required=True,
+    help="Role that pulls the image, writes the log, and reads the parameter with the tokens.",
+)
 @click.option("--task-role", metavar="ARN", help="Of the server, for the shared cache and jobs.")
-def ecs(
-    architecture: str, region: str, execution_role: str | None, task_role: str | None, **options: Any
-) -> None:
+def ecs(architecture: str, region: str, execution_role: str, task_role: str | None, **options: Any) -> None:
     """A task definition of Amazon ECS, as JSON: for Fargate, with --gpu for EC2."""
     from local.homes.ecs import OnEcs
     from local.homes.ecs import ecs as definition_of
     from local.homes.notes import as_json
 
-    on = OnEcs(architecture, region, execution_role, task_role)
+    on = OnEcs(execution_role, architecture, region, task_role)
     click.echo(as_json(definition_of(_choices(least=1, most=1, **options), on)), nl=False)
 
 

@@ -31,30 +31,22 @@ class NoSuchSize(ColdframeError):
     """Fargate sells no task that large."""
 
 
-class NoRole(ColdframeError):
-    """Nobody may read the tokens of the server for its task."""
-
-
 @dataclass(frozen=True)
 class OnEcs:
     """What only ECS asks.
 
-    execution_role: pulls the image and writes the log. task_role: of the server itself. region: of the log.
+    execution_role: pulls the image, writes the log and reads the tokens. task_role: of the server itself.
+    region: of the log.
     """
 
+    execution_role: str
     architecture: str = "arm64"
     region: str = "us-east-1"
-    execution_role: str | None = None
     task_role: str | None = None
 
 
 def ecs(choices: Choices, on: OnEcs) -> Manifest:
-    """What `aws ecs register-task-definition --cli-input-json` takes. Raises NoSuchSize or NoRole."""
-    if choices.brings_tokens and not on.execution_role:
-        raise NoRole(
-            "A task needs an execution role to read the tokens of its callers. Name one that may read the"
-            f" parameter /{choices.name}/{TOKENS_KEY} with --execution-role, or give --allow-anyone."
-        )
+    """What `aws ecs register-task-definition --cli-input-json` takes. Raises NoSuchSize."""
     cpu, memory_mb = _asked(choices.size) if choices.size.gpus else fargate_size(choices.size)
     definition: dict[str, Any] = {
         "family": choices.name,
@@ -66,10 +58,10 @@ def ecs(choices: Choices, on: OnEcs) -> Manifest:
         },
         "cpu": str(cpu),
         "memory": str(memory_mb),
+        "executionRoleArn": on.execution_role,
         "containerDefinitions": [_container(choices, on)],
     }
-    roles = {"executionRoleArn": on.execution_role, "taskRoleArn": on.task_role}
-    return definition | {name: role for name, role in roles.items() if role}
+    return definition | ({"taskRoleArn": on.task_role} if on.task_role else {})
 
 
 def _asked(size: Size) -> tuple[int, int]:
@@ -111,6 +103,14 @@ def _container(choices: Choices, on: OnEcs) -> Manifest:
             "retries": 3,
             "startPeriod": choices.start_s,
         },
+        "logConfiguration": {
+            "logDriver": "awslogs",
+            "options": {
+                "awslogs-group": f"/ecs/{choices.name}",
+                "awslogs-region": on.region,
+                "awslogs-stream-prefix": "server",
+            },
+        },
     }
     if choices.brings_tokens:
         # The name of an SSM parameter of the same region, which may be a SecureString; read as a task starts.
@@ -118,13 +118,4 @@ def _container(choices: Choices, on: OnEcs) -> Manifest:
         container["secrets"] = [{"name": TOKENS, "valueFrom": f"/{choices.name}/{TOKENS_KEY}"}]
     if choices.size.gpus:
         container["resourceRequirements"] = [{"type": "GPU", "value": str(choices.size.gpus)}]
-    if on.execution_role:  # without one, nobody may write the log
-        container["logConfiguration"] = {
-            "logDriver": "awslogs",
-            "options": {
-                "awslogs-group": f"/ecs/{choices.name}",
-                "awslogs-region": on.region,
-                "awslogs-stream-prefix": "server",
-            },
-        }
     return container

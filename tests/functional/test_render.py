@@ -25,9 +25,12 @@ KINDS = {
 }
 
 
+NEEDED = {"ecs": ("--execution-role", "arn:aws:iam::123456789012:role/ecsTaskExecutionRole")}
+
+
 def rendered(*arguments: str) -> str:
     """What the command prints."""
-    done = CliRunner().invoke(main, ["render", *arguments])
+    done = CliRunner().invoke(main, ["render", *arguments, *NEEDED.get(arguments[0], ())])
     assert done.exit_code == 0, done.output
     return done.stdout
 
@@ -52,7 +55,7 @@ def test_setting_reaches_the_server(home: str) -> None:
 @pytest.mark.parametrize("home", render.commands)
 def test_bad_setting_is_refused_here_and_not_at_the_start(home: str) -> None:
     """What the server would refuse when it starts never reaches a cluster."""
-    done = CliRunner().invoke(main, ["render", home, "--env", "COLDFRAME_MAX_TEXT=7"])
+    done = CliRunner().invoke(main, ["render", home, "--env", "COLDFRAME_MAX_TEXT=7", *NEEDED.get(home, ())])
     assert done.exit_code == 1
     assert "COLDFRAME_MAX_TEXT is not a setting" in done.output
     assert not isinstance(done.exception, BadSetting)
@@ -70,6 +73,12 @@ def test_gpu_needs_its_own_image_and_says_so_to_the_server() -> None:
     assert "image: coldframe:gpu\n" in said
     assert "COLDFRAME_DEVICE: cuda\n" in said
     assert "COLDFRAME_DEVICE: auto\n" in rendered("compose", "--gpu", "1", "--env", "COLDFRAME_DEVICE=auto")
+
+
+def test_task_without_a_role_is_refused() -> None:
+    """ECS could neither pull the image nor write a log."""
+    done = CliRunner().invoke(main, ["render", "ecs"])
+    assert (done.exit_code, "--execution-role" in done.output) == (2, True)
 
 
 def test_fewest_are_no_more_than_most() -> None:

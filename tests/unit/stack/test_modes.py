@@ -48,6 +48,7 @@ ONLY_IN = {
     "WarmerTarget": [GUARANTEED],
     "WatchingAlarmTopic": [WATCHED],
     "Offline": [OFFLINE],
+    "WatchingRunsAlarm": [OFFLINE],
     "JobsWorker": [WITH_JOBS],
 }
 

@@ -1,61 +1,59 @@
-"""Parameters that do not go together, or are no values of theirs."""
+"""The table of parameters in docs/deploy.md is made of template.yaml."""
+
+import re
+from typing import Any
 
 import pytest
 
-from tests import stacks
-from tests.stacks import ALL, JWT, PREDICTED, PROVISIONED, SNAPSTART, WARMED, stack
+from local.template.documents import read_document
+from tests.conftest import ROOT
 
-pytestmark = stacks.needs_translator
-
-
-WRONG = [
-    ("JwtHasAnIssuer", {"AuthMode": "JWT", "JwtAudience": "coldframe"}),
-    ("JwtHasAnIssuer", {"AuthMode": "JWT", "JwtIssuer": "https://example.com/"}),
-    ("IssuerMeansJwt", {"JwtIssuer": "https://example.com/"}),
-    ("IssuerMeansJwt", {"JwtAudience": "coldframe", "AuthMode": "None"}),
-    ("PingsAreForOnDemand", {**PROVISIONED, **WARMED}),
-    ("PingsAreForOnDemand", {**SNAPSTART, **WARMED}),
-    ("PredictionIsForOnDemand", {**PROVISIONED, **PREDICTED}),
-    ("PredictionIsForOnDemand", {**SNAPSTART, **PREDICTED}),
-    ("GuaranteeNeedsPrediction", {"WarmGuaranteed": "2"}),
-    ("WarmMaximum", {**PREDICTED, "WarmMaximum": "0"}),
-    ("ColdStartUsd", {**PREDICTED, "ColdStartUsd": "0"}),
-    ("ColdStartMode", {"ColdStartMode": "Warm"}),
-    ("ProvisionedConcurrencyMin", {"ProvisionedConcurrencyMin": "0"}),
-    ("MemorySize", {"MemorySize": "128"}),
-    ("MemorySize", {"MemorySize": "10241"}),
-    ("Architecture", {"Architecture": "arm"}),
-    ("L1CacheBytes", {"L1CacheBytes": "1.5"}),
-    ("ReservedConcurrency", {"ReservedConcurrency": "0"}),
-    ("ReservedConcurrency", {"ReservedConcurrency": "-1"}),
-    ("AuthMode", {"AuthMode": "none"}),
-    ("JwtIssuer", {**JWT, "JwtIssuer": "http://example.com"}),
-    ("CorsAllowOrigin", {"CorsAllowOrigin": "https://example.com/page"}),
-    ("AlarmEmail", {"AlarmEmail": "someone"}),
-    ("LogRetentionDays", {"LogRetentionDays": "31"}),
-    ("KeptVersions", {"KeptVersions": "1"}),
-    ("WarmEnvironments", {"WarmEnvironments": "51"}),
-    ("TrafficShift", {"TrafficShift": "Canary10Percent"}),
-    ("KeepFailedEvents", {"KeepFailedEvents": "true"}),
-]
+TEMPLATE: dict[str, Any] = read_document(ROOT / "template.yaml")
+HEAD = "| parameter | default | allowed | what |\n|---|---|---|---|\n"
+GROUPS = TEMPLATE["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]
+SECTION = (ROOT / "docs" / "deploy.md").read_text().partition("## Parameters\n")[2].partition("\n## ")[0]
 
 
-@pytest.mark.parametrize(("name", "parameters"), WRONG)
-def test_wrong_parameters_are_refused_before_anything_is_created(
-    name: str, parameters: dict[str, str]
-) -> None:
-    """Constraints and rules of the template turn down what cannot work, and nothing else."""
-    refusals = stack(**parameters).refusals
-    assert {refusal.name for refusal in refusals} == {name}
-    assert all(refusal.reason for refusal in refusals)
+def row(name: str) -> str:
+    """A parameter as the table has it."""
+    of = TEMPLATE["Parameters"][name]
+    default = f"`{of['Default']}`" if of["Default"] != "" else "empty"
+    allowed = ", ".join(f"`{value}`" for value in of.get("AllowedValues", ())) or bounds(of)
+    told = " ".join(of["Description"].split()).replace("|", "\\|")
+    return f"| `{name}` | {default} | {allowed} | {told} |"
 
 
-@pytest.mark.parametrize("parameters", ALL)
-def test_right_parameters_are_not_refused(parameters: dict[str, str]) -> None:
-    """Every mode is accepted."""
-    assert stack(**parameters).refusals == ()
+def bounds(of: dict[str, Any]) -> str:
+    """The range of a number; what a text must be is said by its description."""
+    least, most = of.get("MinValue"), of.get("MaxValue")
+    if least is None:
+        return "text"
+    return f"{least:,} to {most:,}" if most is not None else f"{least:g} or more"
 
 
-def test_every_rule_of_the_template_is_tested() -> None:
-    """Each rule of the template is broken by some case above."""
-    assert set(stacks.documents()["written"]["Rules"]) <= {name for name, _ in WRONG}
+def table() -> str:
+    """The whole reference: a table for each group of parameters."""
+    parts = []
+    for group in GROUPS:
+        head = f"**{group['Label']['default']}**\n\n{HEAD}"
+        parts.append(head + "\n".join(map(row, group["Parameters"])))
+    return "\n\n".join(parts) + "\n"
+
+
+def test_every_parameter_is_in_a_group() -> None:
+    """CloudFormation's console shows what is in no group last, without a heading."""
+    grouped = [name for group in GROUPS for name in group["Parameters"]]
+    assert sorted(grouped) == sorted(TEMPLATE["Parameters"])
+
+
+@pytest.mark.parametrize("name", TEMPLATE["Parameters"])
+def test_parameter_is_documented(name: str) -> None:
+    """Its default, its values and its description are those of the template."""
+    assert row(name) in SECTION
+
+
+def test_table_has_nothing_else() -> None:
+    """No row is of a parameter that is gone. Write the printed tables below the heading."""
+    print(table())
+    assert table().strip() in SECTION
+    assert len(re.findall(r"^\| `", SECTION, re.MULTILINE)) == len(TEMPLATE["Parameters"])

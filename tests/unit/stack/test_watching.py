@@ -8,7 +8,7 @@ import pytest
 
 from tests import stacks
 from tests.conftest import ROOT
-from tests.stacks import PROVISIONED, WATCHED, properties, stack
+from tests.stacks import OFFLINE, PROVISIONED, WATCHED, properties, stack
 
 pytestmark = stacks.needs_translator
 
@@ -17,6 +17,8 @@ pytestmark = stacks.needs_translator
 METRICS = {
     "AWS/Lambda": {"Duration", "Errors", "ProvisionedConcurrencySpilloverInvocations", "Throttles"},
     "AWS/SQS": {"ApproximateNumberOfMessagesVisible"},
+    # https://docs.aws.amazon.com/step-functions/latest/dg/procedure-cw-metrics.html, read 2026-11-22
+    "AWS/States": {"ExecutionsFailed"},
 }
 DIMENSIONS: dict[str, dict[str, Any]] = {
     # Of the alias: without Resource, requests of tests to $LATEST would count.
@@ -25,12 +27,13 @@ DIMENSIONS: dict[str, dict[str, Any]] = {
         "Resource": {"Fn::Sub": "${PredictFunction}:live"},
     },
     "AWS/SQS": {"QueueName": {"Fn::GetAtt": ["FailedEvents", "QueueName"]}},
+    "AWS/States": {"StateMachineArn": {"Ref": "OfflineStateMachine"}},
 }
 
 
 def alarms(**parameters: str) -> dict[str, dict[str, Any]]:
-    """Those that call somebody, in mode Provisioned, which has the most."""
-    found = stack(**PROVISIONED, **parameters).of_type("AWS::CloudWatch::Alarm")
+    """Those that call somebody, in mode Provisioned and with whole objects: no other stack has more."""
+    found = stack(**PROVISIONED, **OFFLINE, **parameters).of_type("AWS::CloudWatch::Alarm")
     return {name: alarm for name, alarm in found.items() if name.startswith("Watching")}
 
 

@@ -9,13 +9,13 @@ from botocore.validate import ParamValidator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.homes.ecs import NoRole, NoSuchSize, OnEcs, ecs, fargate_size
+from local.homes.ecs import NoSuchSize, OnEcs, ecs, fargate_size
 from local.homes.facts import Choices, Size
 from local.homes.notes import plain
 from tests.unit.local.homes.choosing import ANYONE, FEW, USUAL, WITH_CACHE, WITH_GPU, choices, sizes
 
 ON = OnEcs(
-    "arm64", "eu-west-1", "arn:aws:iam::123456789012:role/pull", "arn:aws:iam::123456789012:role/cache"
+    "arn:aws:iam::123456789012:role/pull", "arm64", "eu-west-1", "arn:aws:iam::123456789012:role/cache"
 )
 
 
@@ -58,20 +58,18 @@ def test_fargate_has_a_largest_size(size: Size) -> None:
         fargate_size(size)
 
 
-def test_log_needs_a_role() -> None:
-    """Without an execution role nobody may write the log, so none is asked for."""
-    [without] = ecs(replace(USUAL, environment=ANYONE), OnEcs())["containerDefinitions"]
-    [with_role] = ecs(USUAL, ON)["containerDefinitions"]
-    assert "logConfiguration" not in without
-    assert with_role["logConfiguration"]["options"]["awslogs-region"] == "eu-west-1"
+def test_every_task_has_a_log() -> None:
+    """A role writes the log, whoever may call: a task without one would end without a word."""
+    definition = ecs(replace(USUAL, environment=ANYONE), ON)
+    [container] = definition["containerDefinitions"]
+    assert definition["executionRoleArn"] == ON.execution_role
+    assert container["logConfiguration"]["options"]["awslogs-region"] == "eu-west-1"
 
 
-def test_tokens_are_a_secret_that_needs_a_role() -> None:
-    """The task reads the tokens from an SSM parameter; without a role the error names both ways out."""
+def test_tokens_are_a_secret() -> None:
+    """The task reads the tokens from an SSM parameter, unless anyone may call."""
     [container] = ecs(USUAL, ON)["containerDefinitions"]
     assert container["secrets"] == [{"name": "COLDFRAME_TOKENS", "valueFrom": "/coldframe/tokens"}]
-    with pytest.raises(NoRole, match="--execution-role, or give --allow-anyone"):
-        ecs(USUAL, OnEcs())
     [container] = ecs(replace(USUAL, environment=ANYONE), ON)["containerDefinitions"]
     assert "secrets" not in container
 
