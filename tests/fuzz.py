@@ -30,6 +30,7 @@ WATCHED = (
     "inference_protocol.py",
     "messages.py",
     "openai.py",
+    "refused_json.py",
     "tensors.py",
 )
 HEADER_LENGTH = "inference-header-content-length"

@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 from msgspec import Meta
 
+from coldframe.api.contract import JSON, READ_AS_JSON
 from coldframe.config import ENVIRONMENT_NAMES
 from coldframe.errors import REQUEST_ERRORS
 from coldframe.model.bundle import load_manifest
@@ -221,6 +222,13 @@ def test_flags_are_documented(flag: str) -> None:
 def test_errors_are_documented(error: type[Exception]) -> None:
     """Every error that a caller can meet is documented."""
     assert f"`{error.__name__}`" in REFERENCE["contract"]
+
+
+@pytest.mark.parametrize("media_type", sorted(READ_AS_JSON - {"", JSON}))
+def test_types_read_as_json_are_documented(media_type: str) -> None:
+    """The row of 415 names the types that are read as JSON all the same."""
+    [row] = [line for line in REFERENCE["contract"].splitlines() if line.startswith("| 415 |")]
+    assert f"`{media_type}`" in row
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -156,8 +156,8 @@ def choose_host(settings: ServerSettings, tokens: Tokens) -> str:
     host = settings.host or THIS_MACHINE
     if not _is_this_machine(host):
         raise BadSetting(
-            f"COLDFRAME_HOST={host} lets other machines call, and there are no tokens that say who may. Set"
-            " COLDFRAME_TOKENS_FILE or COLDFRAME_TOKENS; or COLDFRAME_ALLOW_ANYONE=true to answer anyone."
+            f"COLDFRAME_HOST or --host is {host}: other machines can call, and no tokens say who may. Set"
+            " COLDFRAME_TOKENS_FILE or COLDFRAME_TOKENS; or, to answer anyone, COLDFRAME_ALLOW_ANYONE=true."
         )
     return host
 

@@ -8,9 +8,11 @@ from typing import Any
 
 import httpx
 import pytest
+from click.testing import CliRunner
 
 from functions.server import facts
 from functions.server.tokens import EVERYWHERE
+from local.cli import main
 from tests.functional.server_process import PATIENCE_S, ServerProcess, serving, starting
 
 SHOP, DESK = "token-of-the-shop-" + "0" * 20, "token-of-the-desk-" + "1" * 20
@@ -102,8 +104,16 @@ def test_it_does_not_listen_to_others_without_tokens(bundle: Path) -> None:
     with starting(bundle, COLDFRAME_HOST=EVERYWHERE) as server:
         assert server.wait() == facts.FAILED
         message = server.stderr()
-    assert message.startswith("BadSetting: COLDFRAME_HOST=0.0.0.0 lets other machines call")
+    assert message.startswith("BadSetting: COLDFRAME_HOST or --host is 0.0.0.0: other machines can call")
     assert "Traceback" not in message
+
+
+def test_command_does_not_listen_to_others_without_tokens(bundle: Path) -> None:
+    """`coldframe serve --host 0.0.0.0` says the same, and ends."""
+    done = CliRunner().invoke(
+        main, ["serve", "--host", EVERYWHERE, "--port", "0"], env={"COLDFRAME_MODEL_DIR": str(bundle)}
+    )
+    assert (done.exit_code, "no tokens say who may" in done.output) == (1, True)
 
 
 @pytest.mark.parametrize(

@@ -137,6 +137,14 @@ def test_it_ends_well_as_first_process_of_its_container(image: str) -> None:
         assert [event for event in events if event != "request"] == ["listening", "ready", "leaving", "ended"]
 
 
+def test_a_container_without_callers_ends(image: str) -> None:
+    """Without tokens, and without a word that anyone may call: the error names both ways out."""
+    with running(image, "--env=COLDFRAME_ALLOW_ANYONE=false") as (name, _):
+        assert docker("wait", name).strip() == "1"
+        said = docker("logs", name, stderr=subprocess.STDOUT)
+        assert said.startswith("BadSetting: COLDFRAME_HOST or --host is 0.0.0.0: other machines")
+
+
 def test_a_wrong_setting_ends_the_container(image: str) -> None:
     """Exit code 1, and one line that names the setting."""
     with running(image, "--env=COLDFRAME_WORKERS=none") as (name, _):

@@ -58,6 +58,14 @@ def test_own_template() -> None:
     assert (route.payload, route.timeout_s) == (PayloadFormat.V2, 30.0)
 
 
+def test_own_template_s_cors() -> None:
+    """A page may cancel a job, and name requests and jobs, through the emulator as on AWS."""
+    [first, *_] = load_template(ROOT / "template.yaml", {"CorsAllowOrigin": "https://a.example"}).apis
+    assert first.cors is not None
+    assert first.cors.allow_methods == ("DELETE", "GET", "POST")
+    assert {"idempotency-key", "x-request-id"} <= set(first.cors.allow_headers)
+
+
 def test_table_of_the_own_template() -> None:
     """The cache's table has its key and its expiry."""
     [table] = load_template(ROOT / "template.yaml").tables
