@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from coldframe.jobs.dynamodb import DUE_INDEX
+
 JOBS_TABLE = "jobs"
-_KEYS = (("job", "HASH"), ("item", "RANGE"))
+_TYPES = (("job", "S"), ("item", "S"), ("watch", "S"), ("due_s", "N"))
 
 
 def create_jobs_table(dynamodb: Any, **more: Any) -> None:
@@ -13,7 +15,18 @@ def create_jobs_table(dynamodb: Any, **more: Any) -> None:
     dynamodb.create_table(
         TableName=JOBS_TABLE,
         BillingMode="PAY_PER_REQUEST",
-        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name, _ in _KEYS],
-        KeySchema=[{"AttributeName": name, "KeyType": kind} for name, kind in _KEYS],
+        AttributeDefinitions=[{"AttributeName": name, "AttributeType": kind} for name, kind in _TYPES],
+        KeySchema=_schema("job", "item"),
+        GlobalSecondaryIndexes=[
+            {
+                "IndexName": DUE_INDEX,
+                "KeySchema": _schema("watch", "due_s"),
+                "Projection": {"ProjectionType": "KEYS_ONLY"},
+            }
+        ],
         **more,
     )
+
+
+def _schema(first: str, second: str) -> list[dict[str, str]]:
+    return [{"AttributeName": first, "KeyType": "HASH"}, {"AttributeName": second, "KeyType": "RANGE"}]

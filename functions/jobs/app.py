@@ -1,4 +1,4 @@
-"""The jobs function: a batch of SQS messages in, those that are to be received again out.
+"""The function that answers parts of jobs: a batch of SQS messages in, those to be received again out.
 
 Importing this module is the init phase, in which everything is loaded: nobody waits for this function.
 """
@@ -9,25 +9,17 @@ import random
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from typing import Any
 
 from coldframe.config import load_settings
 from coldframe.jobs.backoff import RetryPolicy
 from coldframe.jobs.services import open_services
-from coldframe.jobs.worker import Message, Worker
+from coldframe.jobs.worker import Worker
 from coldframe.pipeline.models import load_models
-from coldframe.timing import Deadline
 from functions.jobs.answering import ModelAnswerer
+from functions.jobs.events import Context, deadline_of, not_over, read_messages
 
 _CALLS_AT_ONCE = 16
-# Kept of the function's timeout for recording what was answered.
-_KEPT_S, _KEPT_SHARE = 10.0, 0.3
-
-
-class Context(Protocol):
-    """What we use of Lambda's context object."""
-
-    def get_remaining_time_in_millis(self) -> int: ...
 
 
 def _make_worker(environ: Mapping[str, str]) -> Worker:
@@ -39,10 +31,9 @@ def _make_worker(environ: Mapping[str, str]) -> Worker:
         services.store,
         services.objects,
         services.queue,
-        services.pusher,
+        services.control,
         ModelAnswerer(models),
         RetryPolicy(),
-        time.time,
         random.random,
         ThreadPoolExecutor(_CALLS_AT_ONCE).map,
     )
@@ -52,25 +43,10 @@ _worker = _make_worker(os.environ)
 
 
 def handler(event: Mapping[str, Any], context: Context) -> dict[str, Any]:
-    """Works off a batch. Raises ValueError for an event that is none of SQS."""
-    messages = [read_message(record) for record in event.get("Records", [])]
-    if not messages:
-        raise ValueError("This event has no SQS messages. Send jobs to the queue with POST /v1/jobs.")
+    """Answers a batch. Raises ValueError for an event that is not one of SQS."""
+    messages = read_messages(event)
     started_s = time.monotonic()
-    left_s = context.get_remaining_time_in_millis() / 1e3
-    again = _worker.handle(messages, Deadline(left_s - min(_KEPT_S, _KEPT_SHARE * left_s)))
+    again = _worker.handle(messages, deadline_of(context))
     line = {"event": "jobs", "messages": len(messages), "again": len(again)}
     print(json.dumps(line | {"ms": round((time.monotonic() - started_s) * 1e3, 1)}))
-    return {"batchItemFailures": [{"itemIdentifier": each} for each in again]}
-
-
-def read_message(record: Mapping[str, Any]) -> Message:
-    """A message of Lambda's event."""
-    attributes = record["attributes"]
-    return Message(
-        id=record["messageId"],
-        receipt_handle=record["receiptHandle"],
-        body=record["body"],
-        received=int(attributes["ApproximateReceiveCount"]),
-        sent_s=int(attributes["SentTimestamp"]) / 1e3,
-    )
+    return not_over(again)

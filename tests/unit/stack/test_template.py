@@ -13,6 +13,9 @@ import pytest
 
 from coldframe.cache import dynamodb_store, s3_store
 from coldframe.config import ENVIRONMENT_NAMES, Settings
+from coldframe.jobs.dynamodb import DUE_INDEX
+from coldframe.jobs.records import LONGEST_MESSAGE_S, Job, Options
+from coldframe.jobs.states import State
 from local.template.applications import read_with_applications
 from local.template.documents import read_document
 
@@ -23,6 +26,8 @@ FILES = [ROOT / "template.yaml", *sorted((ROOT / "functions").glob("*.yaml"))]
 RESOURCES: dict[str, Any] = TEMPLATE["Resources"]
 FUNCTION: dict[str, Any] = RESOURCES["PredictFunction"]["Properties"]
 VARIABLES: dict[str, Any] = FUNCTION["Environment"]["Variables"]
+JOB_LIVES: dict[str, dict[str, int]] = read_document(ROOT / "functions" / "jobs.yaml")["Mappings"]["Life"]
+QUEUES = ("Queue", "ControlQueue", "Failed")
 
 
 def of_type(kind: str) -> list[dict[str, Any]]:
@@ -104,7 +109,8 @@ def test_api_calls_the_alias() -> None:
 def test_a_changed_parameter_publishes_a_version() -> None:
     """Each parameter that shapes the running function is in the description of its version."""
     # With the application of jobs come their variables.
-    settings = set(references([FUNCTION["MemorySize"], VARIABLES])) & set(TEMPLATE["Parameters"]) | {"Jobs"}
+    settings = set(references([FUNCTION["MemorySize"], VARIABLES])) & set(TEMPLATE["Parameters"])
+    settings |= {"Jobs", "JobsKeepDays"}
     described = set(references(FUNCTION["VersionDescription"])) - {"SnapStart"}  # a name of its own
     assert settings == described
 
@@ -142,14 +148,45 @@ def test_table_has_the_shape_of_the_items() -> None:
 
 
 def test_jobs_have_the_shape_of_their_items() -> None:
-    """So are key and expiry of the table of jobs, and who reads the queue may say which messages failed."""
+    """So are keys, index and expiry of the table of jobs, and both functions may say what failed."""
     table = RESOURCES["JobsWorkerTable"]["Properties"]
     assert [key["AttributeName"] for key in table["KeySchema"]] == ["job", "item"]
     assert table["TimeToLiveSpecification"]["AttributeName"] == "expires_at_s"
-    function = RESOURCES["JobsWorkerFunction"]["Properties"]
-    assert set(function["Environment"]["Variables"]) <= ENVIRONMENT_NAMES
-    [event] = function["Events"].values()
-    assert event["Properties"]["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    [index] = table["GlobalSecondaryIndexes"]
+    assert index["IndexName"] == DUE_INDEX
+    assert [key["AttributeName"] for key in index["KeySchema"]] == ["watch", "due_s"]
+    for name in ("JobsWorkerFunction", "JobsWorkerControlFunction"):
+        function = RESOURCES[name]["Properties"]
+        assert set(function["Environment"]["Variables"]) <= ENVIRONMENT_NAMES
+        event = function["Events"]["Messages"]
+        assert event["Properties"]["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+
+
+def test_a_source_that_ends_its_environment_is_alone() -> None:
+    """Messages about whole jobs have a queue of their own, are handled one at a time."""
+    batch = RESOURCES["JobsWorkerControlFunction"]["Properties"]["Events"]["Messages"]["Properties"]
+    assert (batch["BatchSize"], batch["Queue"]) == (1, {"Fn::GetAtt": ["JobsWorkerControlQueue", "Arn"]})
+
+
+@pytest.mark.parametrize("name", ["JobsWorkerQueue", "JobsWorkerControlQueue"])
+def test_a_kill_delays_a_message_by_minutes(name: str) -> None:
+    """A message is hidden for as long as its function may take, and no message is redriven for being late."""
+    queue = RESOURCES[name]["Properties"]
+    assert 121 <= queue["VisibilityTimeout"] <= 180
+    assert queue["RedrivePolicy"]["maxReceiveCount"] == 1000
+
+
+@pytest.mark.parametrize("days", JOB_LIVES)
+def test_texts_of_jobs_live_as_long_as_is_said(days: str) -> None:
+    """Table, queues and bucket forget after JobsKeepDays, and none keeps a recovery point."""
+    life, life_s = JOB_LIVES[days], int(days) * 86_400
+    job = Job("j", "g", "d", State.QUEUED, Options(), 0.0, float(life_s))
+    assert life["JobsS"] == life_s
+    assert life["MessagesS"] == min(life_s, LONGEST_MESSAGE_S) >= job.due_after(0.0)
+    assert life["ObjectsDays"] == int(days) + 1
+    assert "PointInTimeRecoverySpecification" not in RESOURCES["JobsWorkerTable"]["Properties"]
+    retention = [RESOURCES[f"JobsWorker{name}"]["Properties"]["MessageRetentionPeriod"] for name in QUEUES]
+    assert [each["Fn::FindInMap"][2] for each in retention] == ["MessagesS", "MessagesS", "JobsS"]
 
 
 def test_idle_table_costs_nothing() -> None:
@@ -160,10 +197,11 @@ def test_idle_table_costs_nothing() -> None:
 
 def test_objects_outlive_their_items() -> None:
     """A bucket forgets, but not before its table does."""
-    for name, ttl_s in (("CacheBucket", Settings().cache_ttl_s), ("JobsWorkerBucket", Settings().jobs_ttl_s)):
-        [rule] = RESOURCES[name]["Properties"]["LifecycleConfiguration"]["Rules"]
-        assert rule["Status"] == "Enabled"
-        assert rule["ExpirationInDays"] * 86_400 > ttl_s
+    [rule] = RESOURCES["CacheBucket"]["Properties"]["LifecycleConfiguration"]["Rules"]
+    assert rule["Status"] == "Enabled"
+    assert rule["ExpirationInDays"] * 86_400 > Settings().cache_ttl_s
+    [rule] = RESOURCES["JobsWorkerBucket"]["Properties"]["LifecycleConfiguration"]["Rules"]
+    assert (rule["Status"], rule["ExpirationInDays"]["Fn::FindInMap"][2]) == ("Enabled", "ObjectsDays")
 
 
 def test_bucket_is_encrypted_and_private() -> None:

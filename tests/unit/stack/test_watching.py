@@ -8,7 +8,7 @@ import pytest
 
 from tests import stacks
 from tests.conftest import ROOT
-from tests.stacks import OFFLINE, PROVISIONED, WATCHED, properties, stack
+from tests.stacks import OFFLINE, PROVISIONED, WATCHED, WITH_JOBS, properties, stack
 
 pytestmark = stacks.needs_translator
 
@@ -49,6 +49,19 @@ def test_alarms_watch_metrics_that_there_are() -> None:
             assert found == DIMENSIONS[namespace]
         else:
             assert (namespace, alarm["MetricName"]) in own
+
+
+def test_jobs_are_watched() -> None:
+    """Each queue and function of jobs has an alarm, which tells whoever the other alarms tell."""
+    made = stack(**WITH_JOBS, **WATCHED)
+    own = {n: a for n, a in made.of_type("AWS::CloudWatch::Alarm").items() if n.startswith("JobsWorker")}
+    values = [alarm["Dimensions"][0]["Value"] for alarm in own.values()]
+    watched = {value["Fn::GetAtt"][0] for value in values if "Fn::GetAtt" in value}
+    assert watched == {"JobsWorkerQueue", "JobsWorkerControlQueue", "JobsWorkerFailed"}
+    functions = {value["Ref"] for value in values if "Ref" in value}
+    assert functions == {"JobsWorkerFunction", "JobsWorkerControlFunction"}
+    assert {alarm["TreatMissingData"] for alarm in own.values()} == {"notBreaching"}
+    assert all(alarm["AlarmActions"] for alarm in own.values())
 
 
 def test_alarms_are_silent_without_traffic() -> None:

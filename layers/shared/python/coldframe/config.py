@@ -98,11 +98,16 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = 100
     cache_ttl_s: Annotated[int, _about("life of a value in the table", "cache_ttl_s")] = 604_800
     jobs_table: Annotated[str, _about("DynamoDB table of jobs; empty: there are no jobs")] = ""
-    jobs_queue: Annotated[str, _about("address of the SQS queue of jobs")] = ""
+    jobs_queue: Annotated[str, _about("address of the SQS queue of parts of jobs")] = ""
+    jobs_control_queue: Annotated[str, _about("address of the SQS queue of whole jobs")] = ""
     jobs_failed_queue: Annotated[str, _about("address of the SQS queue of messages that failed")] = ""
     jobs_bucket: Annotated[str, _about("S3 bucket of jobs: large texts, results, and `uploads/`")] = ""
     jobs_sources: Annotated[
-        str, _about("S3 buckets that a job may name as its source, separated by commas; empty: only our own")
+        str,
+        _about(
+            "S3 buckets that a job may name as its source, separated by commas; empty: only our own;"
+            " `*`: all that the function may read"
+        ),
     ] = ""
     jobs_topic: Annotated[
         str, _about("ARN of the SNS topic that is told of jobs that ended; empty: none")

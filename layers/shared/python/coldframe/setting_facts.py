@@ -61,6 +61,7 @@ TEXTS = frozenset(
         "cache_bucket",
         "jobs_table",
         "jobs_queue",
+        "jobs_control_queue",
         "jobs_failed_queue",
         "jobs_bucket",
         "jobs_sources",

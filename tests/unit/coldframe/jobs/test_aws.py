@@ -13,7 +13,7 @@ from moto import mock_aws
 from coldframe.jobs.aws import S3Objects, SqsQueue
 from coldframe.jobs.object_file import Pin
 from coldframe.jobs.ports import BadSource, Unavailable
-from coldframe.jobs.records import Part, read_body
+from coldframe.jobs.records import Part, read_part
 
 
 @pytest.fixture
@@ -51,6 +51,9 @@ def test_sources(aws: None) -> None:
         pin = objects.pin(uri)
         assert pin.size_bytes == 10
         assert objects.read_range(uri, pin, 2, 5) == b"2345"
+    assert objects_of("*").pin("s3://theirs/a") == objects.pin("s3://theirs/a")
+    with pytest.raises(BadSource, match="no bucket"):
+        objects_of("*").pin("s3://ours/jobs/secret")
     for uri in ("s3://ours/jobs/secret", "s3://others/a", "s3://theirs.evil/a"):
         with pytest.raises(BadSource, match="COLDFRAME_JOBS_SOURCES"):
             objects.pin(uri)
@@ -89,12 +92,12 @@ def test_queue(aws: None) -> None:
     sqs = boto3.client("sqs")
     urls = [sqs.create_queue(QueueName=name)["QueueUrl"] for name in ("jobs", "failed")]
     queue = SqsQueue(urls[0], urls[1], lambda: sqs)
-    sent = [Part("j", number, 0, ["x" * 150_000]) for number in range(25)]
+    sent = [Part("j", "g", number, 0, ["x" * 150_000]) for number in range(25)]
     queue.send(sent)
     got = []
     while messages := sqs.receive_message(QueueUrl=urls[0], MaxNumberOfMessages=10).get("Messages"):
         got += messages
-    assert sorted((read_body(each["Body"]) for each in got), key=lambda part: part.part) == sent  # type: ignore[union-attr]
+    assert sorted((read_part(each["Body"]) for each in got), key=lambda part: part.part) == sent
     queue.retry_in(got[0]["ReceiptHandle"], 0)
     assert len(sqs.receive_message(QueueUrl=urls[0])["Messages"]) == 1
     queue.fail("body", "r" * 5000)
@@ -110,7 +113,7 @@ def test_failures() -> None:
             raise ConnectionError
 
     with pytest.raises(Unavailable):
-        SqsQueue("a", "b", Failing).send([Part("j", 0, 0)])
+        SqsQueue("a", "b", Failing).send([Part("j", "g", 0, 0)])
     with pytest.raises(Unavailable):
         S3Objects("a", "b", Failing).put("a", b"")
     with pytest.raises(Unavailable):
@@ -127,4 +130,4 @@ def test_a_batch_that_is_taken_in_part() -> None:
             return {"Failed": [{"Id": "0", "Code": "InternalError"}]}
 
     with pytest.raises(Unavailable, match="InternalError"):
-        SqsQueue("a", "b", Partial).send([Part("j", 0, 0)])
+        SqsQueue("a", "b", Partial).send([Part("j", "g", 0, 0)])

@@ -24,7 +24,9 @@ SECRET = "whsec_" + base64.b64encode(b"key").decode()
 
 
 def job(**push: Any) -> Job:
-    return Job("j", "d", State.DONE, Options(), 0.0, 1e9, push=Push(**push), parts=1, done=1)
+    return Job(
+        "j", "g", "d", State.DONE, Options(), 0.0, 1e9, push=Push(**push), parts=1, done=frozenset({0})
+    )
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,9 @@ from coldframe.jobs.lines import MAX_ROW_BYTES
 from coldframe.jobs.object_file import START, Cursor, ObjectFile, Pin
 from coldframe.jobs.parquet import parquet_texts
 from coldframe.jobs.ports import BadSource, Unavailable
-from coldframe.jobs.records import PART_BYTES, PART_TEXTS, Part, Source, divided, read_texts
-from coldframe.jobs.sources import read_parts, split_source
-from tests.jobs_world import MemoryObjects, MemoryQueue
+from coldframe.jobs.records import PART_TEXTS, Source, divided
+from coldframe.jobs.sources import read_parts
+from tests.jobs_world import MemoryObjects
 
 URI = "s3://ours/in"
 CSV, LINES, PARQUET = (Source(URI, kind, "body") for kind in ("csv", "jsonl", "parquet"))
@@ -196,19 +196,6 @@ def test_sources_and_lists_have_the_same_parts(texts: list[str], part_texts: int
     assert parts == divided(texts, part_texts, part_bytes)
 
 
-def test_a_split_source() -> None:
-    """Each part is an object, and a message that names it; a repeat is the same."""
-    objects, queue = MemoryObjects(), MemoryQueue()
-    texts = [f"text {number}" for number in range(2 * PART_TEXTS + 1)]
-    objects.contents[URI] = "\n".join(map(json.dumps, texts)).encode()
-    for _ in range(2):
-        assert split_source("j", LINES, objects, queue) == 3
-    parts = [msgspec.json.decode(message.body, type=Part) for message in queue.receive(10)]
-    assert [(part.part, part.first) for part in parts[:3]] == [(0, 0), (1, 500), (2, 1000)]
-    assert parts[:3] == parts[3:]
-    assert [text for part in parts[:3] for text in read_texts(objects.get(part.key))] == texts
-
-
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -300,18 +287,5 @@ def test_a_file_of_ranges() -> None:
 
 @pytest.mark.parametrize("content", [b"\n\n", b""])
 def test_empty_sources(content: bytes) -> None:
-    """A source without texts fails."""
-    objects = MemoryObjects()
-    objects.contents[URI] = content
-    with pytest.raises(BadSource, match="no texts"):
-        split_source("j", LINES, objects, MemoryQueue())
-
-
-def test_huge_sources(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A source with too many texts is refused before all of it is read."""
-    objects = MemoryObjects()
-    monkeypatch.setattr("coldframe.jobs.sources.MAX_PARTS", 2)
-    objects.contents[URI] = b'"a"\n' * (3 * PART_TEXTS)
-    with pytest.raises(BadSource, match="more than 2 parts"):
-        split_source("j", LINES, objects, MemoryQueue())
-    assert PART_BYTES < 256 * 1024
+    """A source without texts has no parts."""
+    assert parts_of(LINES, content) == []

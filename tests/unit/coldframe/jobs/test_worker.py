@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import pytest
 
 from coldframe.errors import NotReady, OutOfTime
 from coldframe.jobs.backoff import RetryPolicy
-from coldframe.jobs.object_file import Pin
-from coldframe.jobs.records import Job, Notify, Options, Part, Push, Source, Split
+from coldframe.jobs.ports import Unavailable
+from coldframe.jobs.records import Job, Notify, Options, Part, PartName, Push, Split, read_control, read_part
 from coldframe.jobs.states import Event, State
-from coldframe.jobs.worker import Answers, Message, Worker
+from coldframe.jobs.worker import NOT_OURS, Answers, Message, Worker
 from coldframe.timing import Deadline
 from tests.jobs_world import (
     KILLER,
@@ -26,45 +26,67 @@ from tests.jobs_world import (
     MemoryObjects,
     MemoryQueue,
     MemoryStore,
-    Told,
+    VirtualTime,
     answers_of,
     text_of,
 )
 
+TIMEOUT_S, VISIBILITY_S = 110.0, 180.0
+
 
 class Here:
-    """A worker and its world. Jobs are named as their first text."""
+    """A worker and its world, with the deployed times. Jobs are named as their first text."""
 
-    def __init__(self, faults: Faults | None = None) -> None:
-        self.store = MemoryStore(faults)
+    def __init__(self, faults: Faults | None = None, text_s: float = 0.0) -> None:
+        self.time = VirtualTime()
+        self.store = MemoryStore(faults, self.time)
         self.objects = MemoryObjects(faults)
-        self.queue = MemoryQueue(faults)
-        self.told = Told(faults)
-        self.echo = Echo(faults)
+        self.queue = MemoryQueue(self.time, faults, VISIBILITY_S)
+        self.control = MemoryQueue(self.time, faults)
+        self.echo = Echo(faults, self.time, text_s)
         self.worker = Worker(
-            self.store, self.objects, self.queue, self.told, self.echo, RetryPolicy(), self.now, lambda: 0.5
+            self.store,
+            self.objects,
+            self.queue,
+            self.control,
+            self.echo,
+            RetryPolicy(),
+            lambda: 0.5,
+            pause=self.time.wait,
         )
+        if not text_s:
+            self.worker.pace.add(1000, 0.07)  # it has answered before
 
-    def now(self) -> float:
-        return self.queue.now_s
-
-    def job(self, *texts: str, **changes: Any) -> Job:
-        settings: dict[str, Any] = {"options": Options(), "parts": 1, **changes}
-        job = Job(texts[0], texts[0], State.QUEUED, created_s=0.0, expires_s=1e9, **settings)
+    def job(self, *texts: str, parts: int = 1, **changes: Any) -> Job:
+        settings: dict[str, Any] = {"options": Options(), "parts": parts, **changes}
+        job = Job(texts[0], "g", texts[0], State.QUEUED, created_s=0.0, expires_s=1e9, **settings)
         self.store.jobs[job.id] = job
-        self.queue.send([Part(job.id, 0, 0, list(texts))])
+        share = -(-len(texts) // parts)
+        self.queue.send(
+            [Part(job.id, "g", n, n * share, list(texts[n * share : (n + 1) * share])) for n in range(parts)]
+        )
         return job
 
     def states(self) -> dict[str, State]:
         return {name: job.state for name, job in self.store.jobs.items()}
 
-    def run(self, deadline_s: float = 60.0) -> list[str]:
+    def run(self) -> list[str]:
         messages = self.queue.receive(100)
-        again = self.worker.handle(messages, Deadline(deadline_s))
+        again = self.worker.handle(messages, Deadline(TIMEOUT_S, self.time))
         for message in messages:
             if message.id not in again:
                 self.queue.delete(message.id)
         return again
+
+    def run_all(self) -> int:
+        """Runs until nothing is left, through kills. Returns how many kills."""
+        kills = 0
+        while len(self.queue):
+            try:
+                self.run()
+            except Killed:
+                kills += 1
+        return kills
 
 
 def test_texts_of_all_messages_go_together() -> None:
@@ -101,12 +123,7 @@ def test_a_message_that_ends_its_environment() -> None:
     for number in range(9):
         here.job(f"text {number}")
     here.job("bad", KILLER)
-    kills = 0
-    while len(here.queue):
-        try:
-            here.run()
-        except Killed:
-            kills += 1
+    kills = here.run_all()
     assert kills == 1 + RetryPolicy().attempts
     assert here.states() == dict.fromkeys(here.states(), State.DONE) | {"bad": State.FAILED}
     assert "each of 6 attempts ended its environment" in here.store.jobs["bad"].reason
@@ -137,9 +154,9 @@ def test_other_errors_are_tried_again(times: int, state: State) -> None:
     here.job("bad")
     pauses: list[float] = []
     while len(here.queue):
-        before_s = here.now()
+        before_s = here.time.now_s
         here.run()
-        pauses.append(here.now() - before_s)
+        pauses.append(here.time.now_s - before_s)
     assert here.states() == {"bad": state}
     assert pauses == sorted(pauses)
     if state is State.FAILED:
@@ -153,30 +170,145 @@ def test_the_environments_own_faults(error: Exception) -> None:
     here.worker = replace(here.worker, answerer=Failing(error, 1))
     here.job("bad")
     assert len(here.run()) == 1
-    assert here.states() == {"bad": State.RUNNING}
+    assert here.states() == {"bad": State.QUEUED}
     assert here.run() == []
     assert here.states() == {"bad": State.DONE}
 
 
 def test_an_outage_is_waited_for() -> None:
-    """While the store fails, messages go back; their attempts are not used up, but their age is bounded."""
+    """While the store fails, messages go back. No attempt is used up, and its end is the end of it."""
     faults = Faults(fails=0.0)
     here = Here(faults)
     here.job("text")
     faults.fails = 1.0
-    for _ in range(20):
+    while here.time.now_s < 20_000:
         assert len(here.run()) == 1
     faults.fails = 0.0
     assert here.run() == []
     assert here.states() == {"text": State.DONE}
-    here.job("old")
-    faults.fails = 1.0
-    while here.now() < 20_000:
-        here.run()
-    faults.fails = 0.0
+
+
+def test_texts_that_are_never_there() -> None:
+    """A message whose own service fails a hundred times, for hours, is given up."""
+    here = Here()
+    here.job("bad")
+    (message,) = here.queue.receive(1)
+    here.queue.delete(message.id)
+    here.queue.add(json.dumps(json.loads(message.body) | {"key": "jobs/none", "texts": []}))
+    here.run_all()
+    assert here.store.jobs["bad"].reason.endswith("a service was not available in 100 attempts")
+    assert here.time.now_s > 4 * 3600.0
+
+
+def test_a_backlog_is_no_failure() -> None:
+    """A message that was received often, and long ago, meets its first failure as a new one does."""
+    here = Here()
+    here.worker = replace(here.worker, answerer=Failing(NotReady("no model"), 1))
+    here.job("bad")
+    for _ in range(200):
+        here.queue.receive(1)
+    assert here.time.now_s > 30_000.0
+    assert len(here.run()) == 1
+    here.run_all()
+    assert here.states() == {"bad": State.DONE}
+
+
+def test_one_hiccup_costs_no_batch() -> None:
+    """Reads that fail once are repeated at once: no message of the batch is received again."""
+
+    class Hiccup(MemoryStore):
+        failed: ClassVar[set[str]] = set()
+
+        def get_many(self, job_ids: Sequence[str]) -> dict[str, Job]:
+            self._fail_once("get_many")
+            return super().get_many(job_ids)
+
+        def recorded(self, parts: Sequence[PartName]) -> set[PartName]:
+            self._fail_once("recorded")
+            return super().recorded(parts)
+
+        def _fail_once(self, name: str) -> None:
+            if name not in self.failed:
+                self.failed.add(name)
+                raise Unavailable("Throttled")
+
+    here = Here()
+    store = Hiccup(now=here.time)
+    here.worker = replace(here.worker, store=store)
+    for number in range(20):
+        store.jobs[str(number)] = here.job(str(number))
+    assert here.run() == []
+    assert (here.echo.calls, store.failed) == ([20], {"get_many", "recorded"})
+
+
+def test_the_first_group_is_one_message() -> None:
+    """An environment that has answered nothing yet learns from one message how many more fit."""
+    here = Here(text_s=0.1)
+    for number in range(20):
+        here.job(f"text {number}")
+    assert here.run() == []
+    assert here.echo.calls == [1, 19]
+
+
+@pytest.mark.parametrize(("parts", "part_s"), [(2000, 8.0), (400, 30.0), (500, 0.5), (40, 100.0)])
+def test_lateness_is_no_attempt(parts: int, part_s: float) -> None:
+    """Parts of any length that fits are all answered, in no more time than they take, half as much again."""
+    here = Here(text_s=part_s)
+    here.job(*(f"text {number}" for number in range(parts)), parts=parts)
+    assert here.run_all() == 0
+    job = here.store.jobs["text 0"]
+    assert (job.state, len(job.done), here.queue.failed) == (State.DONE, parts, [])
+    assert here.echo.texts == parts
+    assert here.time.now_s < 1.5 * parts * part_s
+
+
+def test_what_takes_too_long_alone() -> None:
+    """A part that cannot be answered in all the time that there is fails after its attempts, and says so."""
+    here = Here(text_s=TIMEOUT_S + 1.0)
+    here.job("long")
+    here.run_all()
+    reason = "texts 0 to 0 after 6 attempts: there was too little time to encode them"
+    assert here.store.jobs["long"].reason == reason
+
+
+def test_a_complete_group_is_recorded() -> None:
+    """A batch that is too much for its time keeps what it has answered: nothing is computed twice."""
+    here = Here(text_s=2.0)
+    here.job(*(f"text {number}" for number in range(100)), parts=100)
+    again = here.run()
+    assert 0 < len(again) < 100
+    assert len(here.store.jobs["text 0"].done) == 100 - len(again)
+    here.run_all()
+    assert here.echo.texts == 100
+
+
+def test_one_write_counts_all_parts_of_a_job() -> None:
+    """A batch writes each part's result, and then each job once, however many parts of it there are."""
+    here = Here()
+    here.job(*(f"text {number}" for number in range(50)), parts=50)
+    before = here.store.writes
     here.run()
-    assert here.states()["old"] is State.FAILED
-    assert "too old" in here.store.jobs["old"].reason
+    assert here.store.writes - before == 50 + 1 + 1  # and the end
+
+
+def test_a_kill_between_result_and_count() -> None:
+    """A part that has its result and was not counted is counted when its message comes again."""
+
+    class Dying(MemoryStore):
+        def add_done(self, job: Job, parts: Sequence[int]) -> Job | None:
+            raise Killed
+
+    here = Here()
+    job = here.job("a", "b", parts=2)
+    dying = Dying(now=here.time)
+    dying.jobs, dying.parts = here.store.jobs, here.store.parts
+    alive, here.worker = here.worker, replace(here.worker, store=dying)
+    with pytest.raises(Killed):
+        here.run()
+    here.worker = alive
+    here.run_all()
+    assert here.store.jobs[job.id].state is State.DONE
+    assert here.echo.texts == 2
 
 
 @pytest.mark.parametrize("body", ["", "no json", '{"type": "other"}', '{"type": "part", "job": 1}', "[]"])
@@ -185,98 +317,54 @@ def test_what_is_no_message(body: str) -> None:
     here = Here()
     here.queue.add(body)
     assert here.run() == []
-    assert here.queue.failed == [(body, "the message is none of a job")]
+    assert here.queue.failed == [(body, NOT_OURS)]
 
 
-def test_unknown_jobs() -> None:
-    """So does a message whose job has expired."""
+def test_messages_of_no_job() -> None:
+    """A message of a job that has expired or begun anew is over, and its texts are kept nowhere."""
     here = Here()
-    here.queue.send([Part("gone", 0, 0, ["text"])])
+    here.job("text")
+    here.queue.send([Part("gone", "g", 0, 0, ["a"]), Part("text", "before", 0, 0, ["b"])])
     assert here.run() == []
-    assert here.queue.failed[0][1] == "its job is not known, or has expired"
+    assert here.queue.failed == []
+    assert [text_of(row) for row in answers_of(here.store, here.objects, "text")] == ["text"]
 
 
 def test_cancelled_jobs() -> None:
-    """What is cancelled is not answered, and stays cancelled; who asked for it is told."""
+    """What is cancelled is not answered, and stays cancelled."""
     here = Here()
     job = here.job("text", push=Push(sns=True))
-    here.store.apply(job.id, Event.CANCEL)
-    while len(here.queue):
-        here.run()
-    assert here.states() == {"text": State.CANCELLED}
-    assert here.echo.calls == []
-    assert here.told.states == {"text": {State.CANCELLED}}
-
-
-def test_a_source_is_divided() -> None:
-    """An object becomes parts, these become answers in the order of its lines."""
-    here = Here()
-    lines = [f"text {number}" for number in range(1234)]
-    here.objects.contents["s3://ours/in.csv"] = "\n".join(
-        ["id,text", *(f"1,{line}" for line in lines)]
-    ).encode()
-    source = Source("s3://ours/in.csv", "csv")
-    here.store.jobs["j"] = Job("j", "j", State.QUEUED, Options(), 0.0, 1e9, source)
-    here.queue.send([Split("j"), Split("j")])
-    while len(here.queue):
-        here.run()
-    job = here.store.jobs["j"]
-    assert (job.state, job.parts, job.done) == (State.DONE, 3, 3)
-    rows = answers_of(here.store, here.objects, "j")
-    assert [(row.index, text_of(row)) for row in rows] == list(enumerate(lines))
-
-
-def test_a_source_that_cannot_be_read() -> None:
-    """The job fails, and says why."""
-    here = Here()
-    here.store.jobs["j"] = Job("j", "j", State.QUEUED, Options(), 0.0, 1e9, Source("s3://ours/no", "jsonl"))
-    here.queue.send([Split("j")])
+    here.store.end(job, Event.CANCEL)
     assert here.run() == []
-    assert here.store.jobs["j"].reason == "the source cannot be read: NoSuchKey"
+    assert (here.states(), here.echo.calls) == ({"text": State.CANCELLED}, [])
 
 
-class Bursting(MemoryObjects):
-    """Objects whose content ends in an error that nobody thought of."""
-
-    def read_range(self, uri: str, pin: Pin, first: int, last: int) -> bytes:
-        raise MemoryError("a text that no reason may hold")
-
-
-def test_an_unexpected_error_of_a_source_is_its_own() -> None:
-    """What came with it is answered at once. The source is tried again, and then given up with its reason."""
+@pytest.mark.parametrize("text", ["text", POISON])
+def test_an_end_is_notified_once(text: str) -> None:
+    """Who ends a job has that notified, and the other messages of it have nothing to add."""
     here = Here()
-    here.worker = replace(here.worker, objects=Bursting())
-    here.worker.objects.put("s3://ours/in", b'"a"')
-    here.store.jobs["j"] = Job("j", "j", State.QUEUED, Options(), 0.0, 1e9, Source("s3://ours/in", "jsonl"))
-    here.queue.send([Split("j")])
-    here.job("other")
-    tries = 0
-    while len(here.queue):
-        here.run()
-        tries += 1
-        assert here.states()["other"] is State.DONE
-        here.queue.now_s += 1000
-    assert tries == RetryPolicy().attempts
-    assert here.states()["j"] is State.FAILED
-    assert here.store.jobs["j"].reason == "its source could not be read: MemoryError"
+    here.job(text, *"abcdefg", parts=4, push=Push(sns=True))
+    here.run_all()
+    assert here.states()[text].has_ended
+    assert here.control.sent == 1
 
 
 def test_large_answers_are_objects() -> None:
     """Answers that a record would not hold are kept as an object, named by its content."""
     here = Here()
-    here.job("x" * 40_000)
+    job = here.job("x" * 40_000)
     here.run()
-    (result,) = here.store.parts["x" * 40_000].values()
-    assert result.key.endswith(f"00000-{result.digest}.json")
+    (result,) = here.store.results(job, 0)
+    assert result.key.endswith(f"/g/answers/00000-{result.digest}.json")
     assert result.inline == b""
 
 
 def test_messages_are_read_back() -> None:
     """A message is what was sent."""
-    from coldframe.jobs.records import read_body
-
-    for body in (Part("j", 1, 2, ["a"], "k"), Split("j"), Notify("j")):
-        assert read_body(msgspec.json.encode(body).decode()) == body
+    part = Part("j", "g", 1, 2, ["a"], "k")
+    assert read_part(msgspec.json.encode(part).decode()) == part
+    for body in (Split("j", "g"), Notify("j", "g")):
+        assert read_control(msgspec.json.encode(body).decode()) == body
 
 
 def test_many_threads() -> None:
@@ -289,7 +377,7 @@ def test_many_threads() -> None:
         for number in range(90):
             here.job(f"text {number}")
         for number in range(10):
-            here.queue.send([Part(f"gone {number}", 0, 0, ["text"])])
+            here.queue.add(f"no message {number}")
         assert here.run() == []
     assert set(here.states().values()) == {State.DONE}
     assert len(here.queue.failed) == 10

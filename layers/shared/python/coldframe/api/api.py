@@ -91,6 +91,7 @@ class Api:
             ("POST", "/v2/models/{model}/versions/{version}/infer"): lambda r: self._protocol.infer(r),
             ("POST", "/v1/jobs"): lambda r: self._jobs.create(r),
             ("GET", "/v1/jobs/{job}"): lambda r: self._jobs.status(r),
+            ("GET", "/v1/jobs/{job}/answers/{part}"): lambda r: self._jobs.answers(r),
             ("DELETE", "/v1/jobs/{job}"): lambda r: self._jobs.cancel(r),
             ("GET", "/healthz"): self._health,
             **{("POST", path): lambda r: self._sql.answer(r) for path in SQL_PATHS},

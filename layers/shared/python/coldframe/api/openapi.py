@@ -202,6 +202,9 @@ def _parameter(name: str, path: str, models: Models) -> dict[str, Any]:
     if name == "job":
         of_job = {"type": "string", "pattern": "^[a-z2-7]{26}$"}
         return {"name": name, "in": "path", "required": True, "schema": of_job}
+    if name == "part":
+        number = {"type": "integer", "minimum": 0, "maximum": 99_999}
+        return {"name": name, "in": "path", "required": True, "schema": number}
     if path.startswith("/v1"):
         known = [card.id for card in model_cards(models, 0)]
     else:

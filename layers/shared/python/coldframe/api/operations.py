@@ -145,6 +145,9 @@ JOB_OPERATIONS: dict[tuple[str, str], Operation] = {
         status=202,
     ),
     ("GET", "/v1/jobs/{job}"): Operation(_JOBS, "How a job is, and its answers", JobReply),
+    ("GET", "/v1/jobs/{job}/answers/{part}"): Operation(
+        _JOBS, "A page of a job's answers", JobReply, description="`next` of the page before leads here."
+    ),
     ("DELETE", "/v1/jobs/{job}"): Operation(_JOBS, "Cancel a job", JobReply),
 }
 """Of deployments that have jobs."""

@@ -31,7 +31,8 @@ Client = Callable[[], Any]
 class S3Objects:
     """Objects of one bucket, and of those that sources may be in. Safe for threads.
 
-    sources: names of buckets that callers may name, separated by commas; the own one's `uploads/` is one.
+    sources: names of buckets that callers may name, separated by commas; `*`: all but ours. Of ours, they may
+    name what is below `uploads/`.
     """
 
     def __init__(self, bucket: str, sources: str, client: Client) -> None:
@@ -53,7 +54,8 @@ class S3Objects:
     def _place(self, uri: str) -> dict[str, str]:
         """Of a source, as S3 is asked for it. Raises BadSource for one that may not be read."""
         bucket, _, key = uri.removeprefix("s3://").partition("/")
-        if bucket in self._sources or (bucket == self._bucket and key.startswith("uploads/")):
+        is_ours = bucket == self._bucket
+        if (is_ours and key.startswith("uploads/")) or (not is_ours and self._sources & {bucket, "*"}):
             return {"Bucket": bucket, "Key": key}
         raise BadSource("the source is in no bucket that COLDFRAME_JOBS_SOURCES names")
 

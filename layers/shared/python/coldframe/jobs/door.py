@@ -1,6 +1,7 @@
-"""`POST /v1/jobs`, `GET /v1/jobs/{job}`, `DELETE /v1/jobs/{job}`: work that can wait."""
+"""`POST /v1/jobs`, `GET /v1/jobs/{job}` and its answers, `DELETE /v1/jobs/{job}`: work that can wait."""
 
 import re
+import secrets
 import time
 from collections.abc import Sequence
 from http import HTTPStatus
@@ -12,10 +13,11 @@ from coldframe.api.catalogue import find_model
 from coldframe.api.messages import Reply, Request, decode_json, json_reply, read_body
 from coldframe.config import Settings
 from coldframe.errors import Invalid, NotFound, NotReady
-from coldframe.jobs.backoff import RetryPolicy
-from coldframe.jobs.ending import settle
-from coldframe.jobs.ports import Objects, Queue, Store, Unavailable
+from coldframe.jobs.ending import end, settle
+from coldframe.jobs.object_file import Pin
+from coldframe.jobs.ports import BadSource, Objects, Queue, Store, Unavailable
 from coldframe.jobs.records import (
+    MAX_PARTS,
     PART_BYTES,
     Body,
     Job,
@@ -26,9 +28,11 @@ from coldframe.jobs.records import (
     Result,
     Source,
     Split,
+    SplitPlace,
     digest_of,
     divided,
     job_id,
+    texts_key,
 )
 from coldframe.jobs.schemas import JobReply, PartReply
 from coldframe.jobs.states import Event, State
@@ -38,26 +42,31 @@ from coldframe.timing import Clock
 _DECODER = msgspec.json.Decoder(JobRequest)
 _EXAMPLE = '{"texts": ["…"]}'
 _TOKEN = re.compile(r"[\x21-\x7e]{1,255}")
-_INLINE_BYTES = 4 * 1024 * 1024
-_LONGEST_WAIT_S = RetryPolicy().age_s + 3600
+_ID = re.compile(r"[a-z2-7]{26}")
+_NUMBER = re.compile(r"[0-9]{1,5}")
+_PAGE_SHARE = 0.6  # of the largest answer: a page ends with the part that exceeds it
+_URL_BYTES = 2_500  # a presigned address with a session's token
+_MAX_SOURCE_BYTES = MAX_PARTS * PART_BYTES
+_NEEDED = ("jobs_table", "jobs_queue", "jobs_control_queue", "jobs_bucket")
 _NOT_SET_UP = (
-    "There are no jobs here: COLDFRAME_JOBS_TABLE, COLDFRAME_JOBS_QUEUE and COLDFRAME_JOBS_BUCKET are empty."
-    " Deploy the template with the parameter Jobs=on, or ask POST /v1/predict."
+    "There are no jobs here: COLDFRAME_JOBS_TABLE, COLDFRAME_JOBS_QUEUE, COLDFRAME_JOBS_CONTROL_QUEUE or"
+    " COLDFRAME_JOBS_BUCKET is empty. Deploy the template with the parameter Jobs=on, or ask"
+    " POST /v1/predict."
 )
 
 
 def open_door(models: Models, settings: Settings) -> "JobsDoor":
     """The door on AWS's services. Raises NotFound where the settings name none."""
-    if not (settings.jobs_table and settings.jobs_queue and settings.jobs_bucket):
+    if not all(getattr(settings, name) for name in _NEEDED):
         raise NotFound(_NOT_SET_UP)
     from coldframe.jobs.services import open_services
 
     services = open_services(settings)
-    return JobsDoor(models, settings, services.store, services.objects, services.queue)
+    return JobsDoor(models, settings, services.store, services.objects, services.queue, services.control)
 
 
 class JobsDoor:
-    """The routes. Safe for threads. now: seconds since 1970."""
+    """The routes. Safe for threads. now: seconds since 1970. A job is its owner's alone."""
 
     def __init__(
         self,
@@ -66,6 +75,7 @@ class JobsDoor:
         store: Store,
         objects: Objects,
         queue: Queue,
+        control: Queue,
         now: Clock = time.time,
     ) -> None:
         self._models = models
@@ -73,74 +83,128 @@ class JobsDoor:
         self._store = store
         self._objects = objects
         self._queue = queue
+        self._control = control
         self._now = now
 
     def create(self, request: Request) -> Reply:
         """202 and the job. The same request, or the same Idempotency-Key, is the same job."""
         asked = decode_json(read_body(request, self._settings), _DECODER, _EXAMPLE)
-        job = self._job(asked, request.headers.get("idempotency-key", ""))
+        token = request.headers.get("idempotency-key", "")
         try:
-            found = self._store.create(job)
-            if found.digest != job.digest:
-                raise Invalid("This Idempotency-Key was sent with another request. Send a new one.")
-            if found.parts is None and not found.state.has_ended:
-                found = self._start(found, asked)
+            job = self._create(asked, token, request.principal)
         except Unavailable as exc:
             raise _not_ready(exc) from exc
-        reply = json_reply(_view(found), {"location": f"/v1/jobs/{found.id}"}, {"job": found.id})
+        reply = json_reply(_view(job), {"location": f"/v1/jobs/{job.id}"}, {"job": job.id})
         return msgspec.structs.replace(reply, status=HTTPStatus.ACCEPTED)
 
     def status(self, request: Request) -> Reply:
-        """The job, with its answers once it is done."""
-        try:
-            job = self._find(request)
-            if not job.state.has_ended and self._now() - job.created_s > _LONGEST_WAIT_S:
-                job = self._store.apply(job.id, Event.FAIL, "nothing was heard of it for hours") or job
-            results = self._store.results(job.id) if job.state is State.DONE else []
-        except Unavailable as exc:
-            raise _not_ready(exc) from exc
-        return json_reply(self._with_results(job, results), log={"job": job.id})
+        """The job, with the first page of its answers once it is done."""
+        return self._page(request, "0")
+
+    def answers(self, request: Request) -> Reply:
+        """The job, with a page of its answers from a part on."""
+        return self._page(request, request.params["part"])
 
     def cancel(self, request: Request) -> Reply:
         """The job, cancelled unless it had ended before."""
         try:
-            found = self._find(request)
-            job = settle(self._store.apply(found.id, Event.CANCEL) or found, self._store, self._queue)
+            job = end(self._find(request), Event.CANCEL, self._store, self._control)
         except Unavailable as exc:
             raise _not_ready(exc) from exc
         return json_reply(_view(job), log={"job": job.id})
 
+    def _page(self, request: Request, first: str) -> Reply:
+        if not _NUMBER.fullmatch(first):
+            raise _unknown()
+        try:
+            job = self._find(request)
+            reply = self._with_results(job, int(first)) if job.state is State.DONE else _view(job)
+        except Unavailable as exc:
+            raise _not_ready(exc) from exc
+        return json_reply(reply, log={"job": job.id})
+
     def _find(self, request: Request) -> Job:
-        job = self._store.get(request.params["job"])
-        if job is None:
+        name = request.params["job"]
+        job = self._store.get(name) if _ID.fullmatch(name) else None
+        if job is None or job.owner != request.principal:
             raise _unknown()
         return job
 
-    def _job(self, asked: JobRequest, token: str) -> Job:
-        """A new job of what was asked. Raises Invalid and NotFound for what can never be done."""
+    # New jobs.
+
+    def _create(self, asked: JobRequest, token: str, owner: str) -> Job:
+        """The job of a request, its messages sent. Raises Unavailable; Invalid or NotFound, which stay."""
+        self._check(asked, token)
+        options = self._options(asked)
+        digest = digest_of(options, asked.texts or None, asked.source or None, asked.push or None)
+        if token:
+            name = job_id(owner, "token", token)
+            if (known := self._known(name, digest)) is not None:
+                return self._sent(known, asked)
+        pin = self._pin(asked.source) if isinstance(asked.source, Source) else None
+        if not token:
+            version = find_model(self._models, options.model).manifest.version
+            name = job_id(owner, "content", digest, version, pin)
+        job = self._store.create(self._job(name, digest, options, pin, asked, owner))
+        if job.digest != digest:
+            raise Invalid(_OTHER_REQUEST)
+        return self._sent(job, asked)
+
+    def _known(self, name: str, digest: str) -> Job | None:
+        """The job of a token, unless it is to begin anew: its source may be gone by now."""
+        known = self._store.get(name)
+        if known is None:
+            return None
+        if known.digest != digest:
+            raise Invalid(_OTHER_REQUEST)
+        return known if known.state not in (State.FAILED, State.CANCELLED) else None
+
+    @staticmethod
+    def _check(asked: JobRequest, token: str) -> None:
         if token and not _TOKEN.fullmatch(token):
             raise Invalid("Idempotency-Key has other than 1 to 255 visible ASCII characters. Send a UUID.")
-        texts, source, push = asked.texts, asked.source, asked.push
-        if isinstance(texts, list) == isinstance(source, Source):
+        if isinstance(asked.texts, list) == isinstance(asked.source, Source):
             raise Invalid('Expected either "texts" (a list of strings) or "source" (an object in S3).')
-        if isinstance(source, Source):
-            _check_source(source)
-        if isinstance(push, Push):
-            _check_push(push)
-        digest, now_s = digest_of(asked), self._now()
+        if isinstance(asked.source, Source):
+            _check_source(asked.source)
+        if isinstance(asked.push, Push):
+            _check_push(asked.push)
+
+    def _pin(self, source: Source) -> Pin:
+        """The version of the source that is there now. Raises Invalid, Unavailable."""
+        try:
+            pin = self._objects.pin(source.s3)
+        except BadSource as exc:
+            raise Invalid(
+                f"A job cannot have this source: {exc}. Check its address and who may read it."
+            ) from exc
+        if pin.size_bytes > _MAX_SOURCE_BYTES:
+            raise Invalid(
+                f"The source has {pin.size_bytes} bytes, expected at most {_MAX_SOURCE_BYTES}."
+                " Divide it, or classify it with coldframe offline."
+            )
+        return pin
+
+    def _job(
+        self, name: str, digest: str, options: Options, pin: Pin | None, asked: JobRequest, owner: str
+    ) -> Job:
+        now_s = self._now()
         return Job(
-            id=job_id(digest, token),
+            id=name,
+            generation=secrets.token_hex(8),
             digest=digest,
             state=State.QUEUED,
-            options=self._options(asked),
+            options=options,
             created_s=now_s,
             expires_s=now_s + self._settings.jobs_ttl_s,
-            source=None if isinstance(source, UnsetType) else source,
-            push=None if isinstance(push, UnsetType) else push,
+            owner=owner,
+            source=asked.source or None,
+            pin=pin,
+            push=asked.push or None,
         )
 
     def _options(self, asked: JobRequest) -> Options:
-        """With names in place of defaults, which another deployment may have others of."""
+        """Options with names in place of defaults, which another deployment may have others of."""
         options = asked.options()
         predictor = find_model(self._models, options.model) if options.model else self._models.default
         manifest = predictor.manifest
@@ -148,15 +212,18 @@ class JobsDoor:
         predictor.check_heads(heads)
         return msgspec.structs.replace(options, model=manifest.name, heads=heads)
 
-    def _start(self, job: Job, asked: JobRequest) -> Job:
-        """Sends the messages. Who repeats the request after a failure sends them once more."""
+    def _sent(self, job: Job, asked: JobRequest) -> Job:
+        """The job with its messages sent. Who repeats a request that was interrupted sends them once more."""
+        if job.state.has_ended or job.parts is not None or job.split is not None:
+            return job
         if isinstance(asked.texts, UnsetType):
-            self._queue.send([Split(job.id)])
+            self._control.send([Split(job.id, job.generation)])
+            self._store.begin_split(job, SplitPlace())
             return job
         parts = self._parts(job, asked.texts)
         self._queue.send(parts)
         # By now they may all be answered.
-        return settle(self._store.set_parts(job.id, len(parts)) or job, self._store, self._queue)
+        return settle(self._store.set_parts(job, len(parts)) or job, self._store, self._control)
 
     def _parts(self, job: Job, texts: Sequence[str]) -> list[Body]:
         parts: list[Body] = []
@@ -165,23 +232,39 @@ class JobsDoor:
             content = msgspec.json.encode(of_part)
             key = ""
             if len(content) > PART_BYTES:
-                key = f"jobs/{job.id}/texts/{number:05d}.json"
+                key = texts_key(job, number)
                 self._objects.put(key, content)
-            parts.append(Part(job.id, number, first, [] if key else of_part, key))
+            parts.append(Part(job.id, job.generation, number, first, [] if key else of_part, key))
             first += len(of_part)
         return parts
 
-    def _with_results(self, job: Job, results: Sequence[Result]) -> JobReply:
-        view = _view(job)
-        if not results:
+    # Answers.
+
+    def _with_results(self, job: Job, first: int) -> JobReply:
+        """A page of answers: at least one part, and no more than an answer of a function may carry."""
+        view, page = _view(job), self._results(job, first)
+        if not page:
             return view
-        view.version = results[0].version if len({result.version for result in results}) == 1 else ""
-        if all(not result.key for result in results) and _bytes(results) <= _INLINE_BYTES:
-            rows = b",".join(result.inline[1:-1] for result in results)
-            view.predictions = Raw(b"[" + rows + b"]")
-        else:
-            view.results = [self._part_reply(result) for result in results]
+        view.version = page[0].version if len({result.version for result in page}) == 1 else ""
+        last = page[-1].part + 1
+        if first == 0 and last == job.parts and not any(result.key for result in page):
+            view.predictions = Raw(b"[" + b",".join(result.inline[1:-1] for result in page) + b"]")
+            return view
+        view.results = [self._part_reply(result) for result in page]
+        if last < (job.parts or 0):
+            view.next = f"/v1/jobs/{job.id}/answers/{last}"
         return view
+
+    def _results(self, job: Job, first: int) -> list[Result]:
+        """Results of a page. Nothing is read that is not returned, but for the last read's rest."""
+        left_bytes = _PAGE_SHARE * self._settings.max_answer_bytes
+        page: list[Result] = []
+        for result in self._store.results(job, first):
+            page.append(result)
+            left_bytes -= _URL_BYTES if result.key else Reply(200, result.inline, {}).carried_bytes()
+            if left_bytes <= 0:
+                break
+        return page
 
     def _part_reply(self, result: Result) -> PartReply:
         reply = PartReply(result.part, result.texts, result.version)
@@ -192,16 +275,15 @@ class JobsDoor:
         return reply
 
 
+_OTHER_REQUEST = "This Idempotency-Key was sent with another request. Send a new one."
+
+
 def _view(job: Job) -> JobReply:
-    view = JobReply(job.id, job.state, int(job.created_s), int(job.expires_s), job.done)
+    view = JobReply(job.id, job.state, int(job.created_s), int(job.expires_s), len(job.done))
     view.reason, view.model = job.reason, job.options.model
     if job.parts is not None:
         view.parts = job.parts
     return view
-
-
-def _bytes(results: Sequence[Result]) -> int:
-    return sum(len(result.inline) for result in results)
 
 
 def _check_source(source: Source) -> None:

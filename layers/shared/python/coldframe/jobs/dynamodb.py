@@ -1,30 +1,44 @@
-"""Records of jobs in a DynamoDB table: one item for a job, one for each part that is done.
+"""Records of jobs in a DynamoDB table: one item for a job, one for each part that is answered.
 
-Keys: `job` (text) and `item` (text): "job", "part#00042" and, for starts of messages, "start" under the
-message's id. Every write has a condition, so that a repeat, or who comes late, changes nothing.
+Keys: `job` (text) and `item` (text): "job"; "part#<generation>#00042"; and, for starts of messages, "start"
+under the message's id. There are no transactions: every write is conditional and changes one item, so a
+repeated or late write alters nothing, and no two writes can conflict.
+
+A sparse index holds the jobs that the sweeper looks at: those with the attributes `watch` and `due_s`. Its
+one partition takes 1,000 changes a second, of which a job makes two or three.
 """
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
+from coldframe.jobs.object_file import Pin
 from coldframe.jobs.ports import Unavailable
-from coldframe.jobs.records import Job, Options, Push, Result, Source
+from coldframe.jobs.records import Job, Options, PartName, Push, Result, Source, SplitPlace
 from coldframe.jobs.states import Event, State, state_after, states_before
 from coldframe.timing import Clock
 
+DUE_INDEX = "due"
 _JOB, _START = "job", "start"
 _KEYS_AT_ONCE = 100  # of BatchGetItem
-_REFUSED = ("ConditionalCheckFailedException", "TransactionCanceledException")
-_NOT_MET = "ConditionalCheckFailed"
+_LAST_PART = 99_999
+_REFUSED = "ConditionalCheckFailedException"
+_CREATE_ATTEMPTS = 3
+_FIRST_NOTICE_S = 600.0  # after a job's end, when its first notice should have arrived
+_WATCH = {"S": "1"}
+_AT_WORK = {":queued": {"S": State.QUEUED}, ":running": {"S": State.RUNNING}}
+_IS_AT_WORK = "#state IN (:queued, :running)"
+_REQUEST = msgspec.json.Decoder(tuple[Options, Source | None, Pin | None, Push | None])
+_PLACE = msgspec.json.Decoder(SplitPlace)
 
 
 class DynamoStore:
     """The store. Safe for threads, as boto3's clients are.
 
-    client: boto3's, when it is first needed. now: seconds since 1970. ttl_s: life of an item.
+    client: boto3's, when it is first needed. now: seconds since 1970. ttl_s: life of a note of a start.
     """
 
     def __init__(self, table: str, client: Callable[[], Any], now: Clock, ttl_s: float) -> None:
@@ -34,95 +48,129 @@ class DynamoStore:
         self._ttl_s = ttl_s
 
     def create(self, job: Job) -> Job:
-        item = _key(job.id, _JOB) | {
-            "state": {"S": job.state},
-            "digest": {"S": job.digest},
-            "asked": {"B": msgspec.json.encode((job.options, job.source, job.push))},
-            "created_s": {"N": str(job.created_s)},
-            "expires_at_s": {"N": str(int(job.expires_s))},
-            "done": {"N": "0"},
+        """Between a refused write and the look at its job, that may expire: then the write is tried anew."""
+        condition = (
+            "attribute_not_exists(#job) OR #expires_at_s <= :now"
+            " OR (#digest = :digest AND #state IN (:failed, :cancelled))"
+        )
+        values = {
+            ":now": _number(self._now()),
+            ":digest": {"S": job.digest},
+            ":failed": {"S": State.FAILED},
+            ":cancelled": {"S": State.CANCELLED},
         }
-        try:
-            self._call("put_item", Item=item, ConditionExpression="attribute_not_exists(job)")
-        except _ConditionNotMet:
-            return self.get(job.id) or job
-        return job
+        for _ in range(_CREATE_ATTEMPTS):
+            with contextlib.suppress(_ConditionNotMet):
+                self._write("put_item", condition, values, Item=_item_of(job))
+                return msgspec.structs.replace(job, due_s=job.due_after(job.created_s))
+            if (known := self.get(job.id)) is not None:
+                return known
+        raise Unavailable("the job changes too often")
 
     def get(self, job_id: str) -> Job | None:
-        found = self._call("get_item", Key=_key(job_id, _JOB), ConsistentRead=True)
-        return self._job(found.get("Item"))
+        answer = self._call("get_item", Key=_key(job_id, _JOB), ConsistentRead=True)
+        return self._job(answer.get("Item"))
 
     def get_many(self, job_ids: Sequence[str]) -> dict[str, Job]:
         items = self._get_items([_key(each, _JOB) for each in job_ids])
         jobs = [job for item in items if (job := self._job(item)) is not None]
         return {job.id: job for job in jobs}
 
-    def apply(self, job_id: str, event: Event, reason: str = "") -> Job | None:
+    def end(self, job: Job, event: Event, reason: str = "") -> Job | None:
         before = {f":s{i}": {"S": state} for i, state in enumerate(sorted(states_before(event)))}
-        allowed = f"#state IN ({', '.join(before)})"
         values = {**before, ":to": {"S": state_after(event)}, ":why": {"S": reason}}
-        return self._update(job_id, "SET #state = :to, reason = :why", allowed, values)
+        update = "SET #state = :to, #reason = :why"
+        if job.push is None:
+            update += " REMOVE #watch, #due_s"
+        else:
+            update += ", #due_s = :due"
+            values[":due"] = _number(self._now() + _FIRST_NOTICE_S)
+        return self._changed(job, update, f"#state IN ({', '.join(before)})", values)
 
-    def set_parts(self, job_id: str, parts: int) -> Job | None:
-        return self._update(
-            job_id,
-            "SET parts = :parts",
-            "#state IN (:queued, :running) AND attribute_not_exists(parts)",
-            {":parts": {"N": str(parts)}, **_AT_WORK},
-        )
+    def set_parts(self, job: Job, parts: int) -> Job | None:
+        condition = f"{_IS_AT_WORK} AND attribute_not_exists(#parts)"
+        return self._update(job, "SET #parts = :parts", condition, {":parts": _number(parts), **_AT_WORK})
 
-    def record(self, job_id: str, result: Result) -> Job | None:
-        """In one transaction: the part's item, and the count of the job."""
-        item = _key(job_id, _part(result.part)) | {
+    def begin_split(self, job: Job, place: SplitPlace) -> None:
+        condition = f"{_IS_AT_WORK} AND attribute_not_exists(#split)"
+        self._changed(job, "SET #split = :place", condition, {":place": _place(place), **_AT_WORK})
+
+    def advance(self, job: Job, to: SplitPlace, parts: int | None = None) -> Job | None:
+        """A write that was refused may be the repeat of one that was done: its place bears the run's name."""
+        update = "SET #split = :to, #state = :running, #due_s = :due"
+        due = _number(job.due_after(self._now()))
+        values = {":to": _place(to), ":at": _place(job.split), ":due": due, **_AT_WORK}
+        if parts is not None:
+            update += ", #parts = :parts"
+            values[":parts"] = _number(parts)
+        update += " REMOVE #split_starts"
+        condition = f"{_IS_AT_WORK} AND #split = :at"
+        if (moved := self._changed(job, update, condition, values)) is not None:
+            return moved
+        known = self._same(job)
+        return known if known is not None and known.split == to and not known.state.has_ended else None
+
+    def add_split_start(self, job: Job, start: str) -> int:
+        values = {":start": {"SS": [start]}, ":at": _place(job.split)}
+        request = self._conditions(job, "#split = :at", values)
+        with contextlib.suppress(_ConditionNotMet):
+            answer = self._write(
+                "update_item",
+                *request,
+                "ADD #split_starts :start",
+                Key=_key(job.id, _JOB),
+                ReturnValues="ALL_NEW",
+            )
+            return len(answer["Attributes"]["split_starts"]["SS"])
+        return 0
+
+    def remove_split_start(self, job: Job, start: str) -> None:
+        self._changed(job, "DELETE #split_starts :start", "", {":start": {"SS": [start]}})
+
+    def put_result(self, job: Job, result: Result) -> None:
+        item = _key(job.id, _part(job.generation, result.part)) | {
             "result": {"B": msgspec.json.encode(result)},
-            "expires_at_s": {"N": str(int(self._now() + self._ttl_s))},
+            "expires_at_s": _number(int(job.expires_s)),
         }
-        put = {"TableName": self._table, "Item": item, "ConditionExpression": "attribute_not_exists(job)"}
-        count = {
-            "TableName": self._table,
-            "Key": _key(job_id, _JOB),
-            "UpdateExpression": "ADD done :one",
-            "ConditionExpression": "#state IN (:queued, :running)",
-            "ExpressionAttributeNames": {"#state": "state"},
-            "ExpressionAttributeValues": {":one": {"N": "1"}, **_AT_WORK},
-        }
-        items = [{"Put": put}, {"Update": count}]
-        with contextlib.suppress(_ConditionNotMet):  # it is recorded already, or the job has ended
-            self._call("transact_write_items", has_table=False, TransactItems=items)
-        return self.get(job_id)
+        with contextlib.suppress(_ConditionNotMet):  # it is recorded already
+            self._write("put_item", "attribute_not_exists(#job)", {}, Item=item)
 
-    def results(self, job_id: str) -> list[Result]:
-        request: dict[str, Any] = {
-            "KeyConditionExpression": "job = :job AND begins_with(#item, :part)",
-            "ExpressionAttributeNames": {"#item": "item"},
-            "ExpressionAttributeValues": {":job": {"S": job_id}, ":part": {"S": "part#"}},
+    def add_done(self, job: Job, parts: Sequence[int]) -> Job | None:
+        numbers = {"NS": [str(part) for part in sorted(set(parts))]}
+        update = "ADD #done :numbers SET #state = :running"
+        return self._update(job, update, _IS_AT_WORK, {":numbers": numbers, **_AT_WORK})
+
+    def results(self, job: Job, first: int) -> Iterator[Result]:
+        request = {
+            "KeyConditionExpression": "#job = :job AND #item BETWEEN :first AND :last",
+            "ExpressionAttributeValues": {
+                ":job": {"S": job.id},
+                ":first": {"S": _part(job.generation, first)},
+                ":last": {"S": _part(job.generation, _LAST_PART)},
+            },
             "ConsistentRead": True,
         }
-        found: list[Result] = []
-        while True:
-            page = self._call("query", **request)
-            found += [msgspec.json.decode(item["result"]["B"], type=Result) for item in page["Items"]]
-            if "LastEvaluatedKey" not in page:
-                return found
-            request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+        for item in self._query(request):
+            yield msgspec.json.decode(item["result"]["B"], type=Result)
 
-    def recorded(self, parts: Sequence[tuple[str, int]]) -> set[tuple[str, int]]:
-        items = self._get_items([_key(job, _part(part)) for job, part in dict.fromkeys(parts)], "#item, job")
-        return {(item["job"]["S"], int(item["item"]["S"].removeprefix("part#"))) for item in items}
+    def recorded(self, parts: Sequence[PartName]) -> set[PartName]:
+        keys = [_key(name.job, _part(name.generation, name.part)) for name in dict.fromkeys(parts)]
+        items = self._get_items(keys, "#item, #job")
+        return {_part_name(item["job"]["S"], item["item"]["S"]) for item in items}
 
     def add_start(self, message_id: str, start: str) -> int:
         """A set of names: to add one twice adds it once."""
-        found = self._call(
+        answer = self._call(
             "update_item",
             Key=_key(message_id, _START),
             UpdateExpression="ADD starts :start SET expires_at_s = :expires",
             ExpressionAttributeValues={
                 ":start": {"SS": [start]},
-                ":expires": {"N": str(int(self._now() + self._ttl_s))},
+                ":expires": _number(int(self._now() + self._ttl_s)),
             },
             ReturnValues="ALL_NEW",
         )
-        return len(found["Attributes"]["starts"]["SS"])
+        return len(answer["Attributes"]["starts"]["SS"])
 
     def remove_start(self, message_id: str, start: str) -> None:
         self._call(
@@ -136,60 +184,106 @@ class DynamoStore:
         items = self._get_items([_key(each, _START) for each in dict.fromkeys(message_ids)])
         return {item["job"]["S"]: len(item["starts"]["SS"]) for item in items if "starts" in item}
 
-    def set_notified(self, job_id: str) -> None:
-        self._update(job_id, "SET notified = :yes", "attribute_exists(job)", {":yes": {"BOOL": True}})
+    def set_notified(self, job: Job) -> None:
+        self._changed(job, "SET #notified = :yes REMOVE #watch, #due_s", "", {":yes": {"BOOL": True}})
 
-    def _update(self, job_id: str, update: str, condition: str, values: dict[str, Any]) -> Job | None:
+    def due(self, now_s: float) -> Iterator[Job]:
+        request = {
+            "IndexName": DUE_INDEX,
+            "KeyConditionExpression": "#watch = :watch AND #due_s <= :now",
+            "ExpressionAttributeValues": {":watch": _WATCH, ":now": _number(now_s)},
+        }
+        for item in self._query(request):
+            job = self.get(item["job"]["S"])
+            if job is not None and job.due_s is not None and job.due_s <= now_s:
+                yield job
+
+    def postpone(self, job: Job, due_s: float) -> None:
+        self._changed(job, "SET #due_s = :due", "attribute_exists(#due_s)", {":due": _number(due_s)})
+
+    def _update(self, job: Job, update: str, condition: str, values: dict[str, Any]) -> Job | None:
         """The job afterwards, whether the condition was met or not."""
-        named = "#state" in update + condition
-        names: dict[str, Any] = {"ExpressionAttributeNames": {"#state": "state"}} if named else {}
-        try:
-            found = self._call(
-                "update_item",
-                Key=_key(job_id, _JOB),
-                UpdateExpression=update,
-                ConditionExpression=condition,
-                ExpressionAttributeValues=values,
-                ReturnValues="ALL_NEW",
-                **names,
+        return self._changed(job, update, condition, values) or self._same(job)
+
+    def _same(self, job: Job) -> Job | None:
+        """The job as it is, if it is still of this generation."""
+        known = self.get(job.id)
+        return known if known is not None and known.generation == job.generation else None
+
+    def _changed(self, job: Job, update: str, condition: str, values: dict[str, Any]) -> Job | None:
+        """The job after a change; None where the condition was not met."""
+        request = self._conditions(job, condition, values)
+        with contextlib.suppress(_ConditionNotMet):
+            answer = self._write(
+                "update_item", *request, update, Key=_key(job.id, _JOB), ReturnValues="ALL_NEW"
             )
-        except _ConditionNotMet:
-            return self.get(job_id)
-        return self._job(found["Attributes"])
+            return self._job(answer["Attributes"])
+        return None
+
+    @staticmethod
+    def _conditions(job: Job, condition: str, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        """A condition with the job's generation in it."""
+        own = "#generation = :generation"
+        whole = f"{own} AND {condition}" if condition else own
+        return whole, {":generation": {"S": job.generation}, **values}
+
+    def _write(
+        self, method: str, condition: str, values: dict[str, Any], update: str = "", **request: Any
+    ) -> Any:
+        """A conditional write. Raises _ConditionNotMet, Unavailable."""
+        if update:
+            request["UpdateExpression"] = update
+        if values:
+            request["ExpressionAttributeValues"] = values
+        names = _names(update + condition)
+        return self._call(method, ConditionExpression=condition, ExpressionAttributeNames=names, **request)
+
+    def _query(self, request: dict[str, Any]) -> Iterator[Any]:
+        names = _names(request["KeyConditionExpression"])
+        while True:
+            page = self._call("query", ExpressionAttributeNames=names, **request)
+            yield from page["Items"]
+            if "LastEvaluatedKey" not in page:
+                return
+            request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
     def _get_items(self, keys: Sequence[Any], projection: str = "") -> Iterator[Any]:
         for first in range(0, len(keys), _KEYS_AT_ONCE):
-            asked: dict[str, Any] = {
+            request: dict[str, Any] = {
                 "Keys": list(keys[first : first + _KEYS_AT_ONCE]),
                 "ConsistentRead": True,
             }
             if projection:
-                asked |= {"ProjectionExpression": projection, "ExpressionAttributeNames": {"#item": "item"}}
-            while asked:
-                page = self._call("batch_get_item", has_table=False, RequestItems={self._table: asked})
+                names = _names(projection)
+                request |= {"ProjectionExpression": projection, "ExpressionAttributeNames": names}
+            while request:
+                page = self._call("batch_get_item", has_table=False, RequestItems={self._table: request})
                 yield from page["Responses"].get(self._table, [])
-                asked = page.get("UnprocessedKeys", {}).get(self._table, {})
+                request = page.get("UnprocessedKeys", {}).get(self._table, {})
 
     def _job(self, item: Any) -> Job | None:
         """A job of an item; None for one that has expired: DynamoDB deletes it hours later."""
         if item is None or float(item["expires_at_s"]["N"]) <= self._now():
             return None
-        options, source, push = msgspec.json.decode(
-            item["asked"]["B"], type=tuple[Options, Source | None, Push | None]
-        )
+        options, source, pin, push = _REQUEST.decode(item["request"]["B"])
         return Job(
             id=item["job"]["S"],
+            generation=item["generation"]["S"],
             digest=item["digest"]["S"],
             state=State(item["state"]["S"]),
             options=options,
             created_s=float(item["created_s"]["N"]),
             expires_s=float(item["expires_at_s"]["N"]),
+            owner=item["owner"]["S"],
             source=source,
+            pin=pin,
             push=push,
             parts=int(item["parts"]["N"]) if "parts" in item else None,
-            done=int(item["done"]["N"]),
+            done=frozenset(int(number) for number in item.get("done", {}).get("NS", ())),
+            split=_PLACE.decode(item["split"]["B"]) if "split" in item else None,
             reason=item.get("reason", {}).get("S", ""),
             notified=item.get("notified", {}).get("BOOL", False),
+            due_s=float(item["due_s"]["N"]) if "due_s" in item else None,
         )
 
     def _call(self, method: str, has_table: bool = True, **request: Any) -> Any:
@@ -198,7 +292,7 @@ class DynamoStore:
         try:
             return getattr(self._client(), method)(**table, **request)
         except Exception as exc:  # whatever boto3 or the network comes up with
-            if _is_not_met(exc):
+            if getattr(exc, "response", {}).get("Error", {}).get("Code") == _REFUSED:
                 raise _ConditionNotMet from exc
             raise Unavailable(type(exc).__name__) from exc
 
@@ -207,21 +301,42 @@ class _ConditionNotMet(Exception):
     """A write's condition does not hold."""
 
 
-_AT_WORK = {":queued": {"S": State.QUEUED}, ":running": {"S": State.RUNNING}}
+def _item_of(job: Job) -> dict[str, Any]:
+    """A new job's item."""
+    return _key(job.id, _JOB) | {
+        "generation": {"S": job.generation},
+        "state": {"S": job.state},
+        "digest": {"S": job.digest},
+        "owner": {"S": job.owner},
+        "request": {"B": msgspec.json.encode((job.options, job.source, job.pin, job.push))},
+        "created_s": _number(job.created_s),
+        "expires_at_s": _number(int(job.expires_s)),
+        "watch": _WATCH,
+        "due_s": _number(job.due_after(job.created_s)),
+    }
 
 
-def _is_not_met(exc: Exception) -> bool:
-    """Of a transaction only if a condition, and not another transaction at the same time, stopped it."""
-    response = getattr(exc, "response", {})
-    if response.get("Error", {}).get("Code") not in _REFUSED:
-        return False
-    reasons = [each.get("Code") for each in response.get("CancellationReasons", [])]
-    return not reasons or _NOT_MET in reasons
+def _names(expression: str) -> dict[str, str]:
+    """Placeholders of an expression's attributes: DynamoDB reserves more than five hundred words."""
+    return {f"#{name}": name for name in re.findall(r"#(\w+)", expression)}
 
 
 def _key(job: str, item: str) -> dict[str, Any]:
     return {"job": {"S": job}, "item": {"S": item}}
 
 
-def _part(number: int) -> str:
-    return f"part#{number:05d}"
+def _number(value: float) -> dict[str, str]:
+    return {"N": str(value)}
+
+
+def _place(place: SplitPlace | None) -> dict[str, bytes]:
+    return {"B": msgspec.json.encode(place)}
+
+
+def _part(generation: str, number: int) -> str:
+    return f"part#{generation}#{number:05d}"
+
+
+def _part_name(job: str, item: str) -> PartName:
+    _, generation, number = item.split("#")
+    return PartName(job, generation, int(number))

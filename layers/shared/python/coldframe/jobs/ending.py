@@ -1,20 +1,47 @@
-"""How a job ends that has all it needs to: by whoever finds out first, and by nobody twice."""
+"""How a job ends: by whoever changes its state, who then has its end notified; else by the sweeper."""
 
 from coldframe.jobs.ports import Queue, Store
 from coldframe.jobs.records import Job, Notify
-from coldframe.jobs.states import Event, State
+from coldframe.jobs.states import Event
+
+_NEXT_NOTICE_S = 3600.0
+_SILENT = "no message of it is left, and it was not answered"
 
 
-def settle(job: Job, store: Store, queue: Queue) -> Job:
-    """Ends a job whose parts are all there, and has whoever waits for it told. Raises Unavailable.
+def end(job: Job, event: Event, store: Store, control: Queue, reason: str = "") -> Job:
+    """Ends a job, and has its end notified where its caller wants that. Raises Unavailable.
 
-    Whoever is interrupted here was sent by a message, or by a caller, that comes again.
+    Who is interrupted between the two leaves the notice to the sweeper.
     """
-    if job.parts is not None and job.done >= job.parts:
-        if job.state is State.QUEUED:
-            job = store.apply(job.id, Event.BEGIN) or job
-        if job.state is State.RUNNING:
-            job = store.apply(job.id, Event.FINISH) or job
-    if job.state.has_ended and job.push is not None and not job.notified:
-        queue.send([Notify(job.id)])
+    ended = store.end(job, event, reason)
+    if ended is None:
+        return store.get(job.id) or job
+    if ended.push is not None:
+        control.send([Notify(ended.id, ended.generation)])
+    return ended
+
+
+def settle(job: Job, store: Store, control: Queue) -> Job:
+    """Ends a job whose parts are all answered. Raises Unavailable."""
+    if job.is_answered and not job.state.has_ended:
+        return end(job, Event.FINISH, store, control)
     return job
+
+
+def sweep(store: Store, control: Queue, now_s: float) -> int:
+    """Ends jobs of which no message can be left, and has ends notified that were not. Raises Unavailable.
+
+    Returns how many jobs were due.
+    """
+    count = 0
+    for job in store.due(now_s):
+        count += 1
+        if job.state.has_ended:
+            control.send([Notify(job.id, job.generation)])
+        elif job.is_answered:
+            settle(job, store, control)
+        else:
+            end(job, Event.FAIL, store, control, _SILENT)
+        if job.push is not None:
+            store.postpone(job, now_s + _NEXT_NOTICE_S)
+    return count

@@ -1,11 +1,11 @@
-"""What jobs need of the world: a store of records, objects, a queue, somebody to tell. AWS is one of them."""
+"""What jobs need of the world: a store of records, objects, queues, a notifier. AWS is one of them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from coldframe.errors import ColdframeError
 from coldframe.jobs.object_file import Pin
-from coldframe.jobs.records import Body, Job, Result
+from coldframe.jobs.records import Body, Job, PartName, Result, SplitPlace
 from coldframe.jobs.states import Event
 
 
@@ -20,44 +20,72 @@ class BadSource(ColdframeError):
 class Store(Protocol):
     """Records of jobs. Each method may raise Unavailable, and may have done its work all the same.
 
-    Every change is conditional: who comes late changes nothing, and learns how it is.
+    Every change is a conditional write to one item, and is about one generation of a job. A repeated or late
+    change alters nothing. An expired job is not there, even while its item is.
     """
 
     def create(self, job: Job) -> Job:
-        """Adds a job; the one that is there already when there is one of that name."""
+        """Adds a job; the job that is there already, unless that one has expired.
+
+        A failed or cancelled job of the same digest is replaced: the request is tried anew.
+        """
 
     def get(self, job_id: str) -> Job | None:
         """A job as it is."""
 
     def get_many(self, job_ids: Sequence[str]) -> dict[str, Job]:
-        """Those that there are."""
+        """Jobs by id; unknown ones are left out."""
 
-    def apply(self, job_id: str, event: Event, reason: str = "") -> Job | None:
-        """Changes the state by `states.step`; how the job is then. None when there is none."""
+    def end(self, job: Job, event: Event, reason: str = "") -> Job | None:
+        """Ends a job by `states.step`. None where this call changed nothing."""
 
-    def set_parts(self, job_id: str, parts: int) -> Job | None:
-        """Says how many parts there are, where that is not known yet."""
+    def set_parts(self, job: Job, parts: int) -> Job | None:
+        """Says how many parts there are. The job as it is then; None when there is none."""
 
-    def record(self, job_id: str, result: Result) -> Job | None:
-        """Records a part's result, and counts it, unless there is one or the job has ended."""
+    def begin_split(self, job: Job, place: SplitPlace) -> None:
+        """Notes the first place of a split, unless there is one."""
 
-    def results(self, job_id: str) -> list[Result]:
-        """What is recorded, by part."""
+    def advance(self, job: Job, to: SplitPlace, parts: int | None = None) -> Job | None:
+        """Moves the split on from `job.split`. parts: their number, at the end of the source.
 
-    def recorded(self, parts: Sequence[tuple[str, int]]) -> set[tuple[str, int]]:
-        """Of these parts, those that have a result."""
+        None where another run has moved it, or the job has ended.
+        """
+
+    def add_split_start(self, job: Job, start: str) -> int:
+        """Notes a run that begins at `job.split`. Returns the runs noted there; 0 where it has moved."""
+
+    def remove_split_start(self, job: Job, start: str) -> None:
+        """Takes back a note of `add_split_start`: the run had no turn."""
+
+    def put_result(self, job: Job, result: Result) -> None:
+        """Keeps a part's result, unless there is one."""
+
+    def add_done(self, job: Job, parts: Sequence[int]) -> Job | None:
+        """Adds parts to the answered ones. The job as it is then; None when there is none."""
+
+    def results(self, job: Job, first: int) -> Iterator[Result]:
+        """Results by part, from part `first` on, read as they are taken."""
+
+    def recorded(self, parts: Sequence[PartName]) -> set[PartName]:
+        """Which of these parts have a result."""
 
     def add_start(self, message_id: str, start: str) -> int:
         """Notes that a message is begun alone; how many starts are noted, this one included."""
 
     def remove_start(self, message_id: str, start: str) -> None:
-        """The environment has survived that start."""
+        """Takes back a note of `add_start`: the environment has survived."""
 
     def starts(self, message_ids: Sequence[str]) -> dict[str, int]:
-        """How many starts are noted of each message; 0 is left out."""
+        """Starts noted of each message; 0 is left out."""
 
-    def set_notified(self, job_id: str) -> None:
-        """Somebody was told."""
+    def set_notified(self, job: Job) -> None:
+        """Notes that nobody has to be notified any more."""
+
+    def due(self, now_s: float) -> Iterator[Job]:
+        """Jobs whose `due_s` is over, read as they are taken. An index is a moment late."""
+
+    def postpone(self, job: Job, due_s: float) -> None:
+        """Sets when the sweeper looks at a job again."""
 
 
 class Objects(Protocol):

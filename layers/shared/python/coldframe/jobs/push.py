@@ -53,7 +53,7 @@ def sign(secret: str, message_id: str, timestamp_s: int, body: bytes) -> str:
 
 def message_of(job: Job) -> bytes:
     """What is said of a job that has ended: never a text, and no answer."""
-    data = {"id": job.id, "state": job.state, "parts": job.parts, "done": job.done, "reason": job.reason}
+    data = {"id": job.id, "state": job.state, "parts": job.parts, "done": len(job.done), "reason": job.reason}
     return msgspec.json.encode({"type": f"job.{job.state}", "data": data})
 
 

@@ -1,14 +1,15 @@
-"""What is known of a job: what was asked, how far it is, and the messages that carry its parts. Pure."""
+"""Records of a job: its request, its progress, and the messages that carry its parts. Pure."""
 
 import base64
 import hashlib
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from coldframe.api.contract import DEFAULT_TOP_K, MAX_HEADS, MAX_TOP_K
 from coldframe.api.schemas import TextAnswer
+from coldframe.jobs.object_file import Cursor, Pin
 from coldframe.jobs.states import State
 
 PART_TEXTS = 500
@@ -16,7 +17,10 @@ PART_TEXTS = 500
 PART_BYTES = 192 * 1024
 """Bytes of one message's texts, as JSON: a batch of Lambda has 6 MB, in which each is escaped once more."""
 MAX_PARTS = 2000
-"""Parts of one job, so a million texts: their results are listed in one answer."""
+"""Parts of one job, so a million texts: their numbers are a set in the job's item."""
+LONGEST_MESSAGE_S = 345_600
+"""Life of a message in the queues, four days, unless jobs live shorter."""
+_KEPT_S = 3_600  # of a job's life for saying how it ended
 
 
 class Source(Struct, frozen=True, forbid_unknown_fields=True):
@@ -27,27 +31,6 @@ class Source(Struct, frozen=True, forbid_unknown_fields=True):
     column: Annotated[str, Meta(min_length=1, max_length=256, description="Field or column of the text.")] = (
         "text"
     )
-
-
-class Pin(Struct, frozen=True):
-    """The version of a source's object that a job answers for.
-
-    etag: as S3 writes it, quotes included. version: its id in a bucket that keeps versions, else "".
-    """
-
-    etag: str
-    version: str = ""
-    size_bytes: int = 0
-
-
-class Cursor(Struct, frozen=True):
-    """The place in a source from which reading resumes.
-
-    offset: bytes before it, or rows of Parquet. line: lines before it, for messages about a line.
-    """
-
-    offset: int = 0
-    line: int = 0
 
 
 class Push(Struct, frozen=True, forbid_unknown_fields=True):
@@ -99,29 +82,59 @@ class JobRequest(Struct, forbid_unknown_fields=True):
         )
 
 
-class Job(Struct, frozen=True):
-    """A job as a store keeps it.
+class SplitPlace(Struct, frozen=True):
+    """How far the source of a job is divided.
 
-    digest: of all that was asked. parts: how many there are; None until a source has been read.
-    done: parts whose results are recorded. reason: why it failed. times: seconds since 1970.
+    part: number of the next part. first: index of its first text. by: name of the run that got there.
+    """
+
+    cursor: Cursor = Cursor()
+    part: int = 0
+    first: int = 0
+    by: str = ""
+
+
+class Job(Struct, frozen=True):
+    """A job as a store keeps it. Times are seconds since 1970.
+
+    generation: random name of this job among all of its id, which begins anew after it expired or failed.
+    owner: name of the caller that sent it. digest: of the request. pin: version of the source's object.
+    parts: number of parts; None until all their messages are sent. done: numbers of the answered ones.
+    split: None until the message that divides the source is sent. reason: why the job failed.
+    due_s: when the sweeper looks at it; None when nothing is left to do.
     """
 
     id: str
+    generation: str
     digest: str
     state: State
     options: Options
     created_s: float
     expires_s: float
+    owner: str = ""
     source: Source | None = None
+    pin: Pin | None = None
     push: Push | None = None
     parts: int | None = None
-    done: int = 0
+    done: frozenset[int] = frozenset()
+    split: SplitPlace | None = None
     reason: str = ""
     notified: bool = False
+    due_s: float | None = None
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether every part has its answers."""
+        return self.parts is not None and len(self.done) >= self.parts
+
+    def due_after(self, sent_s: float) -> float:
+        """When no message sent at `sent_s` can be left, and before the job expires."""
+        life_s = self.expires_s - self.created_s
+        return min(sent_s + min(life_s, LONGEST_MESSAGE_S), self.expires_s - min(_KEPT_S, life_s / 10))
 
 
 class Result(Struct, frozen=True):
-    """Where the answers of a part are. inline: them, as a JSON list, when they are small; else key: in S3.
+    """Place of a part's answers. inline: the answers, as a JSON list, when they are small; else key: in S3.
 
     digest: of the answers' bytes. version: of the model that gave them.
     """
@@ -134,53 +147,85 @@ class Result(Struct, frozen=True):
     key: str = ""
 
 
+class PartName(NamedTuple):
+    """The name of one part among all parts that ever were."""
+
+    job: str
+    generation: str
+    part: int
+
+
 class Part(Struct, frozen=True, tag="part"):
     """A message: texts of a job. first: index of the first one in the job. key: in S3, when not inline."""
 
     job: str
+    generation: str
     part: int
     first: int
     texts: list[str] = []
     key: str = ""
 
+    @property
+    def name(self) -> PartName:
+        return PartName(self.job, self.generation, self.part)
+
 
 class Split(Struct, frozen=True, tag="split"):
-    """A message: the source of a job is to be read and divided."""
+    """A message: the source of a job is to be divided."""
 
     job: str
+    generation: str
 
 
 class Notify(Struct, frozen=True, tag="notify"):
-    """A message: somebody is to be told that a job has ended."""
+    """A message: somebody is to be notified that a job has ended."""
 
     job: str
+    generation: str
 
 
-Body = Part | Split | Notify
-_BODY = msgspec.json.Decoder(Body)
+Control = Split | Notify
+Body = Part | Control
+_PART = msgspec.json.Decoder(Part)
+_CONTROL = msgspec.json.Decoder(Control)
 _TEXTS = msgspec.json.Decoder(list[str])
 
 
-def read_body(body: str) -> Body:
-    """A message's body. Raises msgspec.DecodeError for what is none."""
-    found: Body = _BODY.decode(body)
-    return found
+def read_part(body: str) -> Part:
+    """A message of the queue of parts. Raises msgspec.DecodeError."""
+    return _PART.decode(body)
+
+
+def read_control(body: str) -> Control:
+    """A message of the control queue. Raises msgspec.DecodeError."""
+    message: Control = _CONTROL.decode(body)
+    return message
 
 
 def read_texts(body: bytes) -> list[str]:
-    """A part that is kept in S3."""
+    """The texts of a part that is kept in S3."""
     return _TEXTS.decode(body)
 
 
-def digest_of(asked: JobRequest) -> str:
-    """Of all that a job was asked for: the same for the same request, however it was written."""
-    return hashlib.sha256(msgspec.json.encode(asked, order="deterministic")).hexdigest()
+def texts_key(job: Job, part: int) -> str:
+    """Where the texts of a part are, in the bucket of jobs."""
+    return f"jobs/{job.id}/{job.generation}/texts/{part:05d}.json"
 
 
-def job_id(digest: str, token: str) -> str:
-    """A job's name: of the client's token where there is one, else of what was asked."""
-    name = f"token\n{token}" if token else f"content\n{digest}"
-    return base64.b32encode(hashlib.sha256(name.encode()).digest())[:26].decode().lower()
+def answers_key(job: Job, part: int, digest: str) -> str:
+    """Where the answers of a part are. Named by their content, so that a repeat writes equal bytes."""
+    return f"jobs/{job.id}/{job.generation}/answers/{part:05d}-{digest}.json"
+
+
+def digest_of(*values: object) -> str:
+    """SHA-256 of values as JSON with sorted keys: equal for equal values, however a caller wrote them."""
+    return hashlib.sha256(msgspec.json.encode(values, order="deterministic")).hexdigest()
+
+
+def job_id(*names: object) -> str:
+    """A job's id: made of what makes two requests one job."""
+    digest = hashlib.sha256(msgspec.json.encode(names)).digest()
+    return base64.b32encode(digest)[:26].decode().lower()
 
 
 def divided(texts: list[str], part_texts: int = PART_TEXTS, part_bytes: int = PART_BYTES) -> list[list[str]]:

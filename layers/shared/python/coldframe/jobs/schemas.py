@@ -18,9 +18,9 @@ class PartReply(Struct, omit_defaults=True):
 class JobReply(Struct, omit_defaults=True):
     """A job as it is. Times are seconds since 1970.
 
-    parts: messages that the texts were divided into, once that is known. done: those that are answered.
-    reason: why it failed. predictions: of all texts, as `POST /v1/predict` has them, when they are few.
-    results: of each part, when they are many.
+    parts: number of parts that the texts are divided into, once that is known. done: parts that are answered.
+    reason: why the job failed. predictions: answers to all texts, as `POST /v1/predict` gives them, when they
+    are few. results: answers by part, when they are many. next: path of the next page of results, if any.
     """
 
     id: str
@@ -34,3 +34,4 @@ class JobReply(Struct, omit_defaults=True):
     version: str = ""
     predictions: Raw | UnsetType = UNSET
     results: list[PartReply] | UnsetType = UNSET
+    next: str = ""

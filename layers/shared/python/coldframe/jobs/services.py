@@ -23,6 +23,7 @@ class Services(Struct, frozen=True):
     store: DynamoStore
     objects: S3Objects
     queue: SqsQueue
+    control: SqsQueue
     pusher: Pusher
 
 
@@ -33,6 +34,7 @@ def open_services(settings: Settings, now: Clock = time.time) -> Services:
         DynamoStore(settings.jobs_table, client("dynamodb"), now, settings.jobs_ttl_s),
         S3Objects(settings.jobs_bucket, settings.jobs_sources, client("s3")),
         SqsQueue(settings.jobs_queue, settings.jobs_failed_queue, client("sqs")),
+        SqsQueue(settings.jobs_control_queue, settings.jobs_failed_queue, client("sqs")),
         Pusher(
             settings.jobs_webhook_hosts, settings.jobs_webhook_key, settings.jobs_topic, client("sns"), now
         ),

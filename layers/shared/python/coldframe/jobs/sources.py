@@ -9,10 +9,8 @@ import msgspec
 
 from coldframe.jobs.lines import MAX_ROW_BYTES, Lines
 from coldframe.jobs.object_file import START, Cursor, ObjectFile, Pin, ReadRange
-from coldframe.jobs.ports import BadSource, Objects, Queue
-from coldframe.jobs.records import MAX_PARTS, PART_BYTES, PART_TEXTS, Part, Source, text_bytes
-
-_MESSAGES_AT_ONCE = 10
+from coldframe.jobs.ports import BadSource, Objects
+from coldframe.jobs.records import PART_BYTES, PART_TEXTS, Source, text_bytes
 
 Row = tuple[str, Cursor]
 """A text, and the cursor after it."""
@@ -38,33 +36,6 @@ def read_parts(
         cursor = after
     if part:
         yield part, cursor
-
-
-def split_source(job_id: str, source: Source, objects: Objects, queue: Queue) -> int:
-    """Writes the parts of a source and sends their messages; how many there are.
-
-    Raises BadSource for what cannot be read, Unavailable.
-    """
-    parts: list[Part] = []
-    number = first = 0
-    for texts, _ in read_parts(source, objects, objects.pin(source.s3)):
-        if number >= MAX_PARTS:
-            raise BadSource(
-                f"the source has more than {MAX_PARTS} parts of {PART_TEXTS} texts or {PART_BYTES} bytes."
-                " Divide it, or score it offline"
-            )
-        key = f"jobs/{job_id}/texts/{number:05d}.json"
-        objects.put(key, msgspec.json.encode(texts))
-        parts.append(Part(job_id, number, first, key=key))
-        number, first = number + 1, first + len(texts)
-        if len(parts) == _MESSAGES_AT_ONCE:
-            queue.send(parts)
-            parts = []
-    if not number:
-        raise BadSource("the source has no texts")
-    if parts:
-        queue.send(parts)
-    return number
 
 
 def _rows(source: Source, read_range: ReadRange, size_bytes: int, cursor: Cursor) -> Iterator[Row]:

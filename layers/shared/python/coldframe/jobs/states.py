@@ -1,7 +1,8 @@
 """The states of a job and of its parts: pure rules, which every store keeps.
 
-A job is `queued` until an environment works on it, then `running`. It ends once, as `done`, `failed` or
-`cancelled`, and stays as it ended whatever comes later: messages are delivered more than once, and late.
+A job is `queued` until its first part is recorded or sent from its source, then `running`. It ends once, as
+`done`, `failed` or `cancelled`, and stays as it ended whatever comes later: messages are delivered more than
+once, and late.
 """
 
 from enum import StrEnum
@@ -25,7 +26,7 @@ class State(StrEnum):
 class Event(StrEnum):
     """What happens to a job."""
 
-    BEGIN = "begin"
+    PROGRESS = "progress"
     FINISH = "finish"
     FAIL = "fail"
     CANCEL = "cancel"
@@ -33,13 +34,13 @@ class Event(StrEnum):
 
 _ENDED = frozenset({State.DONE, State.FAILED, State.CANCELLED})
 _TARGETS = {
-    Event.BEGIN: State.RUNNING,
+    Event.PROGRESS: State.RUNNING,
     Event.FINISH: State.DONE,
     Event.FAIL: State.FAILED,
     Event.CANCEL: State.CANCELLED,
 }
 _ALLOWED = {
-    Event.BEGIN: frozenset({State.QUEUED}),
+    Event.PROGRESS: frozenset({State.QUEUED, State.RUNNING}),
     Event.FINISH: frozenset({State.RUNNING}),
     Event.FAIL: frozenset({State.QUEUED, State.RUNNING}),
     Event.CANCEL: frozenset({State.QUEUED, State.RUNNING}),

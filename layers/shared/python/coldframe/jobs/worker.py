@@ -1,14 +1,18 @@
-"""One batch of messages, worked off: texts of all of them in one plan of passes, each failure on its own.
+"""One batch of parts: texts of all messages in few plans of passes, each failure on its own.
 
-Three kinds of failure are told apart. A service that is not available is waited for, as long as the message's
-age allows. An error of the work itself is isolated by bisection, and tried again so many times. A message
-that ends its environment never gets to say so: what is received again is begun alone, and each such
-start is noted before it, so that it is the message to blame that runs out of attempts, and no other.
+1. A message of a job that has ended, expired or begun anew is over.
+2. A part is answered in a group of messages that is expected to end in time. What is not begun is received
+   again at once; to be late is no attempt. A complete group is recorded before the next one is begun.
+3. A service that is not available is waited for. An error of the work is isolated by bisection, and tried
+   again so many times. A message that ends its environment never gets to say so: what is received again is
+   begun alone, each start noted before it, so that the message to blame runs out of attempts, and no other.
 """
 
 import contextlib
+import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -16,43 +20,43 @@ from msgspec import Struct
 
 from coldframe.api.schemas import TextAnswer
 from coldframe.errors import BundleError, NotReady, OutOfTime, RequestError
-from coldframe.jobs.backoff import RetryPolicy
-from coldframe.jobs.ending import settle
-from coldframe.jobs.ports import BadSource, Objects, Queue, Store, Teller, Unavailable
+from coldframe.jobs.backoff import RetryPolicy, firmly
+from coldframe.jobs.ending import end, settle
+from coldframe.jobs.pace import Pace, work_bytes
+from coldframe.jobs.ports import Objects, Queue, Store, Unavailable
 from coldframe.jobs.records import (
-    Body,
     Job,
-    Notify,
     Options,
     Part,
     Result,
-    Split,
+    answers_key,
     content_digest,
     encode_answers,
-    read_body,
+    read_part,
     read_texts,
 )
-from coldframe.jobs.sources import split_source
-from coldframe.jobs.states import Event, State
-from coldframe.timing import Clock, Deadline
+from coldframe.jobs.states import Event
+from coldframe.timing import Deadline
 
 INLINE_BYTES = 32 * 1024
 """Answers up to this size are kept in the job's record: a write costs as many units as it has KB."""
+NOT_OURS = (
+    "This message does not belong to this queue: its body cannot be decoded. Remove it, or send it to the"
+    " right queue."
+)
 _SERVER_ERROR = 500
-_FIRM_ATTEMPTS = 8
-_TELLING_ATTEMPTS = 12  # half an hour, with the pauses of RetryPolicy
+_AT_ONCE_S = 1
 
 T = TypeVar("T")
 
 
 class Message(Struct, frozen=True):
-    """A message as it was received. received: how often, this time included. sent_s: since 1970."""
+    """A message as it was received. received: how often, this time included."""
 
     id: str
     receipt_handle: str
     body: str
     received: int = 1
-    sent_s: float = 0.0
 
 
 class Answers(Struct, frozen=True):
@@ -80,219 +84,244 @@ class _Task(Struct, frozen=True):
 
 
 MapAll = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+"""Applies a function to all of some, maybe at the same time."""
 
 
 @dataclass(frozen=True)
 class Worker:
-    """Works off batches, one after the other.
+    """Answers batches, one after the other.
 
-    now: seconds since 1970. jitter: from 0 to 1. map_all: applies a function to all of some, maybe at the
-    same time.
+    jitter: from 0 to 1. pause: waits so many seconds.
     """
 
     store: Store
     objects: Objects
     queue: Queue
-    teller: Teller
+    control: Queue
     answerer: Answerer
     policy: RetryPolicy
-    now: Clock
     jitter: Callable[[], float]
     map_all: MapAll = map
+    pause: Callable[[float], None] = time.sleep
+    pace: Pace = field(default_factory=Pace)
 
     def handle(self, messages: Sequence[Message], deadline: Deadline) -> list[str]:
-        """Works off a batch. Returns the ids of the messages that are to be received again."""
+        """Answers a batch. Returns the ids of the messages that are to be received again."""
         return _Batch(self, deadline).run(messages)
 
 
 class _Batch:
-    """One batch. again: messages to be received again, by id; whatever is not in it is over."""
+    """One batch. again, late: messages to be received again, by id, the late ones at once."""
 
     def __init__(self, by: Worker, deadline: Deadline) -> None:
         self._by = by
         self._deadline = deadline
+        self._has_begun = False
         self.again: dict[str, Message] = {}
+        self.late: dict[str, Message] = {}
         self._errors: set[str] = set()
 
     def run(self, messages: Sequence[Message]) -> list[str]:
         tasks = self._tasks(messages)
         for options in dict.fromkeys(task.job.options for task in tasks):
             of_options = [task for task in tasks if task.job.options == options]
-            self._answer_together([task for task in of_options if task.message.received <= 1])
+            self._answer_in_groups([task for task in of_options if task.message.received <= 1])
             self._answer_alone([task for task in of_options if task.message.received > 1])
-        for message in self.again.values():
-            self._hide(message)
-        return list(self.again)
+        list(self._by.map_all(self._hide, [*self.again.values(), *self.late.values()]))
+        return [*self.again, *self.late]
 
     # What is to be done.
 
     def _tasks(self, messages: Sequence[Message]) -> list[_Task]:
         """Parts to be answered. All other messages are dealt with."""
-        read = [(message, body) for message in messages if (body := self._read(message)) is not None]
+        read = [(message, part) for message in messages if (part := self._read(message)) is not None]
         try:
-            jobs = self._by.store.get_many(list(dict.fromkeys(body.job for _, body in read)))
-            parts = [(body.job, body.part) for _, body in read if isinstance(body, Part)]
-            recorded = self._by.store.recorded(parts) if parts else set()
+            jobs = self._firmly(lambda: self._by.store.get_many(list({part.job for _, part in read})))
+            open_ = [(message, part, job) for message, part in read if (job := _open(jobs, part))]
+            names = [part.name for _, part, _ in open_]
+            recorded = self._firmly(lambda: self._by.store.recorded(names)) if names else set()
         except Unavailable:
             self.again |= {message.id: message for message, _ in read}
             return []
-        begun = self._begin(jobs, [body for _, body in read if not isinstance(body, Notify)])
-        tasks = self._each(read, lambda message, body: self._task(message, body, jobs, begun, recorded))
+        self._count([(message, part, job) for message, part, job in open_ if part.name in recorded])
+        left = [(message, part, job) for message, part, job in open_ if part.name not in recorded]
+        tasks = self._each(
+            [_Task(message, part, job, part.texts) for message, part, job in left], self._fetched
+        )
         return [task for task in tasks if task is not None]
 
-    def _read(self, message: Message) -> Body | None:
+    def _read(self, message: Message) -> Part | None:
         try:
-            return read_body(message.body)
+            return read_part(message.body)
         except msgspec.DecodeError:
-            self._give_up(message, "", "the message is none of a job")
+            self._fail(message)
             return None
 
-    def _begin(self, jobs: dict[str, Job], bodies: Sequence[Body]) -> dict[str, Job | None]:
-        """Jobs that are worked on now, as they are then; None where that could not be said."""
-        queued = [each for each in dict.fromkeys(body.job for body in bodies) if self._is_queued(jobs, each)]
+    def _fail(self, message: Message) -> None:
+        try:
+            self._by.queue.fail(message.body, NOT_OURS)
+        except Unavailable:
+            self.again[message.id] = message
 
-        def begin(job_id: str) -> Job | None:
-            try:
-                return self._by.store.apply(job_id, Event.BEGIN)
-            except Unavailable:
-                return None
+    def _fetched(self, task: _Task) -> _Task:
+        """The task with its texts. Raises Unavailable."""
+        if not task.part.key:
+            return task
+        return msgspec.structs.replace(task, texts=read_texts(self._by.objects.get(task.part.key)))
 
-        return dict(zip(queued, self._by.map_all(begin, queued), strict=True))
-
-    @staticmethod
-    def _is_queued(jobs: dict[str, Job], job_id: str) -> bool:
-        return job_id in jobs and jobs[job_id].state is State.QUEUED
-
-    def _task(
-        self,
-        message: Message,
-        body: Body,
-        jobs: dict[str, Job],
-        begun: dict[str, Job | None],
-        recorded: set[tuple[str, int]],
-    ) -> _Task | None:
-        """What is left to do for a message, if anything is. Raises Unavailable."""
-        job = begun.get(body.job, jobs.get(body.job))
-        if body.job in begun and job is None:
-            raise Unavailable("the job could not be begun")
-        if job is None:
-            self._give_up(message, "", "its job is not known, or has expired")
-        elif isinstance(body, Notify):
-            self._tell(message, job)
-        elif job.state.has_ended or (isinstance(body, Part) and (job.id, body.part) in recorded):
-            self._settle(job)
-        elif self._by.now() - message.sent_s > self._by.policy.age_s:
-            self._give_up(message, job.id, f"it was tried for {self._by.policy.age_s:.0f} s, and is too old")
-        elif isinstance(body, Split):
-            self._split(message, job)
-        else:
-            texts = read_texts(self._by.objects.get(body.key)) if body.key else body.texts
-            return _Task(message, body, job, texts)
-        return None
-
-    def _each(self, pairs: Sequence[tuple[Message, Any]], do: Callable[[Message, Any], Any]) -> list[Any]:
+    def _each(self, tasks: Sequence[_Task], do: Callable[[_Task], T]) -> list[T | None]:
         """`do` for all; a message whose services are not available is received again."""
 
-        def done(pair: tuple[Message, Any]) -> Any:
+        def done(task: _Task) -> T | None:
             try:
-                return do(*pair)
+                return do(task)
             except Unavailable:
-                self.again[pair[0].id] = pair[0]
+                self._retry(task)
                 return None
 
         # One alone needs no help, and may be on a thread already that the others wait for.
-        return [done(pair) for pair in pairs] if len(pairs) == 1 else list(self._by.map_all(done, pairs))
+        return [done(task) for task in tasks] if len(tasks) == 1 else list(self._by.map_all(done, tasks))
 
     # Answers.
 
-    def _answer_together(self, tasks: Sequence[_Task]) -> None:
-        """One plan of passes for all texts; after an error one for each half, down to single messages."""
-        if not tasks:
-            return
+    def _answer_in_groups(self, tasks: Sequence[_Task]) -> None:
+        while tasks:
+            works = [work_bytes(task.texts) for task in tasks]
+            size = self._by.pace.group(works, self._deadline.remaining_s())
+            if not size and not self._has_begun:
+                size = 1  # it has all the time that there is
+            if not size:
+                self._set_late(tasks)
+                return
+            is_first, self._has_begun = not self._has_begun, True
+            self._answer_together(tasks[:size], is_first)
+            tasks = tasks[size:]
+
+    def _answer_together(self, tasks: Sequence[_Task], is_first: bool) -> None:
+        """One plan of passes for all texts; after an error one for each half, down to single messages.
+
+        is_first: nothing was begun before it, so a lack of time is its own fault.
+        """
         texts = [text for task in tasks for text in task.texts]
+        before_s = self._deadline.remaining_s()
         try:
             answers = self._by.answerer.answer(texts, tasks[0].job.options, self._deadline)
         except (BundleError, NotReady):  # the environment's fault: nothing here would be answered
-            self.again |= {task.message.id: task.message for task in tasks}
+            list(self._by.map_all(self._retry, tasks))
         except Exception as exc:  # whatever a text provokes is that text's own
-            if self._deadline.remaining_s() <= 0:
-                self.again |= {task.message.id: task.message for task in tasks}
-            elif len(tasks) == 1:
-                self._failed(tasks[0], exc)
-            else:
-                self._answer_together(tasks[: len(tasks) // 2])
-                self._answer_together(tasks[len(tasks) // 2 :])
+            self._learn(texts, before_s)
+            self._after_error(tasks, exc, is_first)
         else:
-            self._record_all(tasks, answers)
+            self._learn(texts, before_s)
+            self._record(tasks, answers)
+
+    def _after_error(self, tasks: Sequence[_Task], error: Exception, is_first: bool) -> None:
+        is_over = self._deadline.remaining_s() <= 0
+        if len(tasks) > 1 and not is_over:
+            self._answer_together(tasks[: len(tasks) // 2], is_first)
+            self._answer_together(tasks[len(tasks) // 2 :], False)
+        elif len(tasks) > 1 or (not is_first and (is_over or isinstance(error, OutOfTime))):
+            self._set_late(tasks)
+        else:
+            self._failed(tasks[0], error)
+
+    def _learn(self, texts: Sequence[str], before_s: float) -> None:
+        self._by.pace.add(work_bytes(texts), before_s - self._deadline.remaining_s())
 
     def _answer_alone(self, tasks: Sequence[_Task]) -> None:
         """Messages that were received before: those that were begun the least first."""
         if not tasks:
             return
+        ids = [task.message.id for task in tasks]
         try:
-            starts = self._by.store.starts([task.message.id for task in tasks])
+            starts = self._firmly(lambda: self._by.store.starts(ids))
         except Unavailable:
-            self.again |= {task.message.id: task.message for task in tasks}
+            list(self._by.map_all(self._retry, tasks))
             return
+        most = self._by.policy.attempts
         for task in sorted(tasks, key=lambda task: starts.get(task.message.id, 0)):
-            if self._deadline.remaining_s() <= 0:
-                self.again[task.message.id] = task.message
-            elif starts.get(task.message.id, 0) >= self._by.policy.attempts:
-                reason = f"{_where(task)}: each of {self._by.policy.attempts} attempts ended its environment"
-                self._give_up(task.message, task.job.id, reason)
+            if starts.get(task.message.id, 0) >= most:
+                self._give_up(task, f"{_where(task)}: each of {most} attempts ended its environment")
+            elif self._has_begun and not self._fits(task):
+                self._set_late([task])
             else:
-                self._each([(task.message, task)], lambda _, each: self._answer_noted(each))
+                is_first, self._has_begun = not self._has_begun, True
+                self._answer_noted(task, is_first)
 
-    def _answer_noted(self, task: _Task) -> None:
-        """Answers one message whose start is noted for as long as it lasts. Raises Unavailable.
+    def _fits(self, task: _Task) -> bool:
+        return self._by.pace.fits(work_bytes(task.texts), self._deadline.remaining_s())
+
+    def _answer_noted(self, task: _Task, is_first: bool) -> None:
+        """Answers one message whose start is noted for as long as it lasts.
 
         An error of the work stays noted: it is an attempt, too.
         """
         message, start = task.message, str(task.message.received)
         try:
             attempts = self._firmly(lambda: self._by.store.add_start(message.id, start))
-            self._answer_together([msgspec.structs.replace(task, attempts=attempts + 1)])
+            self._answer_together([msgspec.structs.replace(task, attempts=attempts + 1)], is_first)
+            if (message.id in self.again or message.id in self.late) and message.id not in self._errors:
+                self._firmly(lambda: self._by.store.remove_start(message.id, start))
         except Unavailable:
-            self.again[message.id] = message
-        if message.id in self.again and message.id not in self._errors:
-            self._firmly(lambda: self._by.store.remove_start(message.id, start))
+            self._retry(task)
 
     def _firmly(self, call: Callable[[], T]) -> T:
-        """A call that may be repeated without another effect. Raises Unavailable."""
-        for _ in range(_FIRM_ATTEMPTS - 1):
-            with contextlib.suppress(Unavailable):
-                return call()
-        return call()
+        return firmly(call, self._by.pause, self._by.jitter)
 
-    def _record_all(self, tasks: Sequence[_Task], answers: Answers) -> None:
-        ends, end = [], 0
+    # Records.
+
+    def _record(self, tasks: Sequence[_Task], answers: Answers) -> None:
+        """Keeps the answers of a group, and then counts its parts: once for each job."""
+        ends, last = [], 0
         for task in tasks:
-            ends.append((end, end := end + len(task.texts)))
-        pairs = [
-            (task.message, (task, Answers(answers.rows[slice(*place)], answers.version)))
+            ends.append((last, last := last + len(task.texts)))
+        of_task = {
+            task.message.id: Answers(answers.rows[slice(*place)], answers.version)
             for task, place in zip(tasks, ends, strict=True)
-        ]
-        self._each(pairs, lambda _, pair: self._record(*pair))
+        }
+        kept = self._each(tasks, lambda task: self._keep(task, of_task[task.message.id]))
+        self._count([(task.message, task.part, task.job) for task in kept if task is not None])
 
-    def _record(self, task: _Task, answers: Answers) -> None:
-        """Keeps the answers of a part. Content is named by its digest, so a repeat writes equal bytes."""
+    def _keep(self, task: _Task, answers: Answers) -> _Task:
+        """Keeps the answers of a part. Raises Unavailable."""
         rows = [TextAnswer(task.part.first + i, row.heads) for i, row in enumerate(answers.rows)]
         content = encode_answers(rows)
         digest = content_digest(content)
-        key = ""
-        if len(content) > INLINE_BYTES:
-            key = f"jobs/{task.job.id}/results/{task.part.part:05d}-{digest}.json"
+        key = answers_key(task.job, task.part.part, digest) if len(content) > INLINE_BYTES else ""
+        if key:
             self._by.objects.put(key, content)
         inline = b"" if key else content
         result = Result(task.part.part, digest, answers.version, len(rows), inline, key)
-        job = self._by.store.record(task.job.id, result)
-        if job is not None:
-            self._settle(job)
+        self._by.store.put_result(task.job, result)
+        return task
+
+    def _count(self, kept: Sequence[tuple[Message, Part, Job]]) -> None:
+        """Counts parts that have their results, and ends jobs that have all of them.
+
+        Who is interrupted before is received again, and finds the results there.
+        """
+        of_job: dict[str, list[tuple[Message, Part, Job]]] = defaultdict(list)
+        for message, part, job in kept:
+            of_job[job.id].append((message, part, job))
+
+        def counted(lot: list[tuple[Message, Part, Job]]) -> None:
+            job = lot[0][2]
+            try:
+                self._count_of(job, {part.part for _, part, _ in lot})
+            except Unavailable:
+                self.again |= {message.id: message for message, _, _ in lot}
+
+        list(self._by.map_all(counted, of_job.values()))
+
+    def _count_of(self, job: Job, parts: set[int]) -> None:
+        """Counts parts of one job. Raises Unavailable."""
+        known: Job | None = job
+        if new := parts - job.done:
+            known = self._firmly(lambda: self._by.store.add_done(job, sorted(new)))
+        if known is not None:
+            settle(known, self._by.store, self._by.control)
 
     # Ends.
-
-    def _settle(self, job: Job) -> None:
-        settle(job, self._by.store, self._by.queue)
 
     def _failed(self, task: _Task, error: Exception) -> None:
         """What an error of the work itself means for its message."""
@@ -305,60 +334,46 @@ class _Batch:
         attempts = "" if is_final else f" after {task.attempts} attempts"
         if isinstance(error, OutOfTime):
             why = "there was too little time to encode them"
-        self._give_up(task.message, task.job.id, f"{_where(task)}{attempts}: {why}")
+        self._give_up(task, f"{_where(task)}{attempts}: {why}")
 
-    def _give_up(self, message: Message, job_id: str, reason: str) -> None:
-        """The message ends in the queue of failed ones, and its job with it."""
-
-        def given_up(message: Message, _: None) -> None:
-            job = self._by.store.apply(job_id, Event.FAIL, reason) if job_id else None
-            self._by.queue.fail(message.body, reason)
-            if job is not None:
-                self._settle(job)
-
-        self._each([(message, None)], given_up)
-
-    def _split(self, message: Message, job: Job) -> None:
-        """Divides a source into parts. A repeat writes equal objects, and messages that are seen through."""
-        assert job.source is not None  # noqa: S101 - the door sends this message for a source alone
-        try:
-            parts = split_source(job.id, job.source, self._by.objects, self._by.queue)
-        except BadSource as exc:
-            self._give_up(message, job.id, str(exc))
-            return
-        except Unavailable:
-            raise
-        except Exception as exc:  # whatever a source provokes is that source's own
-            if message.received < self._by.policy.attempts:
-                self.again[message.id] = message
-            else:
-                self._give_up(message, job.id, f"its source could not be read: {type(exc).__name__}")
-            return
-        found = self._by.store.set_parts(job.id, parts)
-        if found is not None:
-            self._settle(found)
-
-    def _tell(self, message: Message, job: Job) -> None:
-        if job.notified or job.push is None:
-            return
-        try:
-            self._by.teller.tell(job)
-        except BadSource as exc:
-            self._give_up(message, "", f"nobody could be told: {exc}")
-        except Unavailable as exc:
-            if message.received < _TELLING_ATTEMPTS:
-                raise
-            self._give_up(message, "", f"nobody could be told: {exc}")
+    def _retry(self, task: _Task) -> None:
+        """After a failure of a service: the message is received again, unless that has happened too often."""
+        message, most = task.message, self._by.policy.failures
+        if count_failure(self._by.store, message) > most:
+            self._give_up(task, f"{_where(task)}: a service was not available in {most} attempts")
         else:
-            self._by.store.set_notified(job.id)
+            self.again[message.id] = message
+
+    def _give_up(self, task: _Task, reason: str) -> None:
+        """The message ends in the queue of failed ones, and its job with it."""
+        try:
+            self._by.queue.fail(task.message.body, reason)
+            end(task.job, Event.FAIL, self._by.store, self._by.control, reason)
+        except Unavailable:
+            self.again[task.message.id] = task.message
+
+    def _set_late(self, tasks: Sequence[_Task]) -> None:
+        self.late |= {task.message.id: task.message for task in tasks}
 
     def _hide(self, message: Message) -> None:
         """Lets the message be received again later. Where that fails, its visibility timeout does it."""
-        delay_s = self._by.policy.delay_s(message.received, self._by.jitter)
-        try:
+        is_late = message.id in self.late
+        delay_s = _AT_ONCE_S if is_late else self._by.policy.delay_s(message.received, self._by.jitter)
+        with contextlib.suppress(Unavailable):
             self._by.queue.retry_in(message.receipt_handle, delay_s)
-        except Unavailable:
-            return
+
+
+def count_failure(store: Store, message: Message) -> int:
+    """Notes that this attempt met a failing service. Returns how many did; 0 where the store fails, too."""
+    with contextlib.suppress(Unavailable):
+        return store.add_start(f"{message.id}.failures", str(message.received))
+    return 0
+
+
+def _open(jobs: dict[str, Job], part: Part) -> Job | None:
+    """The job of a part, if that is still worked on."""
+    job = jobs.get(part.job)
+    return job if job and job.generation == part.generation and not job.state.has_ended else None
 
 
 def _where(task: _Task) -> str:

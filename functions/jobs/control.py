@@ -1,0 +1,51 @@
+"""The function of whole jobs: it divides sources, sends notices, and sweeps on a schedule.
+
+No source and no webhook can stand between others and their answers here. It loads no model.
+"""
+
+import json
+import os
+import random
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from coldframe.config import load_settings
+from coldframe.jobs.backoff import RetryPolicy
+from coldframe.jobs.control import Controller
+from coldframe.jobs.services import open_services
+from functions.jobs.events import Context, deadline_of, not_over, read_messages
+
+_CALLS_AT_ONCE = 16
+
+
+def _make_controller(environ: Mapping[str, str]) -> Controller:
+    services = open_services(load_settings(environ))
+    return Controller(
+        services.store,
+        services.objects,
+        services.queue,
+        services.control,
+        services.pusher,
+        RetryPolicy(),
+        time.time,
+        random.random,
+        ThreadPoolExecutor(_CALLS_AT_ONCE).map,
+    )
+
+
+_controller = _make_controller(os.environ)
+
+
+def handler(event: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    """Handles messages of the control queue, or a schedule's event. Raises ValueError for any other event."""
+    if event.get("source") == "aws.events":
+        line = {"event": "jobs_sweep", "due": _controller.sweep()}
+        again: list[str] = []
+    else:
+        messages, deadline = read_messages(event), deadline_of(context)
+        again = [each.id for each in messages if not _controller.handle(each, deadline)]
+        line = {"event": "jobs_control", "messages": len(messages), "again": len(again)}
+    print(json.dumps(line))
+    return not_over(again)

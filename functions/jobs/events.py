@@ -1,0 +1,44 @@
+"""Events of SQS as both functions of jobs read them, and the time that an invocation has."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from coldframe.jobs.worker import Message
+from coldframe.timing import Deadline
+
+# Kept of the function's timeout for recording what was answered.
+_KEPT_S, _KEPT_SHARE = 10.0, 0.3
+
+
+class Context(Protocol):
+    """What we use of Lambda's context object."""
+
+    def get_remaining_time_in_millis(self) -> int: ...
+
+
+def deadline_of(context: Context) -> Deadline:
+    """When work has to be over, so that its results can still be recorded."""
+    left_s = context.get_remaining_time_in_millis() / 1e3
+    return Deadline(left_s - min(_KEPT_S, _KEPT_SHARE * left_s))
+
+
+def read_messages(event: Mapping[str, Any]) -> list[Message]:
+    """The messages of an event. Raises ValueError for an event that is not one of SQS."""
+    messages = [_read(record) for record in event.get("Records", [])]
+    if not messages:
+        raise ValueError("This event has no SQS messages. Send jobs to the queue with POST /v1/jobs.")
+    return messages
+
+
+def _read(record: Mapping[str, Any]) -> Message:
+    return Message(
+        id=record["messageId"],
+        receipt_handle=record["receiptHandle"],
+        body=record["body"],
+        received=int(record["attributes"]["ApproximateReceiveCount"]),
+    )
+
+
+def not_over(message_ids: list[str]) -> dict[str, Any]:
+    """What Lambda is told of a batch: messages that are to be received again."""
+    return {"batchItemFailures": [{"itemIdentifier": each} for each in message_ids]}

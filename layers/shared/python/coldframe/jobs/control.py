@@ -1,0 +1,143 @@
+"""Messages about whole jobs, one at a time: a source to be divided, somebody to be notified of an end.
+
+They have a queue and a function of their own, so that a source that ends its environment hurts nobody else.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+
+from coldframe.jobs.backoff import RetryPolicy, firmly
+from coldframe.jobs.ending import end, settle, sweep
+from coldframe.jobs.ports import BadSource, Objects, Queue, Store, Teller, Unavailable
+from coldframe.jobs.records import Job, Notify, Split, SplitPlace, read_control
+from coldframe.jobs.splitting import Splitter
+from coldframe.jobs.states import Event
+from coldframe.jobs.worker import NOT_OURS, MapAll, Message, count_failure
+from coldframe.timing import Clock, Deadline
+
+_TELLING_ATTEMPTS = 12  # half an hour, with the pauses of RetryPolicy
+_AT_ONCE_S = 1
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Controller:
+    """Handles messages of the control queue. parts: the queue of parts.
+
+    now: seconds since 1970. jitter: from 0 to 1. pause: waits so many seconds.
+    """
+
+    store: Store
+    objects: Objects
+    parts: Queue
+    control: Queue
+    teller: Teller
+    policy: RetryPolicy
+    now: Clock
+    jitter: Callable[[], float]
+    map_all: MapAll = map
+    pause: Callable[[float], None] = time.sleep
+
+    def handle(self, message: Message, deadline: Deadline) -> bool:
+        """Whether the message is over; if not, it is received again."""
+        try:
+            delay_s = self._handle(message, deadline)
+        except Unavailable:
+            delay_s = self._delay_s(message)
+        if delay_s is None:
+            return True
+        try:
+            self.control.retry_in(message.receipt_handle, delay_s)
+        except Unavailable:
+            return False  # its visibility timeout does it
+        return False
+
+    def sweep(self) -> int:
+        """Ends jobs of which no message is left, and sends notices anew. Returns how many jobs were due."""
+        return sweep(self.store, self.control, self.now())
+
+    def _delay_s(self, message: Message) -> int:
+        return self.policy.delay_s(message.received, self.jitter)
+
+    def _handle(self, message: Message, deadline: Deadline) -> int | None:
+        """Seconds until the message is to be received again; None when it is over. Raises Unavailable."""
+        try:
+            body = read_control(message.body)
+        except msgspec.DecodeError:
+            self.control.fail(message.body, NOT_OURS)
+            return None
+        job = self._firmly(lambda: self.store.get(body.job))
+        if job is None or job.generation != body.generation:
+            return None
+        if isinstance(body, Notify):
+            return self._notify(message, job)
+        if job.state.has_ended or job.parts is not None:
+            settle(job, self.store, self.control)
+            return None
+        return self._split(message, job, deadline)
+
+    def _split(self, message: Message, job: Job, deadline: Deadline) -> int | None:
+        """One run of a split. Each run is noted before it: it may end its environment."""
+        if job.split is None:
+            self.store.begin_split(job, SplitPlace())
+            return _AT_ONCE_S
+        run = f"{message.id}.{message.received}"
+        starts = self._firmly(lambda: self.store.add_split_start(job, run))
+        if not starts:
+            return _AT_ONCE_S  # another run has moved it
+        most, where = self.policy.attempts, f"the source, from text {job.split.first} on"
+        if starts > most:
+            self._give_up(message, job, f"{where}: each of {most} attempts ended its environment")
+            return None
+        try:
+            moved = self._splitter().run(job, run, deadline)
+        except BadSource as exc:
+            self._give_up(message, job, str(exc))
+        except Unavailable as exc:
+            self._firmly(lambda: self.store.remove_split_start(job, run))
+            if count_failure(self.store, message) <= self.policy.failures:
+                raise
+            self._give_up(message, job, f"{where}: a service was not available ({exc})")
+        except Exception as exc:  # whatever a source provokes is that source's own
+            if starts < most:
+                return self._delay_s(message)
+            self._give_up(message, job, f"{where}: it could not be read ({type(exc).__name__})")
+        else:
+            self._after_run(moved)
+        return None
+
+    def _splitter(self) -> Splitter:
+        return Splitter(self.store, self.objects, self.parts, self._firmly, self.map_all)
+
+    def _after_run(self, job: Job | None) -> None:
+        """A split that got further goes on with a message of its own: whose attempts are counted anew."""
+        if job is None:
+            return
+        settle(job, self.store, self.control)
+        if job.parts is None:
+            self.control.send([Split(job.id, job.generation)])
+
+    def _firmly(self, call: Callable[[], T]) -> T:
+        return firmly(call, self.pause, self.jitter)
+
+    def _give_up(self, message: Message, job: Job, reason: str) -> None:
+        """The message ends in the queue of failed ones, and its job with it. Raises Unavailable."""
+        self.control.fail(message.body, reason)
+        end(job, Event.FAIL, self.store, self.control, reason)
+
+    def _notify(self, message: Message, job: Job) -> int | None:
+        if job.push is None or job.notified or not job.state.has_ended:
+            return None
+        try:
+            self.teller.tell(job)
+        except (BadSource, Unavailable) as exc:
+            if isinstance(exc, Unavailable) and message.received < _TELLING_ATTEMPTS:
+                raise
+            self.control.fail(message.body, f"nobody could be notified: {exc}")
+        self.store.set_notified(job)
+        return None
