@@ -94,8 +94,8 @@ def test_webhook(receiver: Receiver) -> None:
         "type": "job.done",
         "data": {"id": "j", "state": "done", "parts": 1, "done": 1, "reason": ""},
     }
-    assert (headers["webhook-id"], headers["webhook-timestamp"]) == ("j.done", "1700000000")
-    signed = b"j.done.1700000000." + body
+    assert (headers["webhook-id"], headers["webhook-timestamp"]) == ("j.g.done", "1700000000")
+    signed = b"j.g.done.1700000000." + body
     expected = base64.b64encode(hmac.new(b"key", signed, hashlib.sha256).digest()).decode()
     assert headers["webhook-signature"] == f"v1,{expected}"
 

@@ -131,9 +131,11 @@ class Pusher:
             "content-type": "application/json",
             "user-agent": "coldframe",
             # The same for each attempt, so that a receiver can tell them.
-            "webhook-id": f"{job.id}.{job.state}",
+            "webhook-id": f"{job.id}.{job.generation}.{job.state}",
             "webhook-timestamp": str(timestamp_s),
-            "webhook-signature": sign(self._secret, f"{job.id}.{job.state}", timestamp_s, body),
+            "webhook-signature": sign(
+                self._secret, f"{job.id}.{job.generation}.{job.state}", timestamp_s, body
+            ),
         }
         status = self._send(target, headers, body)
         if status in (_REQUEST_TIMEOUT, _TOO_MANY_REQUESTS) or status >= _SERVER_ERROR:
