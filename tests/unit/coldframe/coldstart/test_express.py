@@ -295,6 +295,7 @@ VALID = {
     "MODELS": EXAMPLE,
     "JOBS_TABLE": "jobs",
     "JOBS_QUEUE": "https://queue",
+    "JOBS_CONTROL_QUEUE": "https://queue",
     "JOBS_FAILED_QUEUE": "https://failed",
     "JOBS_BUCKET": "bucket",
     "JOBS_SOURCES": "a,b",
