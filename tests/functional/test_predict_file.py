@@ -141,7 +141,7 @@ def test_kinds(tmp_path: Path) -> None:
     [
         (["--head", "svm"], '"svm" is not a head of this model'),
         (["--top-k", "3"], "give neither TEXTS nor --top-k"),
-        (["--out", "/nowhere/out.csv"], "/nowhere is no folder"),
+        (["--out", "/nowhere/out.csv"], "/nowhere is not a folder"),
         (["--out", "out.xlsx"], "ending '.xlsx'"),
         (["--text", "nothing"], "no column 'nothing'"),
     ],
