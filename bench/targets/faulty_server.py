@@ -4,7 +4,7 @@ import json
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,6 +13,10 @@ from urllib.parse import urlsplit
 
 Fault = Callable[["Exchange"], bool]
 """Answers a request in its own way and says True, or says False: then it goes to the real server."""
+
+
+_NO_HEADERS: Mapping[str, str] = {}
+_OF_AN_OBJECT = frozenset({"ETag", "Content-Range", "Content-Length"})
 
 
 class Exchange(BaseHTTPRequestHandler):
@@ -32,10 +36,16 @@ class Exchange(BaseHTTPRequestHandler):
         """The JSON of the request."""
         return json.loads(self.body)
 
-    def answer(self, status: int, content: bytes, kind: str = "application/x-amz-json-1.0") -> bool:
+    def answer(
+        self,
+        status: int,
+        content: bytes,
+        kind: str = "application/x-amz-json-1.0",
+        headers: Mapping[str, str] = _NO_HEADERS,
+    ) -> bool:
         self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(content)))
+        for name, value in {"Content-Type": kind, "Content-Length": str(len(content)), **headers}.items():
+            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(content)
         return True
@@ -52,6 +62,8 @@ class Exchange(BaseHTTPRequestHandler):
         content = reply.read()
         upstream.close()
         self.status, self.kind = reply.status, reply.headers.get("Content-Type", "")
+        kept = _OF_AN_OBJECT if self.command == "HEAD" else _OF_AN_OBJECT - {"Content-Length"}
+        self.kept = {name: value for name, value in reply.headers.items() if name in kept}
         return content
 
     def handle_request(self) -> None:
@@ -60,7 +72,7 @@ class Exchange(BaseHTTPRequestHandler):
         self.server.bodies.append(self.body)
         if not self.server.fault(self):
             content = self.forward()
-            self.answer(self.status, content, self.kind)
+            self.answer(self.status, content, self.kind, self.kept)
 
     do_GET = do_PUT = do_POST = do_HEAD = handle_request  # noqa: N815
 
