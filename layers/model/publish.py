@@ -9,7 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from coldframe.model.exchange import CannotExchange, exchange
-from coldframe.model.files import ENCODERS, encoder_folder, keep_default, model_folder, previous_folder
+from coldframe.model.files import (
+    ENCODERS,
+    encoder_folder,
+    keep_default,
+    model_folder,
+    previous_folder,
+    recorded_default,
+)
 
 _UNFINISHED = ".unfinished"  # how the names of folders end that are being filled
 _OLD, _TARGET = "old", "target"  # in such a folder: what is replaced, and the name that it had
@@ -45,6 +52,15 @@ def whole_model(model_dir: Path, name: str) -> Iterator[Path]:
         if target.exists():
             share_folder(target, previous_folder(model_dir, name))
         _replace(target, made, scratch)
+
+
+def default_line(models: Path, name: str) -> str:
+    """Which model answers requests that name none, now that there is this one."""
+    default = recorded_default(models)
+    if default == name:
+        return f"{name} is the default model: it answers where no model is named."
+    stays = f"{default} stays the default model" if default else "No model is recorded as the default"
+    return f"{stays}. Run `coldframe models --default {name}` to have {name} answer where no model is named."
 
 
 @contextmanager

@@ -17,7 +17,6 @@ from coldframe.model.files import (
     MANIFEST,
     encoder_folder,
     model_folder,
-    recorded_default,
 )
 from layers.model.abstain import OutOfReach
 from layers.model.checks import Checked, check_table
@@ -27,6 +26,7 @@ from layers.model.head_trainers import scale_parameters
 from layers.model.make_model import ModelFolder, make_model
 from layers.model.paths import EXAMPLE, MODELS, ROOT
 from layers.model.prove import AnswersDiffer
+from layers.model.publish import default_line
 from layers.model.refused import EncoderRefused
 from layers.model.report import EvaluationFault
 from layers.model.table import Columns, TableFault, read_table
@@ -62,15 +62,6 @@ def main(arguments: Sequence[str]) -> None:
         sys.exit(f"Error: {exc}")
     print(f"{model_folder(given.models, given.name)}: {load_manifest(given.models, given.name).version}")
     print(default_line(given.models, given.name))
-
-
-def default_line(models: Path, name: str) -> str:
-    """Which model answers requests that name none, now that there is this one."""
-    default = recorded_default(models)
-    if default == name:
-        return f"{name} is the default model: it answers where no model is named."
-    stays = f"{default} stays the default model" if default else "No model is recorded as the default"
-    return f"{stays}. Run `coldframe models --default {name}` to have {name} answer where no model is named."
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:

@@ -94,7 +94,10 @@ def warm(
     raw: Path | None,
     as_json: bool,
 ) -> None:
-    """How good warmers are: FeMux's cost (RUM) of each policy on each TRACE, and ours beside the best.
+    """Compare warmers on each TRACE: the cost of every published policy, and of ours, with its cold starts.
+
+    The cost is RUM, of the published warmer FeMux: cold starts, and gigabyte-seconds of idle environments, in
+    one number. "cold ×4" counts cold starts four times. docs/warming.md has the formula.
 
     Every policy decides for a slot from what came before it alone. The first two hours, or a quarter of a
     short trace, are for learning and are not counted. A name that ends in * is in no paper.

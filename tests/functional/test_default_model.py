@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import httpx
 import pyarrow as pa
 import pytest
 
@@ -24,8 +26,8 @@ from coldframe.spark import _predictor as spark_predictor
 from coldframe.sql.estimator_tables import create_estimator
 from tests.conftest import EXAMPLE, ROOT, SECOND
 from tests.example import SPACE
-from tests.functional.server_process import serving
-from tests.functional.test_cli import coldframe
+from tests.functional.server_process import PATIENCE_S, serving
+from tests.functional.test_cli import COLDFRAME, coldframe
 from tests.functional.test_predict_function import HTTP, to
 
 SURE = "NASA launched the shuttle into orbit around the moon"
@@ -105,8 +107,24 @@ def label_of(predictor: Predictor) -> str | None:
     return answer and answer.label
 
 
+def by_emulator(folder: Path) -> Any:
+    """`coldframe up`, by its template's own parameters."""
+    environ = os.environ | {"COLDFRAME_MODEL_DIR": str(folder)}
+    command = [str(COLDFRAME), "up", "--port", "0", "--no-stores"]
+    with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            url = process.stdout.readline().split()[-1]
+            with httpx.Client(timeout=PATIENCE_S, trust_env=False) as client:
+                answer = client.post(f"{url}/v1/predict", json={"text": SURE})
+        finally:
+            process.send_signal(signal.SIGINT)
+    return answer.json()["predictions"][0]["heads"]["auto"]["label"]
+
+
 WAYS_IN = [
-    by_function, by_redshift, by_server, by_command, by_duckdb, by_estimator, by_spark, by_python,
+    by_function, by_emulator, by_redshift, by_server, by_command,
+    by_duckdb, by_estimator, by_spark, by_python,
 ]  # fmt: skip
 
 

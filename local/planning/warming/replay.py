@@ -59,12 +59,12 @@ def totals(lines: Iterable[Line]) -> dict[tuple[str, str], Score]:
 
 
 def table(lines: Sequence[Line]) -> str:
-    """A row for each policy: RUM and cold share at each ratio; at the end, ours against the best other."""
+    """A row for each policy, RUM and share of cold starts at each ratio; then ours against the best."""
     sums = totals(lines)
     policies = list(dict.fromkeys(policy for policy, _ in sums))
     ratios = list(dict.fromkeys(ratio for _, ratio in sums))
     width = max(map(len, policies))
-    head = f"{'':{width}}" + "".join(f"{ratio:>22}" for ratio in ratios)
+    head = f"{'':{width}}" + "".join(f"{ratio:>13}{'cold':>8} " for ratio in ratios)
     rows = [
         f"{policy:{width}}" + "".join(_cell(sums[policy, ratio]) for ratio in ratios) for policy in policies
     ]

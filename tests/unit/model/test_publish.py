@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from coldframe.model.exchange import CannotExchange, exchange
-from layers.model.publish import whole_folder, whole_model
+from coldframe.model.files import MANIFEST, served_models
+from layers.model.publish import default_line, whole_folder, whole_model
 from tests.conftest import ROOT
 
 KILLED = """
@@ -179,3 +180,15 @@ def test_exchange(tmp_path: Path) -> None:
     assert [names(tmp_path / name) for name in ("a", "b")] == [["b"], ["a"]]
     with pytest.raises(FileNotFoundError):
         exchange(tmp_path / "a", tmp_path / "nothing")
+
+
+def test_training_changes_no_default(tmp_path: Path) -> None:
+    """The first model of a folder is its default; another one says that it is not, and how to make it so."""
+    said = []
+    for name in ("topics", "alarms"):
+        with whole_model(tmp_path, name) as stage:
+            (stage / name / MANIFEST).touch()
+        said.append(default_line(tmp_path, name))
+    assert served_models(tmp_path, "") == ["topics", "alarms"]
+    assert said[0].startswith("topics is the default model")
+    assert said[1].startswith("topics stays the default model. Run `coldframe models --default alarms`")
