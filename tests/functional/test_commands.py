@@ -111,6 +111,20 @@ def test_folder_that_is_not_there_is_said_before_the_work(tmp_path: Path) -> Non
     assert f"{tmp_path}/missing is not a folder to write to" in " ".join(done.stderr.split())
 
 
+BAR = """
+from local.commands.outputs import quiet_unless_terminal
+quiet_unless_terminal()
+from tqdm import tqdm
+list(tqdm(range(3)))
+"""
+
+
+def test_no_bar_goes_into_a_log() -> None:
+    """Bars of training and of benchmarks, which ask for no terminal themselves, are silent in a pipe."""
+    done = subprocess.run([sys.executable, "-c", BAR], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def on_terminal(*arguments: str, until: bytes, columns: int) -> tuple[bytes, int]:
     """What a command writes to a terminal until some bytes come; then Ctrl-C, and its exit code."""
     ours, theirs = pty.openpty()

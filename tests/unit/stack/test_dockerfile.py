@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from coldframe.model.files import DEFAULT
 from local.template.documents import read_document
 
 ROOT = Path(__file__).parents[3]
@@ -80,6 +81,11 @@ def test_copied_paths_exist(source: str) -> None:
 def test_copied_paths_are_in_the_context(source: str) -> None:
     """.dockerignore lets through whatever the Dockerfile copies."""
     assert not ignored(source.rstrip("/"))
+
+
+def test_image_carries_the_record_of_the_default_model() -> None:
+    """The name of the model that answers where none is named goes where the models go."""
+    assert not ignored(f"models/{DEFAULT}")
 
 
 @pytest.mark.parametrize(
