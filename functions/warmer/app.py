@@ -12,7 +12,7 @@ from typing import Any
 
 from coldframe.capacity.prices import PRICES
 from coldframe.coldstart.pings import invoker, ping_environments
-from coldframe.warming.hold import Clients, hold, provisioned, release
+from coldframe.warming.hold import Clients, hold
 from coldframe.warming.settings import predicting
 
 _WINDOW = timedelta(minutes=5)  # the schedule's, so that no traffic is counted for two rounds
@@ -45,12 +45,7 @@ def keep_warm(
     environments: int,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> dict[str, Any]:
-    """Pings unless requests alone kept as many environments busy at once since the last round.
-
-    Provisioned concurrency that a warmer with prediction has left behind is released.
-    """
-    if provisioned(lambda_client, function, alias):
-        release(lambda_client, function, alias)
+    """Pings unless requests alone kept as many environments busy at once since the last round."""
     busy = _concurrency(cloudwatch, function, alias, now())
     if busy >= environments:
         return {"wanted": environments, "skipped": True, "busy": busy}

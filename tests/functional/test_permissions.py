@@ -23,8 +23,10 @@ from coldframe.cache.shared import SharedCache
 from coldframe.cache.values import Kind, Shapes
 from coldframe.coldstart.pings import invoker, ping_environments
 from coldframe.timing import MovingAverage
+from coldframe.warming import table
 from coldframe.warming.hold import Clients, hold
 from coldframe.warming.policy import HoldCosts
+from coldframe.warming.record import Record
 from coldframe.warming.rounds import Guards
 from coldframe.warming.settings import Predicting
 from functions.post_traffic import app as post_traffic
@@ -179,9 +181,8 @@ def test_predict_function(store: FaultyServer, calls: list[Call]) -> None:
 
 
 def test_warmer(moto: str, aws_environ: dict[str, str], calls: list[Call], bundle: Path) -> None:
-    """A round of pings: the metrics, the alias, the version behind it, and a level that was left behind."""
+    """A round of pings: one look at the metrics, one at the alias, and the version behind it."""
     with lambda_door(bundle) as door:
-        door.provisioned = 2
         client = boto3.client("lambda", endpoint_url=door.url)
         cloudwatch = boto3.client("cloudwatch", endpoint_url=moto)
         warmer.keep_warm(client, cloudwatch, FUNCTION, "live", 2, lambda: datetime.now(UTC))
@@ -194,7 +195,7 @@ def test_warmer(moto: str, aws_environ: dict[str, str], calls: list[Call], bundl
 def test_warmer_that_predicts(
     parameters: dict[str, str], store: FaultyServer, moto: str, calls: list[Call], bundle: Path
 ) -> None:
-    """Its item of the table, one call of CloudWatch, the version; scaling only with a guarantee."""
+    """Its item of the table, one call of CloudWatch, the version; scaling with a guarantee, else release."""
     guards = Guards(least=1, most=3, day_usd=1.0, guaranteed=int(parameters.get("WarmGuaranteed", 0)))
     costs = HoldCosts(1e-6, 1e-3)
     settings = Predicting(FUNCTION, "live", TABLE, guards, costs, costs)
@@ -204,6 +205,7 @@ def test_warmer_that_predicts(
         cloudwatch = boto3.client("cloudwatch", endpoint_url=moto)
         dynamodb = boto3.client("dynamodb", endpoint_url=moto)
         scaling = boto3.client("application-autoscaling", endpoint_url=moto)
+        table.write(dynamodb, TABLE, FUNCTION, Record(provisioned=2), 0)
         calls.clear()
 
         def pinged(version: str, count: int) -> dict[str, Any]:

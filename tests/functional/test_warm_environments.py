@@ -126,16 +126,6 @@ def test_warmer_pings_the_version_behind_the_alias(door: LambdaDoor, cloudwatch:
     client.close()
 
 
-def test_a_level_left_behind_is_released(door: LambdaDoor, cloudwatch: Any) -> None:
-    """With prediction switched off, provisioned concurrency does not stay."""
-    client = client_of(door)
-    put_concurrency(cloudwatch, "left", 1, NOW)
-    door.provisioned = 6
-    warmer.keep_warm(client, cloudwatch, "left", "live", 1, lambda: NOW + timedelta(minutes=1))
-    assert door.provisioned == 0
-    client.close()
-
-
 def test_warmer_leaves_it_to_traffic(door: LambdaDoor, cloudwatch: Any) -> None:
     """When as many requests were under way at once since the last round, nothing is invoked."""
     client = client_of(door)

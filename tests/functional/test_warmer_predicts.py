@@ -297,12 +297,31 @@ def test_a_level_beyond_the_decision_is_paid_for(world: World) -> None:
     assert spent == pytest.approx(line["usd"] + 6 * settings.provision.idle_usd)
 
 
-def test_a_guarantee_that_is_switched_off_is_released(world: World) -> None:
-    """Without `WarmGuaranteed` nothing stays provisioned, although its scalable target is gone."""
-    settings = timer(world, "released")
-    world.level = 6
-    hold(world.clients, settings, NOW)
+@pytest.mark.parametrize("rounds", [1, 2], ids=["while it rises", "while it falls"])
+def test_a_guarantee_that_is_switched_off_is_released(world: World, rounds: int) -> None:
+    """Without `WarmGuaranteed` nothing of the warmer's stays provisioned, although its target is gone."""
+    function = f"released-{rounds}"
+    settings = guaranteed(world, function)
+    for number in range(rounds):
+        hold(world.clients, settings, NOW + number * SLOT)
+        world.level = 2  # a scheduled action that lowers it is deleted with its target
+    off = replace(settings, guards=replace(settings.guards, guaranteed=0))
+    hold(world.clients, off, NOW + 3 * SLOT)
     assert world.level == 0
+    hold(world.clients, off, NOW + 4 * SLOT)
+    world.level = 3  # set by hand
+    hold(world.clients, off, NOW + 5 * SLOT)
+    assert world.level == 3
+
+
+def test_a_level_of_somebody_else_is_left_alone(world: World) -> None:
+    """A warmer that has never provisioned asks AWS for no level, ends none, and does not pay for it."""
+    settings = timer(world, "by-hand")
+    world.level = 6
+    line = hold(world.clients, settings, NOW)
+    assert world.level == 6
+    spent = table.read(world.dynamodb, TABLE, "by-hand")[0].spent_usd
+    assert spent == pytest.approx(line["usd"])
 
 
 def test_off_is_the_fixed_rate() -> None:

@@ -14,6 +14,7 @@ RECORDS = st.builds(
     pings=st.dictionaries(st.integers(0, 10**7), COUNTS, max_size=20),
     day=st.just("2026-11-22"),
     spent_usd=st.integers(0, 10**9).map(lambda nano: nano / 1e9),
+    provisioned=st.none() | COUNTS,
     revision=st.integers(0, 1000),
 )
 

@@ -50,32 +50,37 @@ def hold(clients: Clients, settings: Predicting, now: datetime) -> dict[str, Any
         record.peaks, record.pinged, settings.ping, settings.provision, settings.guards, spent_usd
     )
     line: dict[str, Any] = {"prediction": "on", "state": state, **asdict(decision), "spent_usd": spent_usd}
-    held = provisioned(clients.lambda_, settings.function, settings.alias)
+    guaranteed = settings.guards.guaranteed > 0
+    held = _provisioned(clients.lambda_, settings) if guaranteed or record.provisioned else 0
     beyond_usd = max(0, held - decision.provisioned) * settings.provision.idle_usd
     record = record.with_pings(slot, decision.pings).with_spent(day, decision.usd + beyond_usd)
+    record = record.with_provisioned(max(held, decision.provisioned))
     try:
         table.write(clients.dynamodb, settings.table, settings.function, record, int(now.timestamp()))
     except table.Overtaken:
         return line | {"pings": 0, "reason": "another warmer is at it", "skipped": True}
-    if held and not settings.guards.guaranteed:
-        release(clients.lambda_, settings.function, settings.alias)
-    elif held != decision.provisioned:
-        _provision(clients.scaling(), settings, decision.provisioned, now)
+    if held != decision.provisioned:
+        if guaranteed:
+            _provision(clients.scaling(), settings, decision.provisioned, now)
+        else:
+            _release(clients.lambda_, settings)
     return line | {"skipped": not decision.pings} | _ping(clients, settings, decision.pings)
 
 
-def provisioned(client: Any, function: str, alias: str) -> int:
+def _provisioned(client: Any, settings: Predicting) -> int:
     """Provisioned concurrency that AWS was last asked for. client: boto3's of Lambda."""
     try:
-        found = client.get_provisioned_concurrency_config(FunctionName=function, Qualifier=alias)
+        found = client.get_provisioned_concurrency_config(
+            FunctionName=settings.function, Qualifier=settings.alias
+        )
     except client.exceptions.ProvisionedConcurrencyConfigNotFoundException:
         return 0
     return int(found["RequestedProvisionedConcurrentExecutions"])
 
 
-def release(client: Any, function: str, alias: str) -> None:
+def _release(client: Any, settings: Predicting) -> None:
     """Ends provisioned concurrency that an earlier setting has left: its scalable target is gone."""
-    client.delete_provisioned_concurrency_config(FunctionName=function, Qualifier=alias)
+    client.delete_provisioned_concurrency_config(FunctionName=settings.function, Qualifier=settings.alias)
 
 
 def _ping(clients: Clients, settings: Predicting, count: int) -> dict[str, Any]:

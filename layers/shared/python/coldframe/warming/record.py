@@ -28,7 +28,8 @@ class Record:
     """Peaks of consecutive slots, the last one before `end`; pings by slot; and what was spent on a day.
 
     end: the number of a slot since 1970. revision: grows with each write, so that of two warmers that
-    run at once one notices the other. What is provisioned is not here: AWS is asked for it.
+    run at once one notices the other. provisioned: the most that this warmer may have left in AWS; None or 0:
+    nothing, so that a level is somebody else's.
     """
 
     end: int = 0
@@ -36,6 +37,7 @@ class Record:
     pings: Mapping[int, int] = field(default_factory=dict)
     day: str = ""
     spent_usd: float = 0.0
+    provisioned: int | None = None
     revision: int = 0
 
     @property
@@ -66,6 +68,10 @@ class Record:
         """With so much more on this day. Other days are forgotten."""
         return replace(self, day=day, spent_usd=self.spent_on(day) + usd)
 
+    def with_provisioned(self, count: int) -> Record:
+        """So many were asked for."""
+        return replace(self, provisioned=count)
+
     def spent_on(self, day: str) -> float:
         """USD of this day so far."""
         return self.spent_usd if day == self.day else 0.0
@@ -81,6 +87,7 @@ def to_attributes(record: Record) -> dict[str, Any]:
         "pings": _packed([number for ping in sorted(record.pings.items()) for number in ping]),
         "spent_day": record.day,
         "spent_usd": f"{record.spent_usd:.9f}",
+        "provisioned": -1 if record.provisioned is None else record.provisioned,
     }
 
 
@@ -90,7 +97,7 @@ def from_attributes(found: Mapping[str, Any]) -> Record:
         raise Damaged(f"its form is {found.get('form')!r}, expected {FORM}")
     try:
         pings = _unpacked(found["pings"])
-        spent_usd = float(found["spent_usd"])
+        provisioned, spent_usd = int(found["provisioned"]), float(found["spent_usd"])
         if len(pings) % 2 or not 0.0 <= spent_usd < inf:
             raise Damaged("its numbers are impossible")
         return Record(
@@ -99,6 +106,7 @@ def from_attributes(found: Mapping[str, Any]) -> Record:
             dict(zip(pings[::2], pings[1::2], strict=True)),
             str(found["spent_day"]),
             spent_usd,
+            None if provisioned < 0 else provisioned,
             int(found["revision"]),
         )
     except (KeyError, TypeError, ValueError, OverflowError, zlib.error) as exc:
