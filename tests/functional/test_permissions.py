@@ -5,16 +5,23 @@ What IAM asks for it follows from those: https://docs.aws.amazon.com/service-aut
 read 2026-11-21.
 """
 
-from dataclasses import dataclass
+import json
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import boto3
+import msgspec
 import pytest
+from moto import mock_aws
 
 from bench.targets.faulty_server import FaultyServer
+from coldframe.api.messages import Request
 from coldframe.cache.aws_clients import AwsClients
 from coldframe.cache.dynamodb_store import GET_KEYS, ITEM_LIMIT_BYTES, DynamoDbStore
 from coldframe.cache.policy import Costs, Policy
@@ -22,7 +29,14 @@ from coldframe.cache.s3_store import S3Store
 from coldframe.cache.shared import SharedCache
 from coldframe.cache.values import Kind, Shapes
 from coldframe.coldstart.pings import invoker, ping_environments
-from coldframe.timing import MovingAverage
+from coldframe.config import Settings
+from coldframe.jobs.backoff import RetryPolicy
+from coldframe.jobs.control import Controller
+from coldframe.jobs.door import open_door
+from coldframe.jobs.services import open_services
+from coldframe.jobs.worker import Message, Worker
+from coldframe.pipeline.models import Models
+from coldframe.timing import Deadline, MovingAverage
 from coldframe.warming import table
 from coldframe.warming.hold import Clients, hold
 from coldframe.warming.policy import HoldCosts
@@ -37,7 +51,10 @@ from tests.conftest import ROOT
 from tests.functional.conftest import BUCKET, TABLE
 from tests.functional.lambda_door import VERSION, lambda_door
 from tests.functional.test_warm_environments import DEPLOYMENT, versions  # noqa: F401 - a fixture
-from tests.stacks import GUARANTEED, PREDICTED, WARMED, stack
+from tests.jobs_proof import Predictor
+from tests.jobs_table import JOBS_TABLE, create_jobs_table
+from tests.jobs_world import POISON, Echo, Faults, Told
+from tests.stacks import GUARANTEED, PREDICTED, WARMED, WITH_JOBS, stack
 
 pytestmark = stacks.needs_translator
 
@@ -48,6 +65,12 @@ ARNS = {
     "PredictFunction.Arn": LAMBDA_ARN,
     "CacheTable.Arn": f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{TABLE}",
     "CacheBucket.Arn": f"arn:aws:s3:::{BUCKET}",
+    "JobsWorkerTable.Arn": f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{JOBS_TABLE}",
+    "JobsWorkerBucket.Arn": "arn:aws:s3:::ours",
+    "JobsWorkerQueue.Arn": f"arn:aws:sqs:{REGION}:{ACCOUNT}:parts",
+    "JobsWorkerControlQueue.Arn": f"arn:aws:sqs:{REGION}:{ACCOUNT}:control",
+    "JobsWorkerFailed.Arn": f"arn:aws:sqs:{REGION}:{ACCOUNT}:failed",
+    "JobsWorkerTopic": f"arn:aws:sns:{REGION}:{ACCOUNT}:ended",
     "ServerlessDeploymentApplication": APPLICATION,
     "AWS::Partition": "aws",
     "AWS::Region": REGION,
@@ -56,7 +79,14 @@ ARNS = {
 # Lines of the log, and events that failed.
 OF_LAMBDA = {"WriteLogs", "KeepFailedEvents"}
 # Operations that IAM calls otherwise.
-ACTIONS = {"lambda:Invoke": "lambda:InvokeFunction"}
+ACTIONS = {
+    "lambda:Invoke": "lambda:InvokeFunction",
+    "s3:HeadObject": "s3:GetObject",
+    "sqs:SendMessageBatch": "sqs:SendMessage",
+}
+# What Lambda does with a role to read a queue.
+OF_POLLERS = {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"}
+OF_JOBS = {"TakeJobs", "ReadSourcesOfJobs"}  # of the predict function
 
 
 @dataclass(frozen=True)
@@ -91,7 +121,12 @@ def resource_of(service: str, params: dict[str, Any]) -> str:
     """The ARN that a call is about."""
     if service == "dynamodb":
         [table] = params.get("RequestItems") or [params["TableName"]]
-        return f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{table}"
+        index = f"/index/{params['IndexName']}" if "IndexName" in params else ""
+        return f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{table}{index}"
+    if service == "sqs":
+        return f"arn:aws:sqs:{REGION}:{ACCOUNT}:{params['QueueUrl'].rpartition('/')[2]}"
+    if service == "sns":
+        return str(params["TopicArn"])
     if service == "application-autoscaling":  # the target's id, which only Application Auto Scaling knows
         return f"arn:aws:application-autoscaling:{REGION}:{ACCOUNT}:scalable-target/an-id"
     if service == "s3":
@@ -105,13 +140,18 @@ def resource_of(service: str, params: dict[str, Any]) -> str:
     return "*"
 
 
-def grants(role: str, parameters: dict[str, str] = WARMED) -> list[tuple[str, str]]:
-    """(action, pattern of resources) that a role allows, but for what Lambda itself does with it."""
+def grants(
+    role: str, parameters: dict[str, str] = WARMED, names: frozenset[str] = frozenset()
+) -> list[tuple[str, str]]:
+    """(action, pattern of resources) that a role allows, but for what Lambda itself does with it.
+
+    names: of the policies; empty: all of them but those of jobs.
+    """
     policies = stacks.properties(stack(**parameters), role)["Policies"]
     statements = [
         statement
         for policy in policies
-        if policy["PolicyName"] not in OF_LAMBDA
+        if policy["PolicyName"] in names or (not names and policy["PolicyName"] not in OF_LAMBDA)
         for statement in policy["PolicyDocument"]["Statement"]
     ]
     assert all(statement["Effect"] == "Allow" for statement in statements)
@@ -119,6 +159,7 @@ def grants(role: str, parameters: dict[str, str] = WARMED) -> list[tuple[str, st
         (action, pattern_of(resource))
         for statement in statements
         for action in as_list(statement["Action"])
+        if action not in OF_POLLERS
         for resource in as_list(statement["Resource"])
     ]
 
@@ -128,6 +169,10 @@ def pattern_of(resource: Any) -> str:
     match resource:
         case {"Fn::GetAtt": [name, attribute]}:
             return ARNS[f"{name}.{attribute}"]
+        case {"Ref": name}:
+            return ARNS[name]
+        case {"Fn::Sub": [str(text), {"Arn": arn}]}:
+            return text.replace("${Arn}", pattern_of(arn))
         case {"Fn::Sub": str(text)}:
             for name, value in ARNS.items():
                 text = text.replace(f"${{{name}}}", value)
@@ -141,9 +186,14 @@ def as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def assert_exact(role: str, calls: list[Call], parameters: dict[str, str] = WARMED) -> None:
-    """Every call is granted, and every grant is used."""
-    granted = grants(role, parameters)
+def assert_exact(
+    role: str,
+    calls: list[Call],
+    parameters: dict[str, str] = WARMED,
+    names: frozenset[str] = frozenset(),
+) -> None:
+    """Every call is granted, and every grant is used. names: of the policies, as `grants` has them."""
+    granted = grants(role, parameters, names)
     assert calls
     missing = {
         call
@@ -178,6 +228,110 @@ def test_predict_function(store: FaultyServer, calls: list[Call]) -> None:
     }
     clients.close()
     assert_exact("PredictRole", calls)
+
+
+class Queues:
+    """The queues of jobs in moto, emptied by hand as Lambda empties them."""
+
+    def __init__(self) -> None:
+        self._sqs = boto3.client("sqs")
+        made = ("parts", "control", "failed")
+        self.urls = {name: self._sqs.create_queue(QueueName=name)["QueueUrl"] for name in made}
+
+    def receive(self, name: str) -> list[Message]:
+        url = self.urls[name]
+        found = self._sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages", [])
+        for each in found:
+            self._sqs.delete_message(QueueUrl=url, ReceiptHandle=each["ReceiptHandle"])
+        return [Message(each["MessageId"], each["ReceiptHandle"], each["Body"]) for each in found]
+
+
+@pytest.fixture
+def job_settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Settings, Queues]]:
+    """Settings of a deployment with jobs, whose resources are moto's."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
+    with mock_aws():
+        create_jobs_table(boto3.client("dynamodb"))
+        s3, queues = boto3.client("s3"), Queues()
+        for bucket, key in (("ours", "uploads/a"), ("theirs", "a"), ("others", "a")):
+            s3.create_bucket(Bucket=bucket)
+            s3.put_object(Bucket=bucket, Key=key, Body=b'"text"')
+        s3.put_object(Bucket="ours", Key="uploads/spoilt", Body=b"{")
+        yield (
+            Settings(
+                jobs_table=JOBS_TABLE,
+                jobs_bucket="ours",
+                jobs_sources="theirs,others",
+                jobs_queue=queues.urls["parts"],
+                jobs_control_queue=queues.urls["control"],
+                jobs_failed_queue=queues.urls["failed"],
+                jobs_topic=boto3.client("sns").create_topic(Name="ended")["TopicArn"],
+                log_level="off",
+            ),
+            queues,
+        )
+
+
+def test_jobs(job_settings: tuple[Settings, Queues], calls: list[Call]) -> None:
+    """Each of the three functions of jobs may do what it does on AWS, and nothing else."""
+    settings, queues = job_settings
+    models = Models({"m": lambda: cast(Any, Predictor())})
+    services, echo = open_services(settings), Echo()
+    door = open_door(models, settings)
+    names = [
+        door.create(Request("POST", "", {}, json.dumps(body).encode())).headers["location"].rpartition("/")[2]
+        for body in (
+            {"texts": ["text", POISON], "push": {"sns": True}},
+            {"texts": ["x" * 250_000], "push": {"sns": True}},
+            *(
+                {"source": {"s3": f"s3://{uri}", "format": "jsonl"}, "push": {"sns": True}}
+                for uri in ("ours/uploads/a", "theirs/a", "others/a", "ours/uploads/spoilt")
+            ),
+        )
+    ]
+    taken = len(calls)
+    controller = Controller(
+        services.store,
+        services.objects,
+        services.queue,
+        services.control,
+        services.pusher,
+        RetryPolicy(),
+        time.time,
+        random.random,
+    )
+    worker = Worker(
+        services.store, services.objects, services.queue, services.control, echo, RetryPolicy(), random.random
+    )
+    deadline = Deadline(60.0)
+
+    for message in queues.receive("control"):
+        controller.handle(message, deadline)
+    idle = services.store.get(names[2])
+    assert idle is not None
+    services.store.postpone(idle, 0.0)
+    controller.sweep()
+    controlled = len(calls)
+    messages = queues.receive("parts")
+    large = next(each for each in messages if names[1] in each.body)
+    missing = msgspec.structs.replace(large, id="missing", body=large.body.replace("texts/", "none/"))
+    poison = next(each for each in messages if names[0] in each.body)
+    worker.handle([*messages, missing, msgspec.structs.replace(poison, id="again")], deadline)
+    answered = len(calls)
+    deaf = replace(controller, teller=Told(Faults(fails=1.0)))
+    for message in queues.receive("control"):
+        assert not deaf.handle(message, deadline)
+        controller.handle(message, deadline)
+    told = len(calls)
+    for name in names:
+        door.status(Request("GET", "", params={"job": name}))
+    mine = [*calls[:taken], *calls[told:]]
+    assert_exact("PredictRole", mine, WITH_JOBS, frozenset(OF_JOBS))
+    assert_exact("JobsWorkerRole", calls[controlled:answered], WITH_JOBS, frozenset({"AnswerParts"}))
+    of_control = [*calls[taken:controlled], *calls[answered:told]]
+    assert_exact("JobsWorkerControlRole", of_control, WITH_JOBS, frozenset({"ControlJobs", "ReadSources"}))
 
 
 def test_warmer(moto: str, aws_environ: dict[str, str], calls: list[Call], bundle: Path) -> None:

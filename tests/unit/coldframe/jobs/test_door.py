@@ -20,7 +20,17 @@ from coldframe.jobs.worker import Worker
 from coldframe.pipeline.models import Models
 from coldframe.timing import Deadline, StartMark
 from functions.jobs.answering import ModelAnswerer
-from tests.jobs_world import Faults, MemoryObjects, MemoryQueue, MemoryStore, Told, VirtualTime, replace
+from tests.jobs_world import (
+    KILLER,
+    Faults,
+    Killed,
+    MemoryObjects,
+    MemoryQueue,
+    MemoryStore,
+    Told,
+    VirtualTime,
+    replace,
+)
 
 TEXTS = ["The shuttle reached orbit", "My printer is broken", "The shuttle reached orbit"]
 
@@ -245,6 +255,23 @@ def test_a_source_that_changes_under_its_job(here: Here) -> None:
     second = here.ask("POST", "/v1/jobs", SOURCE)[1]["id"]
     here.work()
     assert here.ask("GET", f"/v1/jobs/{second}")[1]["state"] == "done"
+
+
+def test_a_poisoned_source_hurts_nobody(here: Here) -> None:
+    """Nine jobs beside a source that ends its environment are answered at once, each by one delivery."""
+    here.objects.change(URI, KILLER.encode())
+    bad = here.ask("POST", "/v1/jobs", SOURCE)[1]["id"]
+    good = [here.ask("POST", "/v1/jobs", {"texts": [f"text {number}"]})[1]["id"] for number in range(9)]
+    kills = 0
+    while len(here.queue) or len(here.control):
+        try:
+            here.work()
+        except Killed:
+            kills += 1
+    assert kills == RetryPolicy().attempts
+    assert here.ask("GET", f"/v1/jobs/{bad}")[1]["state"] == "failed"
+    assert {here.ask("GET", f"/v1/jobs/{job}")[1]["state"] for job in good} == {"done"}
+    assert here.queue.deliveries == len(good)
 
 
 def test_equal_requests_split_once(here: Here) -> None:
