@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta, binom
-from tqdm import tqdm
+
+from layers.model.progress import say
 
 CONFIDENCE = 0.95
 _STARTS = (0.125, 0.25, 0.5, 1.0)  # coverages
@@ -52,7 +53,7 @@ def abstain(
         )
     except OutOfReach as exc:
         raise OutOfReach(f"{name}: {exc}") from exc
-    tqdm.write(f"{name}: {found}")
+    say(f"{name}: {found}")
     return found.min_probability
 
 

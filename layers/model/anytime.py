@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from coldframe.model.encoder import Embeddings
 from layers.model.cascade import cascade, combine
@@ -82,7 +81,5 @@ def choose_margin(guessed: Guesses, steps: Steps, threshold: float, target: NDAr
         agreed = share_right(answers[long], everything[long].argmax(axis=1))
         reached, wanted = share_right(answers, target), share_right(everything, target)
         if agreed >= _MIN_AGREEMENT and reached >= wanted:
-            spent = f"{read[long].mean():.2f} of {steps.windows[long].mean():.2f} windows of a long text"
-            tqdm.write(f"margin {margin:.2f}: {reached:.4f} with {spent}; all of them: {wanted:.4f}")
             return margin
     return READ_ALL

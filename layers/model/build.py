@@ -22,7 +22,7 @@ from layers.model.weights import WeightsNotFound, find_weights
 
 def main(weights: Path) -> None:
     """Builds encoder and example beside the old ones, verifies them, and only then takes their places."""
-    bar: tqdm[NoReturn] = tqdm(total=3, desc="build", unit="step")
+    bar: tqdm[NoReturn] = tqdm(total=3, desc="build", unit="step", disable=None)
     with bar:
         with whole_encoder(MODELS, DEFAULT_ENCODER) as stage:
             folder = encoder_folder(stage, DEFAULT_ENCODER)
@@ -45,6 +45,8 @@ def main(weights: Path) -> None:
 def step(bar: "tqdm[NoReturn]", text: str) -> Iterator[None]:
     """Names the step while it runs, and moves the progress bar on when it is done."""
     bar.set_postfix_str(text)
+    if bar.disable:
+        print(text, file=sys.stderr, flush=True)
     yield
     bar.update()
 

@@ -13,7 +13,6 @@ from pathlib import Path
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from coldframe.model.tokenizer import TextWindows
 from coldframe.text import normalise
@@ -23,6 +22,7 @@ from layers.model.export import export_fp32
 from layers.model.json_files import write_json
 from layers.model.make_encoder import ENCODER_FACTS
 from layers.model.paths import CALIBRATION
+from layers.model.progress import progress
 from layers.model.quantize import measure_ranges
 from layers.model.samples import SEED
 from layers.model.tokenizer_files import write_tokenizer
@@ -38,7 +38,7 @@ def main(weights: Path) -> None:
         write_tokenizer(weights, folder)
         export_fp32(weights, folder / "fp32.onnx")
         rows = calibration_rows(train, folder)
-        ranges = measure_ranges(folder / "fp32.onnx", tqdm(rows, desc="calibrate", unit="text"))
+        ranges = measure_ranges(folder / "fp32.onnx", progress(rows, "calibrate", "text"))
     write_json(CALIBRATION, ranges)
 
 

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from coldframe.model.estimator import LEAST, temper
 from layers.model.guesses import Guesses
@@ -46,9 +45,7 @@ def choose_certainty(bare: Guesses, partner: NDArray[np.floating], target: NDArr
         guessed = bare.at(temperature)
         threshold = choose_threshold(guessed, partner, target)
         found[Certainty(temperature, threshold)] = float(guessed.sure(threshold).mean())
-    best = max(found, key=found.__getitem__)  # of equals the first
-    tqdm.write(f"temperature {best.temperature}, threshold {best.threshold}: {found[best]:.1%} alone")
-    return best
+    return max(found, key=found.__getitem__)  # of equals the first
 
 
 def choose_temperature(

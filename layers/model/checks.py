@@ -3,8 +3,10 @@
 A fault stops the training unless the rows that have it are to be dropped.
 """
 
+import csv
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from coldframe.errors import Invalid
@@ -13,36 +15,61 @@ from layers.model.table import Table, TableFault, count_rows
 
 MIN_ROWS = 5  # of a label: three to train on, one to validate, one to test
 MAX_LABELS = 1000
+_SHOWN = 5
+_NAME_LENGTH = 40  # characters of a label in a message
 
 
 class Finding(NamedTuple):
-    """One fault, and the positions of the rows that have it."""
+    """One fault, and the positions of the rows that have it.
+
+    partners: for each of these rows, the other rows that it is in conflict with, if the fault is one.
+    """
 
     fault: str
     rows: list[int]
+    partners: Sequence[Sequence[int]] = ()
 
     def __str__(self) -> str:
-        return f"{self.fault}: {count_rows([row + 1 for row in self.rows])}"
+        if not self.partners:
+            return f"{self.fault}: {count_rows([row + 1 for row in self.rows])}"
+        groups = dict.fromkeys(
+            tuple(sorted([row, *others])) for row, others in zip(self.rows, self.partners, strict=True)
+        )
+        shown = [" and ".join(str(row + 1) for row in group) for group in list(groups)[:_SHOWN]]
+        more = ["…"] if len(groups) > _SHOWN else []
+        return f"{self.fault}: {len(self.rows):,} rows ({', '.join([*shown, *more])})"
 
 
 class Checked(NamedTuple):
     """A table without faults; its texts are in their normal form.
 
     numbers: of the rows in the file, from 1. dropped: the faults whose rows were left out.
+    notes: what a user should look at, though it is no fault. read: rows of the file.
     """
 
     table: Table
     numbers: list[int]
     dropped: list[Finding]
+    notes: Sequence[str] = ()
+    read: int = 0
 
 
-def check_table(table: Table, drop: bool = False, is_test: bool = False) -> Checked:
-    """The table as it can be trained on.
+def check_table(
+    table: Table,
+    drop: bool = False,
+    is_test: bool = False,
+    spellings: Mapping[str, str] | None = None,
+    report: Callable[[Sequence[Finding]], None] | None = None,
+) -> Checked:
+    """The table as it can be trained on. White space around labels counts for nothing.
 
     drop: rows with a fault are left out; otherwise they are an error.
     is_test: the rows are to judge with only, so that a label may have one row and be the only one.
+    spellings: of labels, by their form without case; labels that differ by case are then one label.
+    report: is handed all faults before any error.
     Raises TableFault with every fault found, or when fewer than two labels remain.
     """
+    table = table._replace(labels=[_spell(label, spellings) for label in table.labels])
     findings: list[Finding] = []
     kept = list(range(len(table.texts)))
     for find in _FAULTS[:-1] if is_test else _FAULTS:
@@ -50,14 +77,55 @@ def check_table(table: Table, drop: bool = False, is_test: bool = False) -> Chec
             findings.append(finding)
             faulty = set(finding.rows)
             kept = [row for row in kept if row not in faulty]
+    if report:
+        report(findings)
     if findings and not drop:
         faults = "\n  ".join(map(str, findings))
-        raise TableFault(f"These rows cannot be used:\n  {faults}\nMend them, or leave them out with --drop.")
+        raise TableFault(
+            f"These rows cannot be used:\n  {faults}\nMend them, or leave them out with --drop;"
+            " --faults FILE lists them all."
+        )
     if not is_test:
         _check_labels({table.labels[row] for row in kept}, findings)
     rest = table.take(kept)
     normal = rest._replace(texts=[normalise(text) for text in rest.texts])
-    return Checked(normal, [row + 1 for row in kept], findings)
+    return Checked(normal, [row + 1 for row in kept], findings, _notes(normal.labels), len(table.texts))
+
+
+def spellings_of(labels: Sequence[str]) -> dict[str, str]:
+    """The most frequent spelling of each label, by its form without case; of equals the first by name."""
+    counts = Counter(label.strip() for label in labels)
+    ranked = sorted(counts, key=lambda label: (-counts[label], label))
+    return {label.casefold(): label for label in reversed(ranked)}
+
+
+def write_faults(path: Path, table: str, findings: Sequence[Finding]) -> None:
+    """Adds all faulty rows to a CSV file: table, row, fault and rows in conflict; no texts."""
+    is_new = not path.exists() or not path.stat().st_size
+    with path.open("a", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file)
+        if is_new:
+            rows.writerow(("table", "row", "fault", "in conflict with"))
+        for finding in findings:
+            partners = finding.partners or [()] * len(finding.rows)
+            for row, others in zip(finding.rows, partners, strict=True):
+                rows.writerow((table, row + 1, finding.fault, " ".join(str(other + 1) for other in others)))
+
+
+def _spell(label: str, spellings: Mapping[str, str] | None) -> str:
+    bare = label.strip()
+    return bare if spellings is None else spellings.get(bare.casefold(), bare)
+
+
+def _notes(labels: Sequence[str]) -> list[str]:
+    """Labels that are several classes by their case alone."""
+    forms = defaultdict(set)
+    for label in labels:
+        forms[label.casefold()].add(label)
+    same = sorted(label for found in forms.values() if len(found) > 1 for label in found)
+    if not same:
+        return []
+    return [f"{len(same)} labels differ by case alone{_named(same)}. Make them one with --fold-labels."]
 
 
 def _check_labels(labels: set[str], findings: Sequence[Finding]) -> None:
@@ -87,17 +155,32 @@ def _under_two_labels(table: Table, rows: Sequence[int]) -> list[Finding]:
     places = defaultdict(list)
     for row in rows:
         places[normalise(table.texts[row])].append(row)
-    conflicts = [found for found in places.values() if len({table.labels[row] for row in found}) > 1]
-    return _finding("with one text under several labels", sorted(row for found in conflicts for row in found))
+    partners = {
+        row: [other for other in found if other != row]
+        for found in places.values()
+        if len({table.labels[row] for row in found}) > 1
+        for row in found
+    }
+    conflicts = sorted(partners)
+    fault = "with one text under several labels"
+    return [Finding(fault, conflicts, [partners[row] for row in conflicts])] if conflicts else []
 
 
 def _of_rare_labels(table: Table, rows: Sequence[int]) -> list[Finding]:
     """Counted by different texts: a copy teaches nothing, and cannot be on both sides of a split."""
     different = {(table.labels[row], normalise(table.texts[row])) for row in rows}
     counts = Counter(label for label, _ in different)
-    rare = {label for label, count in counts.items() if count < MIN_ROWS}
-    fault = f"of {len(rare):,} labels with fewer than {MIN_ROWS} different texts"
-    return _finding(fault, [row for row in rows if table.labels[row] in rare])
+    rare = sorted(label for label, count in counts.items() if count < MIN_ROWS)
+    labels = f"{len(rare):,} label{'s' * (len(rare) != 1)}"
+    fault = f"of {labels} with fewer than {MIN_ROWS} different texts{_named(rare)}"
+    return _finding(fault, [row for row in rows if table.labels[row] in set(rare)])
+
+
+def _named(labels: Sequence[str]) -> str:
+    """Labels in brackets; long ones are left out, since they may be texts in a wrong column."""
+    short = [repr(label) for label in labels if len(label) <= _NAME_LENGTH]
+    shown = [*short[:_SHOWN], *["…"] * (len(labels) > min(len(short), _SHOWN))]
+    return f" ({', '.join(shown)})" if short else ""
 
 
 def _finding(fault: str, rows: list[int]) -> list[Finding]:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from tqdm import tqdm
 
 from coldframe.cpus import usable_cpus
 from coldframe.model.bundle import EncoderFacts, EncoderManifest, load_encoder_manifest
@@ -17,6 +16,7 @@ from coldframe.model.tokenizer import TextWindows
 from coldframe.text import normalise
 from layers.model.embedding_store import EmbeddedWindows, EmbeddingStore, store_of
 from layers.model.paths import CACHE
+from layers.model.progress import progress
 
 _CHUNK = 64  # texts handed to a process at once
 _BATCH_TOKENS = 512
@@ -63,7 +63,7 @@ def _embed(title: str, texts: Sequence[str], encoder: ServedEncoder, store: Embe
     chunks = list(_parts(ordered))
     processes = min(usable_cpus(), len(chunks))
     context = multiprocessing.get_context("spawn")
-    bar = tqdm(total=len(texts), desc=f"embed {title}", unit="text")
+    bar = progress(ordered, f"embed {title}", "text")
     with bar, context.Pool(processes, _start, (encoder.folder, encoder.facts)) as pool:
         for chunk, embedded in zip(chunks, pool.imap(_embed_chunk, chunks), strict=True):
             store.add(chunk, embedded)

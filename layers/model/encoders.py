@@ -46,7 +46,7 @@ def build_encoder_of(source: Path, models: Path) -> ServedEncoder:
     if not _is_built(source, name, models):
         with (
             whole_encoder(models, name) as stage,
-            tqdm(desc=f"make the encoder {name}", bar_format=_BAR) as bar,
+            tqdm(desc=f"make the encoder {name}", bar_format=_BAR, disable=None) as bar,
         ):
             part = make_encoder(source, encoder_folder(stage, name), bar.set_postfix_str)
             write_encoder_manifest(encoder_folder(stage, name), name, part)

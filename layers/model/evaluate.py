@@ -14,7 +14,7 @@ from coldframe.model.estimator import UNTEMPERED
 from coldframe.model.files import AUTO
 from coldframe.model.model import to_matrix
 from coldframe.pipeline.models import load_predictor
-from layers.model.report import Comparison, Evaluation, Summary, answered_by, compare, part_of
+from layers.model.report import Comparison, Evaluation, Report, Summary, answered_by, compare, part_of
 from layers.model.samples import Samples, Task
 from layers.model.train import Trained
 from layers.model.trained_on import Opponent
@@ -44,6 +44,7 @@ def evaluation_of(name: str, task: Task, numbers: Sequence[int], trained: Traine
         trained_on=np.bincount(task.train.target, minlength=len(task.labels)).tolist(),
         min_probability=facts.min_probability or None,
         strangeness=trained.strangeness,
+        near_copies=int(trained.near_copies.sum()),
         seed=seed,
         settings={
             "rows trained on": len(task.train.target),
@@ -92,7 +93,9 @@ def compare_with(other: Opponent, task: Task, evaluation: Evaluation) -> Compari
     return compare(part, theirs, other.left_out)
 
 
-def check_not_worse(comparison: Comparison) -> None:
-    """Raises NotBetter when the model is worse than the other one, and more so than chance explains."""
-    if comparison.is_worse:
+def check_not_worse(comparison: Comparison | None, report: Report) -> None:
+    """Raises NotBetter when the model is worse than the other one, or than no model, by more than chance."""
+    if comparison and comparison.is_worse:
         raise NotBetter(f"{comparison.line}. --must-beat is given: nothing was written.")
+    if report.is_useless:
+        raise NotBetter(f"{report.warnings[0]} --must-beat is given: nothing was written.")

@@ -9,7 +9,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
-from tqdm import tqdm
 
 from coldframe.model.bundle import EstimatorFacts
 from coldframe.model.files import ESTIMATOR, VOCABULARY, read_file
@@ -17,6 +16,7 @@ from coldframe.model.tokenizer import TextWindows, content_tokens
 from coldframe.text import normalise
 from layers.model.embed import ServedEncoder
 from layers.model.guesses import Ids
+from layers.model.progress import progress
 from layers.model.samples import Rows, Samples
 
 _C = 5.0
@@ -70,7 +70,7 @@ def tokens_of(name: str, samples: Samples, encoder: ServedEncoder) -> Tokens:
 def token_ids(title: str, texts: Sequence[str], encoder: ServedEncoder) -> Ids:
     """The token ids that the estimator sees: those of all windows that the encoder may see."""
     cutter = TextWindows(encoder.folder, encoder.facts)
-    bar = tqdm(texts, desc=f"tokenize {title}", unit="text")
+    bar = progress(texts, f"tokenize {title}", "text")
     return [content_tokens(cutter.cut([normalise(text)])[0]) for text in bar]
 
 

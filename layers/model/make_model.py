@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 
@@ -16,7 +17,7 @@ from layers.model.head_trainers import Parameters
 from layers.model.metrics import read_metrics, write_metrics
 from layers.model.prove import prove
 from layers.model.publish import whole_model
-from layers.model.report import Report, make_report, write_report
+from layers.model.report import Report, make_report, write_predictions, write_report
 from layers.model.samples import Task
 from layers.model.train import train
 from layers.model.trained_on import Opponent, write_digests
@@ -40,17 +41,20 @@ def make_model(
     other: Opponent | None = None,
     must_beat: bool = False,
     accuracy: float | None = None,
+    provenance: Mapping[str, str] = MappingProxyType({}),
+    predictions: Path | None = None,
 ) -> Report:
     """Trains and judges a model; it appears when everything about it is right, and not before.
 
     numbers: of the test rows in their file. other: a model to compare with. accuracy: below which
-    the model rather abstains.
+    the model rather abstains. provenance: for the report. predictions: file for the answers to the test rows.
     Raises a BundleError, HeadDiffers, AnswersDiffer, EvaluationFault, NotBetter with `must_beat`, or
     OutOfReach for an accuracy that validation does not support.
     """
     with whole_model(place.models, place.name) as stage:
         answers = train(task, encoder, place.trained, chosen, accuracy)
         evaluation = evaluation_of(place.name, task, numbers, answers, seed)
+        evaluation = replace(evaluation, settings={**evaluation.settings, **provenance})
         report = make_report(evaluation)
         metrics = read_metrics(place.trained)
         write_metrics(place.trained, msgspec.structs.replace(metrics, figures=figures_of(report.summary)))
@@ -59,9 +63,11 @@ def make_model(
         prove(stage, place.name, task.test, answers.probabilities)
         evaluation = replace(evaluation, version=manifest.version)
         comparison = compare_with(other, task, evaluation) if other else None
-        if comparison and must_beat:
-            check_not_worse(comparison)
+        if must_beat:
+            check_not_worse(comparison, report)
         report = msgspec.structs.replace(report, version=manifest.version, comparison=comparison)
         write_report(report, model_folder(stage, place.name))
         write_digests(chain.from_iterable(task.train.forms.values()), model_folder(stage, place.name))
+        if predictions:
+            write_predictions(evaluation, predictions)
     return report

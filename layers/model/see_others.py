@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from coldframe.model.bundle import EstimatorFacts
+from coldframe.model.estimator import UNTEMPERED
 from coldframe.model.heads import Head
-from layers.model.cascade import cascade
+from layers.model.cascade import cascade, temper_rows
 from layers.model.embed import ServedEncoder, embed_windows, pool
 from layers.model.guesses import guesses
 from layers.model.lexical import token_ids
@@ -17,4 +18,6 @@ def see_others(facts: EstimatorFacts, partner: Head, encoder: ServedEncoder, fol
     texts = [other.text for other in other_texts()]
     embeddings = pool(embed_windows("texts of other kinds", texts, encoder))
     guessed = guesses(facts, token_ids("texts of other kinds", texts, encoder), folder)
-    return Seen(embeddings, guessed, cascade(guessed, partner.predict(embeddings), facts.threshold))
+    answers = cascade(guessed, partner.predict(embeddings), facts.threshold)
+    temperatures = facts.answer_temperatures or UNTEMPERED
+    return Seen(embeddings, guessed, temper_rows(answers, guessed.sure(facts.threshold), temperatures))

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -13,6 +14,14 @@ import msgspec
 
 class TableFault(Exception):
     """A file that cannot be trained on. The message has row numbers and counts, never a text."""
+
+
+class MissingColumns(TableFault):
+    """A table without a column that was asked for. columns: those that it has, if they have names."""
+
+    def __init__(self, message: str, columns: list[str]) -> None:
+        super().__init__(message)
+        self.columns = columns
 
 
 class Columns(NamedTuple):
@@ -44,17 +53,36 @@ class Table(NamedTuple):
         return Table([self.texts[row] for row in rows], [self.labels[row] for row in rows], groups)
 
 
+_SEPARATORS = ",;\t|"
+_DELIMITED = (".csv", ".tsv")
+_NAME = re.compile(r"[^\W\d][\w.-]{0,39}([ /][\w.-]{1,20}){0,2}")  # a column's: up to three words
+_NOT_A_COLUMN = "\0"
+_NO_HEADER = "Its first row looks like data. Add a first row with the names of the columns."
+_HINTS = {
+    ".xlsx": "Save the sheet as CSV UTF-8.",
+    ".xls": "Save the sheet as CSV UTF-8.",
+    ".json": "Write an object per line: jq -c '.[]' table.json > table.jsonl.",
+}
+
 Records = Iterator[Sequence[Any]]
 """Cells of the asked-for columns, row by row."""
 
 
-def read_table(path: Path, columns: Columns) -> Table:
-    """The table in a file; its kind is told by the file's ending. Raises TableFault."""
+def read_table(path: Path, columns: Columns, separator: str | None = None) -> Table:
+    """The table in a file; its kind is told by the file's ending.
+
+    separator: of the cells of CSV; without, what separates the names of the columns. Raises TableFault.
+    """
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
         known = ", ".join(_READERS)
-        raise TableFault(f"{path.name} has the ending {path.suffix!r}. Expected one of {known}.")
-    rows = list(reader(path, columns))
+        hint = _HINTS.get(path.suffix.lower(), "Save the table in one of these forms.")
+        raise TableFault(f"{path.name} has the ending {path.suffix!r}. Expected one of {known}. {hint}")
+    if separator and path.suffix.lower() not in _DELIMITED:
+        raise TableFault(f"--separator is for CSV and TSV; {path.name} is neither. Leave it out.")
+    if not path.stat().st_size:
+        raise TableFault(f"{path.name} is empty. Expected a table with a row of column names.")
+    rows = list(_read_delimited(path, columns, separator) if separator else reader(path, columns))
     if not rows:
         raise TableFault(f"{path.name} has no rows.")
     cells = list(zip(*rows, strict=True))
@@ -96,11 +124,19 @@ def _to_string(cell: object) -> str:
     return "" if cell is None else str(cell)
 
 
-def _places(path: Path, found: Sequence[str], columns: Columns) -> list[int]:
-    """Where the asked-for columns are. Raises TableFault naming those that are not there, or twice."""
+def _places(
+    path: Path, found: Sequence[str], columns: Columns, rows: Sequence[Sequence[str]] | None = None
+) -> list[int]:
+    """Where the asked-for columns are. Raises TableFault naming those that are not there, or twice.
+
+    rows: those below, if `found` may be a row of data, which is not repeated.
+    """
     if missing := [name for name in columns.named if name not in found]:
         names = ", ".join(map(repr, missing))
-        raise TableFault(f"{path.name} has no column {names}. Its columns: {', '.join(found)}.")
+        is_header = rows is None or _is_header(found, rows)
+        theirs = f"Its columns: {', '.join(found)}. Name one of them." if is_header else _NO_HEADER
+        columns_found = list(found) if is_header else []
+        raise MissingColumns(f"{path.name} has no column {names}. {theirs}", columns_found)
     if twice := [name for name in columns.named if found.count(name) > 1]:
         raise TableFault(f"{path.name} has {found.count(twice[0])} columns named {twice[0]!r}. Expected one.")
     return [found.index(name) for name in columns.named]
@@ -108,12 +144,15 @@ def _places(path: Path, found: Sequence[str], columns: Columns) -> list[int]:
 
 def _decode(path: Path) -> str:
     content = path.read_bytes()
+    if content[:4] == b"PK\x03\x04":
+        raise TableFault(f"{path.name} is an Excel workbook or another zip archive. {_HINTS['.xlsx']}")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as exc:
-        lines = [number for number, line in enumerate(content.split(b"\n"), 1) if not _is_utf8(line)]
         if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            lines = [1]
+            hint = "Save it as UTF-8, or convert it: iconv -f UTF-16 -t UTF-8."
+            raise TableFault(f"{path.name} is UTF-16, expected UTF-8. {hint}") from exc
+        lines = [number for number, line in enumerate(content.split(b"\n"), 1) if not _is_utf8(line)]
         found = f"{path.name} is not UTF-8: {len(lines):,} lines are not, the first is line {lines[0]}"
         raise TableFault(f"{found}. Save it as UTF-8, or convert it: iconv -f ENCODING -t UTF-8.") from exc
 
@@ -126,13 +165,15 @@ def _is_utf8(line: bytes) -> bool:
     return True
 
 
-def _read_delimited(path: Path, columns: Columns, delimiter: str) -> Records:
+def _read_delimited(path: Path, columns: Columns, separator: str | None) -> Records:
     csv.field_size_limit(sys.maxsize)
-    rows = csv.reader(io.StringIO(_decode(path), newline=""), delimiter=delimiter, strict=True)
+    text = _decode(path)
+    delimiter = separator or _guess_separator(text, columns)
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
         header = next(rows, [])
-        places = _places(path, header, columns)
         cells = [row for row in rows if row]
+        places = _places(path, header, columns, cells)
     except csv.Error as exc:
         hint = "A quote that opens a cell has to be closed, and is doubled inside it."
         raise TableFault(f"{path.name} cannot be read near line {rows.line_num}: {exc}. {hint}") from exc
@@ -144,8 +185,35 @@ def _read_delimited(path: Path, columns: Columns, delimiter: str) -> Records:
     return ([row[place] for place in places] for row in cells)
 
 
+def _guess_separator(text: str, columns: Columns) -> str:
+    """The separator with which the first row has the columns asked for, else the one with the most cells."""
+    headers = {separator: _first_row(text, separator) for separator in _SEPARATORS}
+    for separator, header in headers.items():
+        if set(columns.named) <= set(header):
+            return separator
+    return max(headers, key=lambda separator: len(headers[separator]))
+
+
+def _first_row(text: str, separator: str) -> list[str]:
+    """Empty where the first row cannot be read so."""
+    try:
+        return next(csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True), [])
+    except csv.Error:
+        return []
+
+
+def _is_header(cells: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether a first row has names: short, each once, and none of them again below itself."""
+    if len(set(cells)) < len(cells) or not all(_NAME.fullmatch(cell) for cell in cells):
+        return False
+    return not any(cell == other for row in rows for cell, other in zip(cells, row, strict=False))
+
+
 def _read_json_lines(path: Path, columns: Columns) -> Records:
-    lines = [line for line in enumerate(_decode(path).split("\n"), 1) if line[1].strip()]
+    text = _decode(path)
+    if text.lstrip().startswith("["):
+        raise TableFault(f"{path.name} is an array, expected one JSON object per line. {_HINTS['.json']}")
+    lines = [line for line in enumerate(text.split("\n"), 1) if line[1].strip()]
     records: list[dict[str, Any]] = []
     broken: list[int] = []
     for number, line in lines:
@@ -172,9 +240,31 @@ def _read_parquet(path: Path, columns: Columns) -> Records:
 
 
 _READERS: dict[str, Callable[[Path, Columns], Iterable[Sequence[Any]]]] = {
-    ".csv": lambda path, columns: _read_delimited(path, columns, ","),
+    ".csv": lambda path, columns: _read_delimited(path, columns, None),
     ".tsv": lambda path, columns: _read_delimited(path, columns, "\t"),
     ".jsonl": _read_json_lines,
     ".ndjson": _read_json_lines,
     ".parquet": _read_parquet,
 }
+
+
+def column_names(path: Path) -> list[str]:
+    """Names of the columns of a table; none where the first row may be data. Raises TableFault."""
+    try:
+        read_table(path, Columns(_NOT_A_COLUMN, _NOT_A_COLUMN))
+    except MissingColumns as exc:
+        return exc.columns
+    return []
+
+
+def main(path: Path) -> None:
+    """Prints the names of a table's columns: `python -m layers.model.table FILE`."""
+    try:
+        names = column_names(path)
+    except TableFault as exc:
+        sys.exit(f"Error: {exc}")
+    print(f"Columns of {path.name}: {', '.join(names)}" if names else _NO_HEADER, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

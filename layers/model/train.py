@@ -16,6 +16,7 @@ from layers.model.embed import ServedEncoder
 from layers.model.head_trainers import CHOSEN, Parameters
 from layers.model.json_files import write_json
 from layers.model.metrics import HeadMetrics, write_metrics
+from layers.model.near_copies import find_near_copies
 from layers.model.paths import FACTS
 from layers.model.report import Strangeness
 from layers.model.samples import Task, embed_samples
@@ -32,6 +33,7 @@ class Trained(NamedTuple):
     probabilities: (n, k) by the name of the head, `auto` among them. alone: whether the estimator answered
     `auto` alone, (n,). uncalibrated: of `auto` without any temperature, (n, k). estimator: facts.
     strangeness: of the test samples and of texts of other kinds, by the name of the measure.
+    near_copies: which test samples nearly repeat a training sample, (n,).
     """
 
     probabilities: dict[str, NDArray[np.floating]]
@@ -39,6 +41,7 @@ class Trained(NamedTuple):
     uncalibrated: NDArray[np.floating]
     estimator: EstimatorFacts
     strangeness: dict[str, Strangeness]
+    near_copies: NDArray[np.bool_]
 
 
 def train(
@@ -69,4 +72,5 @@ def train(
     others = see_others(judged.facts, heads[best].served, encoder, folder)
     found = strangeness(seen, others, judged.facts, centroids)
     probabilities: dict[str, NDArray[np.floating]] = {AUTO: judged.answers, **answers}
-    return Trained(probabilities, judged.alone, judged.uncalibrated, judged.facts, found)
+    copies = find_near_copies(test_set.as_sent, train_set.as_sent)
+    return Trained(probabilities, judged.alone, judged.uncalibrated, judged.facts, found, copies)

@@ -115,7 +115,8 @@ def judge(
         auto_accuracy={form: round(share_right(found, test.target), 4) for form, found in answers.items()},
         auto_alone={form: round(float(found.alone.mean()), 4) for form, found in said.items()},
     )
-    print(f"estimator {judged.accuracy}, auto {judged.auto_accuracy}, answered alone {judged.auto_alone}")
+    alone = ", ".join(f"{share:.1%}" for share in judged.auto_alone.values())
+    print(f"estimator: answers {alone} of the held-out rows alone")
     bare = guesses(replace(facts, temperature=1.0), tokens.as_sent, folder)
     sent = next(iter(forms))
     before = say(bare, steps[sent], facts, test.target).answers

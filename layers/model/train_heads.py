@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from coldframe.model.bundle import HeadFacts
 from coldframe.model.encoder import Embeddings
@@ -18,6 +17,7 @@ from layers.model.anytime import Steps, steps_of
 from layers.model.convert import CONVERTERS
 from layers.model.head_files import save_head, unpack_head
 from layers.model.head_trainers import Parameters, TrainableHead, new_head
+from layers.model.progress import progress, say
 from layers.model.samples import Embedded, Rows, share_right, stack_forms
 
 _MIN_AGREEMENT = 0.999
@@ -49,12 +49,11 @@ def train_heads(
 ) -> dict[str, TrainedHead]:
     """Every head of `chosen`, by name; their files are in `folder`."""
     heads = {}
-    for name, parameters in (bar := tqdm(chosen.items(), desc="train heads", unit="head")):
+    for name, parameters in (bar := progress(chosen.items(), "train heads", "head")):
         bar.set_postfix_str(name)
         heads[name] = train_head(name, parameters, train, fit, validation, test, folder)
-        facts = heads[name].facts
-        reached = ", ".join(f"{form} {accuracy:.4f}" for form, accuracy in facts.accuracy.items())
-        tqdm.write(f"{name}: accuracy {reached}; on validation {facts.validation:.4f}")
+        reached = ", ".join(f"{accuracy:.1%}" for accuracy in heads[name].facts.accuracy.values())
+        say(f"head {name}: {reached} of the held-out rows right")
     return heads
 
 
@@ -72,7 +71,7 @@ def _abstaining(name: str, head: TrainedHead, target: NDArray[np.int64], accurac
     try:
         chosen = abstain(name, head.held_out.whole, target, accuracy)
     except OutOfReach as exc:
-        tqdm.write(f"{exc} It answers everything.")
+        say(f"{exc} It answers everything.")
         return head
     return head._replace(facts=replace(head.facts, min_probability=chosen))
 
@@ -117,6 +116,5 @@ def check_agreement(name: str, served: Head, trained: TrainableHead, embeddings:
     found = (
         f"{name}: converted head agrees on {agreement:.4%} of the test split, largest |Δp| {difference:.1e}"
     )
-    tqdm.write(found)
     if agreement < _MIN_AGREEMENT or difference > _MAX_DIFFERENCE:
         raise HeadDiffers(f"{found}; expected at least {_MIN_AGREEMENT:.1%} and at most {_MAX_DIFFERENCE}.")

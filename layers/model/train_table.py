@@ -1,10 +1,13 @@
 """A table of texts and labels to a model that can be served: `coldframe train`."""
 
 import argparse
+import hashlib
 import re
+import shlex
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from coldframe.errors import ColdframeError
@@ -19,7 +22,8 @@ from coldframe.model.files import (
     model_folder,
 )
 from layers.model.abstain import OutOfReach
-from layers.model.checks import Checked, check_table
+from layers.model.checks import Checked, Finding, check_table, spellings_of, write_faults
+from layers.model.embed import ServedEncoder
 from layers.model.encoders import encoder_for
 from layers.model.evaluate import NotBetter
 from layers.model.head_trainers import scale_parameters
@@ -28,8 +32,8 @@ from layers.model.paths import EXAMPLE, MODELS, ROOT
 from layers.model.prove import AnswersDiffer
 from layers.model.publish import default_line
 from layers.model.refused import EncoderRefused
-from layers.model.report import EvaluationFault
-from layers.model.table import Columns, TableFault, read_table
+from layers.model.report import REPORT_PAGE, EvaluationFault
+from layers.model.table import Columns, Table, TableFault, read_table
 from layers.model.table_task import task_of
 from layers.model.train_heads import HeadDiffers
 from layers.model.trained_on import NotComparable, opponent_of
@@ -60,7 +64,9 @@ def main(arguments: Sequence[str]) -> None:
         train_table(given)
     except _FAULTS as exc:
         sys.exit(f"Error: {exc}")
-    print(f"{model_folder(given.models, given.name)}: {load_manifest(given.models, given.name).version}")
+    folder = model_folder(given.models, given.name)
+    print(f"{folder}: {load_manifest(given.models, given.name).version}")
+    print(f"Open {folder / REPORT_PAGE}")
     print(default_line(given.models, given.name))
 
 
@@ -70,6 +76,10 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("table", type=Path)
     parser.add_argument("--text", required=True)
     parser.add_argument("--label", required=True)
+    parser.add_argument("--separator")
+    parser.add_argument("--fold-labels", action="store_true")
+    parser.add_argument("--faults", type=Path)
+    parser.add_argument("--predictions", type=Path)
     parser.add_argument("--group")
     parser.add_argument("--name", required=True)
     parser.add_argument("--test", type=Path)
@@ -109,11 +119,20 @@ def train_table(given: argparse.Namespace) -> None:
     encoder = encoder_for(given.encoder, given.models)
     other = other_model(given.compare, given.models)
     columns = Columns(given.text, given.label, given.group)
-    checked = read_checked(given.table, columns, given.drop)
-    test = read_checked(given.test, columns, given.drop, is_test=True) if given.test else None
+    if given.faults:
+        given.faults.unlink(missing_ok=True)
+    table = read_columns(given.table, columns, given.separator)
+    spellings = spellings_of(table.labels) if given.fold_labels else None
+    checked = check(given.table, table, given, spellings)
+    test = None
+    if given.test:
+        rows = read_columns(given.test, columns, given.separator)
+        test = check(given.test, rows, given, spellings, is_test=True)
     task, notes, numbers = task_of(checked, test, given.test_share)
     for note in notes:
         print(note)
+    for note in checked.notes:
+        print(f"Warning: {note}")
     print(
         f"{len(task.labels):,} labels; {len(task.fit):,} rows to train on, {len(task.validation):,} to make"
         f" choices with, {len(task.test.target):,} to test with"
@@ -124,9 +143,21 @@ def train_table(given: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         place = ModelFolder(given.name, Path(scratch), given.models)
         report = make_model(
-            task, numbers, place, encoder, chosen, given.seed, opponent, given.must_beat, given.accuracy
+            task,
+            numbers,
+            place,
+            encoder,
+            chosen,
+            given.seed,
+            opponent,
+            given.must_beat,
+            given.accuracy,
+            provenance_of(given, checked, encoder),
+            given.predictions,
         )
     print(report.line)
+    for warning in report.warnings:
+        print(f"Warning: {warning}")
     if report.comparison:
         print(report.comparison.line)
 
@@ -141,12 +172,56 @@ def other_model(name: str | None, models: Path) -> Path | None:
     raise TableFault(f"--compare {name}: neither {model_folder(models, name)} nor {name} is a model.")
 
 
-def read_checked(path: Path, columns: Columns, drop: bool, is_test: bool = False) -> Checked:
-    """A table without faults. Raises TableFault."""
+def read_columns(path: Path, columns: Columns, separator: str | None) -> Table:
+    """The columns of a table. Raises TableFault."""
     try:
-        return check_table(read_table(path, columns), drop, is_test)
+        return read_table(path, columns, separator and separator.replace("tab", "\t"))
     except OSError as exc:
-        raise TableFault(f"{path} cannot be read: {exc.strerror}.") from exc
+        raise TableFault(f"{path} cannot be read: {exc.strerror}. Name another file.") from exc
+
+
+def check(
+    path: Path,
+    table: Table,
+    given: argparse.Namespace,
+    spellings: Mapping[str, str] | None,
+    is_test: bool = False,
+) -> Checked:
+    """A table without faults; `--faults` lists those that it had. Raises TableFault."""
+
+    def report(findings: Sequence[Finding]) -> None:
+        if given.faults:
+            write_faults(given.faults, path.name, findings)
+
+    return check_table(table, given.drop, is_test, spellings, report)
+
+
+def provenance_of(given: argparse.Namespace, checked: Checked, encoder: ServedEncoder) -> dict[str, str]:
+    """Where a model comes from, for its report; the model's version says nothing of it."""
+    with given.table.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "table": given.table.name,
+        "sha256 of the table": digest,
+        "rows read": f"{checked.read:,}",
+        "rows left out": f"{checked.read - len(checked.numbers):,}",
+        "row numbers": "count records from 1, without the header; a text with line ends is one record",
+        "encoder": f"{encoder.manifest.name} {encoder.manifest.version}",
+        "command": command_of(given),
+    }
+
+
+def command_of(given: argparse.Namespace) -> str:
+    """The command as a user may type it again, with the names of files only."""
+    words = ["coldframe", "train", given.table.name]
+    for name, value in vars(parse(["--text=", "--label=", "--name=", ""])).items():
+        found = getattr(given, name)
+        if name in ("table", "models") or found == value:
+            continue
+        option = f"--{name.replace('_', '-')}"
+        words += [option] if found is True else [option, getattr(found, "name", str(found))]
+    return shlex.join(words)
 
 
 def heads_of(names: str) -> list[str]:

@@ -10,6 +10,7 @@ from coldframe.model.files import HEAD_NAMES, built_models
 from local.paths import BUILD_PYTHON, EXAMPLE, MODELS, ROOT, build_environ
 
 _FILE = click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Path)
+_NEW_FILE = click.Path(dir_okay=False, resolve_path=True, path_type=Path)
 _NEWSGROUPS = "20newsgroups"
 _FOLDER = click.Path(file_okay=False, resolve_path=True, path_type=Path)
 
@@ -82,12 +83,18 @@ def _run_in_build_environment(module: str, *arguments: str) -> None:
     help="Heads to train, separated by commas.",
 )
 @click.option("--drop", is_flag=True, help="Leave out rows with faults instead of ending with their list.")
+@click.option("--faults", type=_NEW_FILE, help="CSV file to write all rows with faults to, without texts.")
+@click.option("--fold-labels", is_flag=True, help="Make labels that differ by case alone one label.")
+@click.option(
+    "--separator", metavar="CHARACTER", help="Between the cells of CSV, or `tab`.  [default: what fits]"
+)
+@click.option(
+    "--predictions", type=_NEW_FILE, help="CSV file to write the answers to the test rows to, without texts."
+)
 @click.option(
     "--compare", metavar="OTHER", help="A model, by name or folder, that is asked about the same test rows."
 )
-@click.option(
-    "--must-beat", is_flag=True, help="An error, and no model, when this model is worse than OTHER."
-)
+@click.option("--must-beat", is_flag=True, help="Write no model when it is worse than OTHER, or useless.")
 @click.option(
     "--encoder",
     metavar="NAME|FOLDER",
@@ -110,6 +117,10 @@ def train(
     seed: int,
     heads: str,
     drop: bool,
+    faults: Path | None,
+    fold_labels: bool,
+    separator: str | None,
+    predictions: Path | None,
     compare: str | None,
     must_beat: bool,
     accuracy: float | None,
@@ -127,9 +138,13 @@ def train(
         return
     if not table.is_file():
         raise click.BadParameter(f"{table} is no file.", param_hint="TABLE")
-    for option, value in (("--text", text), ("--label", label), ("--name", name)):
-        if value is None:
-            raise click.UsageError(f"Missing option '{option}'.")
+    needed = {"--text": text, "--label": label, "--name": name}
+    if missing := [f"'{option}'" for option, value in needed.items() if value is None]:
+        if text is None or label is None:
+            _run_in_build_environment("layers.model.table", str(table.resolve()))
+        raise click.UsageError(f"Missing option{'s' * (len(missing) > 1)} {', '.join(missing)}.")
+    if separator is not None and separator != "tab" and len(separator) != 1:
+        raise click.BadParameter(f"{separator!r} is not one character, nor `tab`.", param_hint="--separator")
     given = {
         "--text": text,
         "--label": label,
@@ -139,11 +154,14 @@ def train(
         "--test-share": test_share,
         "--seed": seed,
         "--heads": heads,
+        "--faults": faults,
+        "--separator": separator,
+        "--predictions": predictions,
         "--compare": compare,
         "--accuracy": accuracy,
         "--encoder": str(Path(encoder).resolve()) if encoder and Path(encoder).is_dir() else encoder,
         "--models": models,
     }
     options = [f"{option}={value}" for option, value in given.items() if value is not None]
-    flags = ["--drop"] * drop + ["--must-beat"] * must_beat
+    flags = ["--drop"] * drop + ["--must-beat"] * must_beat + ["--fold-labels"] * fold_labels
     _run_in_build_environment("layers.model.train_table", *options, *flags, "--", str(table.resolve()))

@@ -1,6 +1,7 @@
 """`coldframe train`, as a user types it: a table becomes a model that is served."""
 
 import csv
+import hashlib
 import json
 import os
 import random
@@ -227,6 +228,42 @@ def test_two_labels_twice(bundle: Path, tmp_path: Path) -> None:
     assert min(accuracy(first, rows, head) for head in manifest_of(first).heads) > 0.8
 
 
+def test_what_a_training_leaves(bundle: Path, tmp_path: Path) -> None:
+    """A training says where the report is, which says where the model is from; files list faults and answers.
+
+    Without a terminal there are no bars, and labels that differ by case are one where it is asked for.
+    """
+    rows = [*made_up(2, 20), ("", "queue 000"), *[(text, "QUEUE 001") for text, _ in made_up(3, 2)[:3]]]
+    path = write_csv(tmp_path / "table.csv", rows)
+    path.write_text(path.read_text().replace("body,queue", "body;queue").replace(",queue ", ";queue "))
+    path.write_text(path.read_text().replace(",QUEUE ", ";QUEUE "))
+    faults, answers = tmp_path / "faults.csv", tmp_path / "answers.csv"
+    options = ("--drop", f"--faults={faults}", f"--predictions={answers}", "--fold-labels", "--heads=logreg")
+    done = train(path, tmp_path / "models", *options)
+    assert done.returncode == 0, done.stderr
+    assert "2 labels;" in done.stdout
+    assert "Open " in done.stdout.splitlines()[-1] or "default model" in done.stdout.splitlines()[-1]
+    assert "\r" not in done.stderr
+    assert faults.read_text().splitlines()[1:] == ["table.csv,41,without a text,"]
+    report = json.loads((tmp_path / "models" / "tickets" / "report.json").read_bytes())
+    lines = answers.read_text().splitlines()
+    assert (lines[0], len(lines) - 1) == ("row,label,predicted,probability", report["summary"]["rows"])
+    found = report["settings"]
+    assert (found["table"], found["rows read"], found["rows left out"]) == ("table.csv", "44", "1")
+    assert found["sha256 of the table"] == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert found["command"].startswith("coldframe train table.csv --text body --label queue --fold-labels")
+    assert str(tmp_path) not in found["command"]
+
+
+def test_missing_options(bundle: Path, tmp_path: Path) -> None:
+    """All options that are missing are named at once, with the columns of the table."""
+    table = write_csv(tmp_path / "tickets.csv", made_up(2, 6))
+    done = subprocess.run([COLDFRAME, "train", table], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "Columns of tickets.csv: body, queue" in done.stderr
+    assert "Missing options '--text', '--label', '--name'" in done.stderr
+
+
 def test_faults_are_said_at_once(bundle: Path, tmp_path: Path) -> None:
     """All faults are in one message without a stack trace or a text, and no model is written."""
     rows = [
@@ -241,7 +278,7 @@ def test_faults_are_said_at_once(bundle: Path, tmp_path: Path) -> None:
     assert done.stderr.startswith("Error: These rows cannot be used:")
     assert [line.split(":")[1].strip() for line in done.stderr.splitlines()[1:4]] == [
         "1 row (17)",
-        "2 rows (19, 20)",
+        "2 rows (19 and 20)",
         "1 row (18)",
     ]
     assert "secret" not in done.stderr + done.stdout

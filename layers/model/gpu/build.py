@@ -87,7 +87,7 @@ def write_gpu_graphs(origin: EncoderFolder, folder: Path, announce: Announce) ->
 
 def main(weights: Path) -> None:
     """Builds, and says how the models that are built agree on both devices."""
-    with tqdm(desc="build for GPUs", bar_format="{desc}, {elapsed}: {postfix}") as bar:
+    with tqdm(desc="build for GPUs", bar_format="{desc}, {elapsed}: {postfix}", disable=None) as bar:
         try:
             manifest = build_for_gpu(weights, MODELS, bar.set_postfix_str)
         except (BundleMissing, EncoderRefused) as exc:

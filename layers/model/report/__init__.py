@@ -2,12 +2,21 @@
 
 from layers.model.report.compare import Comparison, answered_by, compare, part_of
 from layers.model.report.evaluation import Evaluation, EvaluationFault, Strangeness
-from layers.model.report.files import REPORT_DIGESTS, REPORT_JSON, read_figures, write_figures, write_report
+from layers.model.report.files import (
+    REPORT_DIGESTS,
+    REPORT_JSON,
+    REPORT_PAGE,
+    read_figures,
+    write_figures,
+    write_predictions,
+    write_report,
+)
 from layers.model.report.report import Report, Summary, make_report
 
 __all__ = [
     "REPORT_DIGESTS",
     "REPORT_JSON",
+    "REPORT_PAGE",
     "Comparison",
     "Evaluation",
     "EvaluationFault",
@@ -20,5 +29,6 @@ __all__ = [
     "part_of",
     "read_figures",
     "write_figures",
+    "write_predictions",
     "write_report",
 ]

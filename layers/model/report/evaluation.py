@@ -50,6 +50,7 @@ class Evaluation:
     trained_on: training rows of each class, (k,).
     min_probability: below it, `auto` abstains.
     strangeness: how strange the rows and texts of other kinds are, by the name of the measure.
+    near_copies: rows that nearly repeat a training row; None where nobody looked.
     seed: of everything that the report draws at random.
     settings: shown in the report as they are; callers put no texts there.
     """
@@ -66,6 +67,7 @@ class Evaluation:
     trained_on: Sequence[int] | None = None
     min_probability: float | None = None
     strangeness: Mapping[str, Strangeness] = field(default_factory=dict)
+    near_copies: int | None = None
     seed: int = 0
     settings: Mapping[str, Setting] = field(default_factory=dict)
 

@@ -1,9 +1,11 @@
 """A report on disk: figures for programs, a page for people."""
 
+import csv
 from pathlib import Path
 
 import msgspec
 
+from layers.model.report.evaluation import AUTO, Evaluation, answers_of
 from layers.model.report.page import render_page
 from layers.model.report.report import Report
 
@@ -22,6 +24,17 @@ def write_report(report: Report, folder: Path) -> None:
 def write_figures(report: Report, folder: Path) -> None:
     """Writes `report.json` to `folder`, which exists."""
     (folder / REPORT_JSON).write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")
+
+
+def write_predictions(evaluation: Evaluation, path: Path) -> None:
+    """Writes a CSV file of the answers of `auto`: row, label, predicted label, probability; no texts."""
+    said, probability = answers_of(evaluation.probabilities[AUTO])
+    labels = evaluation.labels
+    rows = zip(evaluation.rows, evaluation.target, said, probability, strict=True)
+    with path.open("w", newline="", encoding="utf-8", errors="xmlcharrefreplace") as file:
+        writer = csv.writer(file)
+        writer.writerow(("row", "label", "predicted", "probability"))
+        writer.writerows((row, labels[true], labels[by], f"{share:.6f}") for row, true, by, share in rows)
 
 
 def read_figures(folder: Path) -> Report:

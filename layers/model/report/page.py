@@ -33,7 +33,8 @@ def render_page(report: Report) -> str:
         class_sections.mistakes(report),
         sections.settings(report),
     )
-    main = node("main", _tiles(report), *found)
+    warnings = (node("p", f"Warning: {warning}", class_="bad") for warning in report.warnings)
+    main = node("main", *warnings, _tiles(report), *found)
     return to_html(node("html", head, node("body", _header(report), main), lang="en"))
 
 

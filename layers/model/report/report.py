@@ -11,13 +11,14 @@ from layers.model.report.confusion import Cell, ConfusedPair, confusion_cells, m
 from layers.model.report.coverage import Coverage, coverage
 from layers.model.report.detection import Detections, detections
 from layers.model.report.evaluation import AUTO, Answers, Evaluation, Setting, answers_of
-from layers.model.report.intervals import Interval
+from layers.model.report.intervals import Interval, rounded, wilson
 from layers.model.report.mistakes import Mistake, surest_mistakes
 from layers.model.report.paired import Paired, pair
 from layers.model.report.sharing import EstimatorShare, estimator_share
 from layers.model.report.words import count, percent, with_interval
 
 SCHEMA = 2
+MANY_COPIES = 0.1  # of the held-out rows
 BASELINE = "TF-IDF + logistic regression"
 
 
@@ -59,6 +60,8 @@ class Report(msgspec.Struct, frozen=True):
 
     confusion: cells [label, said, rows] that are not zero, by position in `classes`.
     out_of_distribution: None when no strangeness was measured.
+    near_copies: share of the held-out rows that nearly repeat a training row; None where nobody looked.
+    majority: accuracy of always answering the label that most training rows have; None without their counts.
     """
 
     schema: int
@@ -80,6 +83,33 @@ class Report(msgspec.Struct, frozen=True):
     confused: list[ConfusedPair]
     confusion: list[Cell]
     mistakes: list[Mistake]
+    majority: float | None = None
+    near_copies: Interval | None = None
+
+    @property
+    def is_useless(self) -> bool:
+        """Whether the most frequent label, as the answer to everything, is right as often."""
+        return self.majority is not None and self.summary.accuracy.value <= self.majority
+
+    @property
+    def warnings(self) -> list[str]:
+        """Simpler answers that are better, and what to do."""
+        found = []
+        if self.is_useless:
+            found.append(
+                f"The model is right on {percent(self.summary.accuracy.value)} of the held-out rows. Always"
+                f" answering the most frequent label is right on {percent(self.majority)}. Look for wrong"
+                " labels, or train on more rows."
+            )
+        elif self.summary.auto_below_baseline:
+            reached = f"The model is right less often than {BASELINE}, by more than one standard error."
+            found.append(f"{reached} Prefer that, or train on more rows.")
+        if self.near_copies and self.near_copies.value >= MANY_COPIES:
+            found.append(
+                f"{percent(self.near_copies.value)} of the held-out rows nearly repeat a training row."
+                " New texts will be answered less well than these. Keep such rows together with --group."
+            )
+        return found
 
     @property
     def line(self) -> str:
@@ -91,8 +121,7 @@ class Report(msgspec.Struct, frozen=True):
         line += f" on {count(found.rows, 'held-out row')}"
         if found.baseline_accuracy is None:
             return line
-        below = "; below it by more than one standard error" if found.auto_below_baseline else ""
-        return f"{line}; {BASELINE}: {percent(found.baseline_accuracy)}{below}"
+        return f"{line}; {BASELINE}: {percent(found.baseline_accuracy)}"
 
 
 def make_report(given: Evaluation, comparison: Comparison | None = None) -> Report:
@@ -131,7 +160,15 @@ def make_report(given: Evaluation, comparison: Comparison | None = None) -> Repo
         confused=most_confused(confusion, given.labels),
         confusion=confusion,
         mistakes=surest_mistakes(given.rows, given.labels, given.target, auto),
+        majority=_majority(given),
+        near_copies=None if given.near_copies is None else wilson(given.near_copies, len(given.target)),
     )
+
+
+def _majority(given: Evaluation) -> float | None:
+    if given.trained_on is None:
+        return None
+    return rounded((given.target == int(np.argmax(given.trained_on))).mean())
 
 
 def _score(name: str, answers: Answers, given: Evaluation, auto_right: NDArray[np.bool_] | None) -> HeadScore:

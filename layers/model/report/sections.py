@@ -228,6 +228,7 @@ def settings(report: Report) -> Element:
     facts: Iterable[tuple[str, str]] = [
         ("model", report.version),
         ("seed", str(report.seed)),
+        ("held-out rows that nearly repeat a training row", with_interval(report.near_copies)),
         *((name, setting(value)) for name, value in report.settings.items()),
     ]
     pairs = (child for name, value in facts for child in (node("dt", name), node("dd", value)))

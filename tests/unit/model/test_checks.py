@@ -1,8 +1,10 @@
 """Faults of a table are found all at once, and said by row numbers and counts."""
 
+from pathlib import Path
+
 import pytest
 
-from layers.model.checks import check_table
+from layers.model.checks import check_table, spellings_of, write_faults
 from layers.model.table import Table, TableFault
 
 
@@ -41,8 +43,8 @@ def test_all_faults_at_once() -> None:
         "  without a text: 2 rows (11, 12)",
         "  without a label: 1 row (13)",
         "  with a text that is not Unicode: 1 row (16)",
-        "  with one text under several labels: 2 rows (14, 15)",
-        "  of 1 labels with fewer than 5 different texts: 1 row (17)",
+        "  with one text under several labels: 2 rows (14 and 15)",
+        "  of 1 label with fewer than 5 different texts ('C'): 1 row (17)",
     ]
     assert "secret" not in str(raised.value)
     assert "--drop" in str(raised.value)
@@ -58,7 +60,7 @@ def test_faulty_rows_dropped() -> None:
 
 def test_copies_do_not_count() -> None:
     """Five copies of one text are one text: too few for a label."""
-    with pytest.raises(TableFault, match=r"fewer than 5 different texts: 5 rows"):
+    with pytest.raises(TableFault, match=r"fewer than 5 different texts \('C'\): 5 rows"):
         check_table(table(*GOOD, *[("same", "C")] * 5))
 
 
@@ -79,3 +81,42 @@ def test_too_many_labels() -> None:
 def test_test_rows_may_be_few() -> None:
     """Rows to test with may be of one label, and one of it."""
     assert check_table(table(("one", "A")), is_test=True).table == table(("one", "A"))
+
+
+def test_labels_that_differ_by_case() -> None:
+    """Labels that differ by case are named, and made one where it is asked for; white space never counts."""
+    rows = [*GOOD, *[(f"more {number}", " a ") for number in range(5)], ("another", "A\t")]
+    noted = check_table(table(*rows))
+    assert set(noted.table.labels) == {"A", "B", "a"}
+    assert noted.notes == ["2 labels differ by case alone ('A', 'a'). Make them one with --fold-labels."]
+    folded = check_table(table(*rows), spellings=spellings_of(table(*rows).labels))
+    assert (set(folded.table.labels), folded.notes) == ({"A", "B"}, [])
+
+
+def test_most_frequent_spelling() -> None:
+    """The spelling that most rows have is the label; of equals, the first by name."""
+    assert spellings_of(["billing", "Billing ", "Billing", "x", "X"]) == {"billing": "Billing", "x": "X"}
+
+
+def test_texts_in_the_column_of_labels() -> None:
+    """Rare labels as long as texts are not named: the columns may have been taken for each other."""
+    text = "my card was charged twice for a parcel that never came"
+    with pytest.raises(TableFault) as raised:
+        check_table(table(*GOOD, ("queue", text)))
+    assert text not in str(raised.value)
+
+
+def test_all_faulty_rows_in_a_file(tmp_path: Path) -> None:
+    """Every faulty row is in a file, with its fault and the rows in conflict, and without a text."""
+    rows = [*GOOD, *[(f"same {number}", label) for number in range(9) for label in "AB"], ("secret", "")]
+    path = tmp_path / "faults.csv"
+    with pytest.raises(TableFault):
+        check_table(table(*rows), report=lambda found: write_faults(path, "t.csv", found))
+    lines = path.read_text().splitlines()
+    assert lines[:3] == [
+        "table,row,fault,in conflict with",
+        "t.csv,29,without a label,",
+        "t.csv,11,with one text under several labels,12",
+    ]
+    assert len(lines) == 20
+    assert "secret" not in path.read_text()

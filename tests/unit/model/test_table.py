@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from layers.model.table import Columns, Table, TableFault, read_table
+from layers.model.table import Columns, Table, TableFault, column_names, read_table
 
 COLUMNS = Columns("body", "queue")
 
@@ -58,12 +58,22 @@ def test_labels_that_are_no_strings(tmp_path: Path) -> None:
     ("name", "content", "expected"),
     [
         ("t.csv", "text,label\nsecret,A\n", "no column 'body', 'queue'. Its columns: text, label."),
+        ("t.csv", "bug,secret thing is broken\nbug,secret\nx,y\n", "Its first row looks like data"),
+        ("t.csv", "refund,secret\nrefund,other\n", "Add a first row with the names of the columns"),
+        ("t.csv", "", "is empty. Expected a table"),
+        ("t.csv", b"PK\x03\x04secret", "Save the sheet as CSV UTF-8"),
+        ("t.jsonl", '[{"body": "secret", "queue": "A"}]', "jq -c '.[]'"),
+        ("t.json", "[]", "jq -c '.[]'"),
         ("t.csv", "body,queue,queue\nsecret,A,B\n", "2 columns named 'queue'"),
         ("t.csv", "body,queue\nsecret, more,A\nx,A\ny\n", "2 rows (1, 3)"),
         ("t.csv", 'body,queue\n"secret,A\n', "near line"),
         ("t.csv", "body,queue\n", "has no rows"),
         ("t.csv", "body,queue\nx,A\nsecret \xe9,A\n".encode("latin-1"), "is line 3"),
-        ("t.csv", "body,queue\nsecret,A\n".encode("utf-16"), "is not UTF-8"),
+        (
+            "t.csv",
+            "body,queue\nsecret,A\n".encode("utf-16"),
+            "is UTF-16, expected UTF-8",
+        ),
         ("t.csv", 'body,queue\nx,A\nsecret,"[""A"", ""B""]"\n', "list of labels in 1 row (2)"),
         ("t.jsonl", '{"body": "secret", "queue": ["A", "B"]}\n', "list of labels in 1 row (1)"),
         ("t.jsonl", '{"body": "x", "queue": "A"}\nsecret\n[1]\n', "2 rows (2, 3)"),
@@ -82,3 +92,26 @@ def test_longest_text(tmp_path: Path) -> None:
     """A text of a megabyte in one cell is read."""
     table = read_table(write(tmp_path, "t.csv", f"body,queue\n{'x ' * 500_000},A\n"), COLUMNS)
     assert len(table.texts[0]) == 1_000_000
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_separator_is_found(tmp_path: Path, separator: str) -> None:
+    """The separator of a CSV file is the one that its first row has between the columns asked for."""
+    lines = [["queue", "more", "body"], ["A", "1", '"one, two; three|four"'], ["B", "2", "five"]]
+    content = "\n".join(separator.join(cells) for cells in lines)
+    table = read_table(write(tmp_path, "t.csv", content), COLUMNS)
+    assert table == Table(["one, two; three|four", "five"], ["A", "B"], None)
+
+
+def test_separator_that_is_given(tmp_path: Path) -> None:
+    """A separator that is given counts, and is refused where there is none."""
+    assert read_table(write(tmp_path, "t.csv", "body#queue\na#b\n"), COLUMNS, "#").labels == ["b"]
+    with pytest.raises(TableFault, match="--separator is for CSV"):
+        read_table(write(tmp_path, "t.jsonl", "{}"), COLUMNS, ";")
+
+
+def test_columns_in_a_fault_are_apart(tmp_path: Path) -> None:
+    """The columns of a file with semicolons are named one by one."""
+    path = write(tmp_path, "t.csv", "Text;Label\none;A\n")
+    assert "Its columns: Text, Label." in fault_of(path)
+    assert column_names(path) == ["Text", "Label"]

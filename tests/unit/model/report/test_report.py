@@ -214,8 +214,28 @@ def test_a_model_below_its_baseline_is_said_to_be() -> None:
     turned = replace(given, baseline=given.probabilities["auto"], probabilities={"auto": given.baseline})
     report = make_report(turned)
     assert report.summary.auto_below_baseline is True
-    assert report.line.endswith("; below it by more than one standard error")
+    assert "right less often than TF-IDF + logistic regression" in report.warnings[0]
+    assert report.warnings[0] in render_page(report)
     assert "prefer the baseline" in render_page(report)
     without = make_report(bare(5, 400))
     assert without.summary.auto_below_baseline is None
     assert re.fullmatch(r"tickets: accuracy .*, macro F1 \S+% on 400 held-out rows", without.line)
+
+
+def test_a_model_below_the_most_frequent_label() -> None:
+    """A model that is right no more often than always the most frequent label is called so."""
+    given = evaluation(3, 200)
+    target = np.zeros(200, dtype=np.int64)
+    useless = make_report(replace(given, target=target, trained_on=[90, 5, 5]))
+    assert (useless.is_useless, useless.majority) == (True, 1.0)
+    assert "most frequent label is right on 100.0%" in useless.warnings[0]
+    assert make_report(given).warnings == []
+
+
+def test_rows_that_nearly_repeat_others() -> None:
+    """A tenth of the rows that nearly repeat training rows is a warning, fewer are a figure."""
+    given = evaluation(3, 200)
+    few, many = (make_report(replace(given, near_copies=rows)) for rows in (19, 20))
+    assert few.warnings == []
+    assert "10.0% of the held-out rows nearly repeat a training row" in many.warnings[0]
+    assert "9.5%" in render_page(few)
