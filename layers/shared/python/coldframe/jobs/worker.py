@@ -185,8 +185,8 @@ class _Batch:
     # Answers.
 
     def _answer_in_groups(self, tasks: Sequence[_Task]) -> None:
+        works = [work_bytes(task.texts) for task in tasks]
         while tasks:
-            works = [work_bytes(task.texts) for task in tasks]
             size = self._by.pace.group(works, self._deadline.remaining_s())
             if not size and not self._has_begun:
                 size = 1  # it has all the time that there is
@@ -195,7 +195,7 @@ class _Batch:
                 return
             is_first, self._has_begun = not self._has_begun, True
             self._answer_together(tasks[:size], is_first)
-            tasks = tasks[size:]
+            tasks, works = tasks[size:], works[size:]
 
     def _answer_together(self, tasks: Sequence[_Task], is_first: bool) -> None:
         """One plan of passes for all texts; after an error one for each half, down to single messages.
