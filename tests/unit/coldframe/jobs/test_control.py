@@ -331,18 +331,46 @@ class Deaf(Told):
         raise self.error
 
 
-@pytest.mark.parametrize(("error", "attempts"), [(BadSource("no"), 1), (Unavailable("no"), 12)])
-def test_notices_that_never_arrive(error: Exception, attempts: int) -> None:
-    """A notice is tried so many times, or once where it is refused, and never again."""
+def test_a_notice_that_is_refused() -> None:
+    """A receiver that refuses a notice is left alone."""
     here = Here()
-    deaf = Deaf(error)
+    deaf = Deaf(BadSource("no"))
     here.controller = replace(here.controller, teller=deaf)
     job = here.source(b"{", push=Push(sns=True))
     here.run_all()
-    assert (deaf.attempts, here.control.failed[-1][1]) == (attempts, "nobody could be notified: no")
-    here.time.now_s += 3 * DAY_S
+    assert (deaf.attempts, here.control.failed[-1][1]) == (1, "nobody could be notified: no")
+    assert here.store.jobs[job.id].due_s is None
+
+
+def test_a_receiver_that_is_away() -> None:
+    """A notice is tried again every hour, while its job lives; then it is a failed message."""
+    here = Here()
+    deaf = Deaf(Unavailable("no"))
+    here.controller = replace(here.controller, teller=deaf)
+    job = here.source(b"{", push=Push(sns=True))
+    tried = list[int]()
+    while here.store.jobs[job.id].due_s is not None:
+        here.run_all()
+        tried.append(deaf.attempts)
+        here.time.now_s += 3_600.0
+        here.controller.sweep()
+    assert tried == list(range(12, 12 * len(tried) + 1, 12))
+    assert 6 * DAY_S < here.time.now_s - 3_600.0 < 7 * DAY_S
+    assert [why for _, why in here.control.failed[1:]] == ["nobody could be notified: no"]
+
+
+def test_a_receiver_that_comes_back() -> None:
+    """A receiver that was away for a day is notified."""
+    here = Here()
+    told, here.controller = here.told, replace(here.controller, teller=Deaf(Unavailable("no")))
+    here.source(b"{", push=Push(sns=True))
+    here.run_all()
+    assert len(here.control) == 0
+    here.controller = replace(here.controller, teller=told)
+    here.time.now_s = DAY_S
     here.controller.sweep()
-    assert (len(here.control), here.store.jobs[job.id].due_s) == (0, None)
+    here.run_all()
+    assert told.states == {"j": {State.FAILED}}
 
 
 def test_the_sweep_ends_what_has_no_message() -> None:

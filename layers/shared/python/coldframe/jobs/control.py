@@ -20,6 +20,7 @@ from coldframe.jobs.worker import NOT_OURS, MapAll, Message, count_failure
 from coldframe.timing import Clock, Deadline
 
 _TELLING_ATTEMPTS = 12  # half an hour, with the pauses of RetryPolicy
+_LAST_NOTICE_S = 7_200.0  # before a job expires; the sweep sends a notice once an hour
 _AT_ONCE_S = 1
 
 T = TypeVar("T")
@@ -135,9 +136,13 @@ class Controller:
             return None
         try:
             self.teller.tell(job)
-        except (BadSource, Unavailable) as exc:
-            if isinstance(exc, Unavailable) and message.received < _TELLING_ATTEMPTS:
+        except Unavailable as exc:
+            if message.received < _TELLING_ATTEMPTS:
                 raise
+            if self.now() < job.expires_s - _LAST_NOTICE_S:
+                return None  # the sweep sends another one
+            self.control.fail(message.body, f"nobody could be notified: {exc}")
+        except BadSource as exc:
             self.control.fail(message.body, f"nobody could be notified: {exc}")
         self.store.set_notified(job)
         return None
