@@ -53,11 +53,12 @@ export class Figures {
   draw(view, account) {
     this.#history.add(view, Date.now() / 1000);
     this.#drawSpark();
-    const { p50, p95, p99 } = view.latency_ms;
+    const { p50, p95, p99, count: measured } = view.latency_ms;
     const done = view.invocations;
     const limit =
       view.reserved_concurrency ?? view.machine_environments ?? account.unreserved_concurrent_executions;
-    const spread = `p95 ${milliseconds(p95)}\np99 ${milliseconds(p99)}`;
+    const few = measured < 100 ? ` (slowest of ${measured})` : "";
+    const spread = `p95 ${milliseconds(p95)}\np99 ${milliseconds(p99)}${few}`;
     const perMillion = `${usd((view.cost_usd / done) * 1e6)} per million`;
     this.#set("arrivals", `${view.arrivals_per_s.toFixed(1)}/s`, `${count(view.arrivals)} in all`);
     this.#set("latency", done ? milliseconds(p50) : "–", done ? spread : "arrival to answer");
