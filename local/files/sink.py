@@ -64,7 +64,7 @@ def check_sink(path: Path) -> None:
     if path.suffix.lower() not in SINKS:
         raise BadFile(f"{path.name} has the ending {path.suffix!r}. Expected one of {', '.join(SINKS)}.")
     if not path.parent.is_dir():
-        raise BadFile(f"{path.parent} is no folder. Make it first.")
+        raise BadFile(f"{path.parent} is not a folder to write to. Make it, or choose another.")
 
 
 def check_schema(path: Path, schema: pa.Schema) -> None:
