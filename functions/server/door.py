@@ -63,7 +63,7 @@ class Door:
         self._lifecycle = lifecycle
         self._metrics = metrics
         self._log = log
-        self._threads = Threads(pool, settings.limits(), self._expected_wait_s)
+        self._threads = Threads(pool, settings.limits(), self._expected_wait_s, metrics.late.inc)
         self._api: Api | None = None
         self._driver: Driver | None = None
         self.room = Room(settings.queue_requests, settings.queue_bytes, metrics.hold, self._expected_wait_s)

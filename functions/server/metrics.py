@@ -40,6 +40,7 @@ class Metrics:
         )
         self._refused = counter("refused", "Requests refused before any work", "reason")
         self.left = counter("callers_left", "Requests whose caller hung up before the answer")
+        self.late = counter("requests_late", "Requests answered after the moment that was promised")
         self._in_flight = gauge("requests_in_flight", "Requests accepted and not yet answered")
         self._in_flight_bytes = gauge("request_bytes_in_flight", "Bodies of requests in flight")
         self.ready = gauge("ready", "1 while readiness is true")

@@ -1,6 +1,7 @@
 """Threads that answer requests: within the time that a caller waits, long bodies by turns."""
 
 import asyncio
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor, Future
@@ -16,20 +17,32 @@ from functions.server.bodies import CallerLeft
 
 _LONG_BYTES = 65_536
 """A longer body is read by turns: many of them at once would take all memory, and the time of others."""
+_READERS = 2
+"""Requests that are read at once, for each processor: more would leave the event loop no time to see who hung
+up. Half of them may be long."""
 _BUSY = "The server had no time to read this request. Send it again after the time in Retry-After."
 
 
 class Threads:
     """Requests in a pool of threads. Of the event loop's thread.
 
-    expected_wait_s: until what waits now is done, for those who are refused.
+    expected_wait_s: until what waits now is done, for those who are refused. count_late: called for an answer
+    that comes after the moment that was promised.
     """
 
-    def __init__(self, pool: Executor, limits: Limits, expected_wait_s: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        pool: Executor,
+        limits: Limits,
+        expected_wait_s: Callable[[], float],
+        count_late: Callable[[], None] = lambda: None,
+    ) -> None:
         self._pool = pool
         self._limits = limits
         self._expected_wait_s = expected_wait_s
-        self._turns = asyncio.Semaphore(usable_cpus())
+        self._count_late = count_late
+        self._long_turns = asyncio.Semaphore(usable_cpus())
+        self._turns = threading.Semaphore(_READERS * usable_cpus())
 
     async def answer(
         self, answer: Callable[[Request], Reply], request: Request, leaving: Awaitable[object]
@@ -38,20 +51,39 @@ class Threads:
 
         Raises CallerLeft, and Overloaded when the caller's time is over before a thread begins.
         """
-        turn = _Turn(self._turns)
-        caller = Caller(limits=self._limits, when_read=turn.end)
+        turn, long_turn = _Turn(self._turns), _LongTurn(self._long_turns)
+
+        def end_turns() -> None:
+            turn.end()
+            long_turn.end()
+
+        caller = Caller(limits=self._limits, when_read=end_turns)
         gone = asyncio.ensure_future(leaving)
+        gone.add_done_callback(lambda _: caller.leave())
         try:
+            await asyncio.sleep(0)  # who hung up before this request came makes room for it
             if len(request.body) > _LONG_BYTES:
-                await self._begin(turn, caller, gone)
-            job = self._pool.submit(answer, replace(request, caller=caller))
+                await self._begin(long_turn, caller, gone)
+            job = self._pool.submit(self._run, answer, replace(request, caller=caller), caller, turn)
             return await self._result(job, caller, gone)
         finally:
             caller.leave()  # what is kept for a request that goes on is kept no longer
-            turn.end()
+            long_turn.end()
             gone.cancel()
 
-    async def _begin(self, turn: "_Turn", caller: Caller, gone: "asyncio.Future[object]") -> None:
+    def _run(
+        self, answer: Callable[[Request], Reply], request: Request, caller: Caller, turn: "_Turn"
+    ) -> Reply:
+        """What a thread of the pool does with a request."""
+        turn.begin()
+        try:
+            if time.monotonic() > caller.due_s:
+                raise Overloaded(_BUSY, self._expected_wait_s())
+            return answer(request)
+        finally:
+            turn.end()
+
+    async def _begin(self, turn: "_LongTurn", caller: Caller, gone: "asyncio.Future[object]") -> None:
         """Waits for the turn of a long body."""
         beginning = asyncio.ensure_future(turn.begin())
         await _wait(beginning, gone, caller.due_s)
@@ -66,10 +98,13 @@ class Threads:
         if not working.done() and job.cancel():
             raise self._too_late(gone)
         await _wait(working, gone)
-        if gone.done() and not working.done():
-            caller.leave()
+        if gone.done():
             await asyncio.wait((working,))
+            if not working.cancelled():
+                working.exception()  # nobody else asks for it
             raise CallerLeft
+        if caller.promised_s is not None and time.monotonic() > caller.promised_s:
+            self._count_late()
         return working.result()
 
     def _too_late(self, gone: "asyncio.Future[object]") -> Exception:
@@ -77,6 +112,25 @@ class Threads:
 
 
 class _Turn:
+    """One request's turn to be read. Of its thread; it may be ended more than once."""
+
+    def __init__(self, turns: threading.Semaphore) -> None:
+        self._turns = turns
+        self._is_held = False
+
+    def begin(self) -> None:
+        """Waits for it."""
+        self._turns.acquire()
+        self._is_held = True
+
+    def end(self) -> None:
+        """The next one may begin."""
+        if self._is_held:
+            self._is_held = False
+            self._turns.release()
+
+
+class _LongTurn:
     """One request's turn to read a long body. It may be ended in any thread, and more than once."""
 
     def __init__(self, turns: asyncio.Semaphore) -> None:

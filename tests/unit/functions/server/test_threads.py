@@ -1,6 +1,7 @@
 """Threads that answer requests: by turns where bodies are long, and within the time that callers wait."""
 
 import asyncio
+import gc
 import math
 import threading
 from collections.abc import Coroutine
@@ -158,3 +159,54 @@ def test_a_caller_who_leaves_takes_no_thread() -> None:
             assert len(work.callers) == 1
 
     play(script())
+
+
+@pytest.mark.parametrize(("promised_s", "late"), [(0.0, 1), (math.inf, 0), (None, 0)])
+def test_answers_later_than_promised_are_counted(promised_s: float | None, late: int) -> None:
+    """What is ready after the moment promised to its caller counts, whatever came after the last pass."""
+    counted: list[None] = []
+
+    def answer(request: Request) -> Reply:
+        assert request.caller is not None
+        request.caller.promised_s = promised_s
+        return REPLY
+
+    async def script() -> None:
+        with ThreadPoolExecutor(1) as pool:
+            front = Threads(pool, Limits(), lambda: 0.0, lambda: counted.append(None))
+            assert await front.answer(answer, SHORT, stay()) == REPLY
+
+    play(script())
+    assert len(counted) == late
+
+
+def test_what_a_thread_raises_for_who_has_left_is_nobodys() -> None:
+    """The error of work that was given up is neither raised nor reported: stderr may be a pipe that fills."""
+    reported: list[object] = []
+    begun, may_end = threading.Semaphore(0), threading.Event()
+
+    callers: list[Any] = []
+
+    def fail(request: Request) -> Reply:
+        callers.append(request.caller)
+        begun.release()
+        assert may_end.wait(PATIENCE_S)
+        raise Overloaded("given up", 1.0)
+
+    async def script() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context))
+        leave = asyncio.Event()
+        with ThreadPoolExecutor(1) as pool:
+            first = asyncio.create_task(threads(pool).answer(fail, SHORT, leave.wait()))
+            assert await asyncio.to_thread(begun.acquire, timeout=PATIENCE_S)
+            leave.set()
+            while not callers[0].has_left:
+                await asyncio.sleep(0)
+            may_end.set()
+            with pytest.raises(CallerLeft):
+                await first
+        del first
+        gc.collect()
+
+    play(script())
+    assert reported == []

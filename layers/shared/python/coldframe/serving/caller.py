@@ -15,6 +15,7 @@ class Caller:
     bulk: the caller is not in a hurry; set before the work begins.
     arrived_s: when the request came in, by the clock of the passes.
     job: the last rows that were computed for the request, in its own thread.
+    promised_s: the moment by which the last rows were promised; None: no rows were.
     """
 
     def __init__(
@@ -32,6 +33,7 @@ class Caller:
         self.arrived_s = time.monotonic() if arrived_s is None else arrived_s
         self.has_read = when_read
         self.job: Job | None = None
+        self.promised_s: float | None = None
         self._limits = limits
         self._lock = threading.Lock()
         self._has_left = False

@@ -44,17 +44,17 @@ class SharedEncoder(TextEncoder):
         of `later` rounds. Raises CallerGone when the caller hangs up, NotReady while the server stops.
         """
         caller = deadline.caller
-        if caller is not None:
-            caller.has_read()
         ticket = Ticket([window for text in texts for window in text], self.row_encoder.dimension)
         if not ticket.rows:
             return Embedded([], 0, 0, 0)
         job = self._driver.submit(self._work(ticket.rows, deadline, later), ticket)
+        if caller is not None:
+            caller.has_read()
         if isinstance(job, Refusal):
             return self._refused(job, texts, deadline)
         if caller is None:
             return _embedded(texts, ticket, ticket.wait())
-        caller.job = job
+        caller.job, caller.promised_s = job, job.promised_s
         caller.when_leaving(lambda: self._driver.cancel(job))
         try:
             return _embedded(texts, ticket, ticket.wait())
