@@ -58,7 +58,7 @@ _DEPTH = 2  # invocations within invocations
 
 
 class Manifest(NamedTuple):
-    """What the routes read of a model's."""
+    """Facts of a model that the routes read."""
 
     name: str = "m"
     version: str = "v1"
@@ -76,7 +76,7 @@ class Predictor:
 
 @dataclass
 class Proof:
-    """What came of the jobs. Each list names jobs that must not be."""
+    """Counts of jobs and calls. Each list names jobs that must not be."""
 
     jobs: int = 0
     done: int = 0
@@ -98,7 +98,7 @@ class Proof:
 
 @dataclass
 class Caller:
-    """Who sends one request, and what is to come of it. uri: of its source, if any."""
+    """Sender of one request, and the end that it expects. uri: of its source, if any."""
 
     name: str
     texts: list[str]
@@ -172,7 +172,7 @@ class World:
         return [SLOW if rng.random() < 0.01 else f"text {int(rng.expovariate(0.01))}" for _ in range(count)]
 
     def _plan(self, caller: Caller, at_s: float) -> None:
-        """What this caller does, and when."""
+        """Plans the requests of a caller."""
         rng, kind = self.random, self.random.random()
         if kind < 0.004:
             caller.texts[-1], caller.expected = (POISON if kind < 0.002 else KILLER), "failed"

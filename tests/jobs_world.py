@@ -32,7 +32,7 @@ class Killed(BaseException):
 
 
 class Faults:
-    """What goes wrong, from a seed. fails, kills: probabilities of each call.
+    """Faults of services, from a seed. fails, kills: probabilities of each call.
 
     meet: what others do meanwhile. alive: whether the caller's environment has not run into its timeout.
     """
@@ -390,7 +390,7 @@ class MemoryQueue:
 
 
 class Told:
-    """Who is told of jobs that ended."""
+    """Receiver of notices."""
 
     def __init__(self, faults: Faults | None = None) -> None:
         self.states: dict[str, set[State]] = {}
@@ -434,7 +434,7 @@ class Echo:
 
 
 def answer_to(text: str, index: int = 0, version: int = 1) -> TextAnswer:
-    """What a version of `Echo` says of a text."""
+    """Answer of a version of `Echo` to a text."""
     return TextAnswer(index, {"auto": HeadAnswer(text, 1.0, [Score(text, version)], 0.0)})
 
 

@@ -11,7 +11,7 @@ _KEPT_S, _KEPT_SHARE = 10.0, 0.3
 
 
 class Context(Protocol):
-    """What we use of Lambda's context object."""
+    """The part of Lambda's context object that is used here."""
 
     def get_remaining_time_in_millis(self) -> int: ...
 
@@ -40,5 +40,5 @@ def _read(record: Mapping[str, Any]) -> Message:
 
 
 def not_over(message_ids: list[str]) -> dict[str, Any]:
-    """What Lambda is told of a batch: messages that are to be received again."""
+    """Answer to Lambda about a batch: the messages that are to be received again."""
     return {"batchItemFailures": [{"itemIdentifier": each} for each in message_ids]}

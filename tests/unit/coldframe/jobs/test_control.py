@@ -319,7 +319,7 @@ def test_messages_of_no_job() -> None:
 
 
 class Deaf(Told):
-    """Who is never reached, or refuses."""
+    """Receiver that is never reached, or refuses."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""How much an environment begins in the time that it has left."""
+"""Groups of messages that fit into the time that is left."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_group_is_expected_to_end(works: list[int], seen: list[tuple[int, floa
 def test_more_time_is_no_smaller_group(
     works: list[int], seen: list[tuple[int, float]], left_s: float, more_s: float
 ) -> None:
-    """With more time a group has as many messages, or more."""
+    """A group has as many messages with more time, or more."""
     pace = paced(seen)
     assert pace.group(works, left_s) <= pace.group(works, left_s + more_s)
 

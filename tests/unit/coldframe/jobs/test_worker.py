@@ -331,7 +331,7 @@ def test_messages_of_no_job() -> None:
 
 
 def test_cancelled_jobs() -> None:
-    """What is cancelled is not answered, and stays cancelled."""
+    """A cancelled job is not answered, and stays cancelled."""
     here = Here()
     job = here.job("text", push=Push(sns=True))
     here.store.end(job, Event.CANCEL)
@@ -341,7 +341,7 @@ def test_cancelled_jobs() -> None:
 
 @pytest.mark.parametrize("text", ["text", POISON])
 def test_an_end_is_notified_once(text: str) -> None:
-    """Who ends a job has that notified, and the other messages of it have nothing to add."""
+    """A job's end is one message, whoever else has parts of it."""
     here = Here()
     here.job(text, *"abcdefg", parts=4, push=Push(sns=True))
     here.run_all()
@@ -368,7 +368,7 @@ def test_messages_are_read_back() -> None:
 
 
 def test_many_threads() -> None:
-    """With the store's calls at the same time a batch is the same."""
+    """A batch is the same with the store's calls at the same time."""
     from concurrent.futures import ThreadPoolExecutor
 
     here = Here()

@@ -52,7 +52,7 @@ class S3Objects:
             raise Unavailable(type(exc).__name__) from exc
 
     def _place(self, uri: str) -> dict[str, str]:
-        """Of a source, as S3 is asked for it. Raises BadSource for one that may not be read."""
+        """Bucket and key of a source. Raises BadSource for one that may not be read."""
         bucket, _, key = uri.removeprefix("s3://").partition("/")
         is_ours = bucket == self._bucket
         if (is_ours and key.startswith("uploads/")) or (not is_ours and self._sources & {bucket, "*"}):

@@ -88,10 +88,10 @@ class JobsDoor:
 
     def create(self, request: Request) -> Reply:
         """202 and the job. The same request, or the same Idempotency-Key, is the same job."""
-        asked = decode_json(read_body(request, self._settings), _DECODER, _EXAMPLE)
+        body = decode_json(read_body(request, self._settings), _DECODER, _EXAMPLE)
         token = request.headers.get("idempotency-key", "")
         try:
-            job = self._create(asked, token, request.principal)
+            job = self._create(body, token, request.principal)
         except Unavailable as exc:
             raise _not_ready(exc) from exc
         reply = json_reply(_view(job), {"location": f"/v1/jobs/{job.id}"}, {"job": job.id})
@@ -132,23 +132,23 @@ class JobsDoor:
 
     # New jobs.
 
-    def _create(self, asked: JobRequest, token: str, owner: str) -> Job:
+    def _create(self, body: JobRequest, token: str, owner: str) -> Job:
         """The job of a request, its messages sent. Raises Unavailable; Invalid or NotFound, which stay."""
-        self._check(asked, token)
-        options = self._options(asked)
-        digest = digest_of(options, asked.texts or None, asked.source or None, asked.push or None)
+        self._check(body, token)
+        options = self._options(body)
+        digest = digest_of(options, body.texts or None, body.source or None, body.push or None)
         if token:
             name = job_id(owner, "token", token)
             if (known := self._known(name, digest)) is not None:
-                return self._sent(known, asked)
-        pin = self._pin(asked.source) if isinstance(asked.source, Source) else None
+                return self._sent(known, body)
+        pin = self._pin(body.source) if isinstance(body.source, Source) else None
         if not token:
             version = find_model(self._models, options.model).manifest.version
             name = job_id(owner, "content", digest, version, pin)
-        job = self._store.create(self._job(name, digest, options, pin, asked, owner))
+        job = self._store.create(self._job(name, digest, options, pin, body, owner))
         if job.digest != digest:
             raise Invalid(_OTHER_REQUEST)
-        return self._sent(job, asked)
+        return self._sent(job, body)
 
     def _known(self, name: str, digest: str) -> Job | None:
         """The job of a token, unless it is to begin anew: its source may be gone by now."""
@@ -160,15 +160,15 @@ class JobsDoor:
         return known if known.state not in (State.FAILED, State.CANCELLED) else None
 
     @staticmethod
-    def _check(asked: JobRequest, token: str) -> None:
+    def _check(body: JobRequest, token: str) -> None:
         if token and not _TOKEN.fullmatch(token):
             raise Invalid("Idempotency-Key has other than 1 to 255 visible ASCII characters. Send a UUID.")
-        if isinstance(asked.texts, list) == isinstance(asked.source, Source):
+        if isinstance(body.texts, list) == isinstance(body.source, Source):
             raise Invalid('Expected either "texts" (a list of strings) or "source" (an object in S3).')
-        if isinstance(asked.source, Source):
-            _check_source(asked.source)
-        if isinstance(asked.push, Push):
-            _check_push(asked.push)
+        if isinstance(body.source, Source):
+            _check_source(body.source)
+        if isinstance(body.push, Push):
+            _check_push(body.push)
 
     def _pin(self, source: Source) -> Pin:
         """The version of the source that is there now. Raises Invalid, Unavailable."""
@@ -186,7 +186,7 @@ class JobsDoor:
         return pin
 
     def _job(
-        self, name: str, digest: str, options: Options, pin: Pin | None, asked: JobRequest, owner: str
+        self, name: str, digest: str, options: Options, pin: Pin | None, body: JobRequest, owner: str
     ) -> Job:
         now_s = self._now()
         return Job(
@@ -198,29 +198,29 @@ class JobsDoor:
             created_s=now_s,
             expires_s=now_s + self._settings.jobs_ttl_s,
             owner=owner,
-            source=asked.source or None,
+            source=body.source or None,
             pin=pin,
-            push=asked.push or None,
+            push=body.push or None,
         )
 
-    def _options(self, asked: JobRequest) -> Options:
+    def _options(self, body: JobRequest) -> Options:
         """Options with names in place of defaults, which another deployment may have others of."""
-        options = asked.options()
+        options = body.options()
         predictor = find_model(self._models, options.model) if options.model else self._models.default
         manifest = predictor.manifest
         heads = options.heads or (manifest.default_head,)
         predictor.check_heads(heads)
         return msgspec.structs.replace(options, model=manifest.name, heads=heads)
 
-    def _sent(self, job: Job, asked: JobRequest) -> Job:
+    def _sent(self, job: Job, body: JobRequest) -> Job:
         """The job with its messages sent. Who repeats a request that was interrupted sends them once more."""
         if job.state.has_ended or job.parts is not None or job.split is not None:
             return job
-        if isinstance(asked.texts, UnsetType):
+        if isinstance(body.texts, UnsetType):
             self._control.send([Split(job.id, job.generation)])
             self._store.begin_split(job, SplitPlace())
             return job
-        parts = self._parts(job, asked.texts)
+        parts = self._parts(job, body.texts)
         self._queue.send(parts)
         # By now they may all be answered.
         return settle(self._store.set_parts(job, len(parts)) or job, self._store, self._control)

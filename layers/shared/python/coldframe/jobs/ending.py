@@ -1,4 +1,4 @@
-"""How a job ends: by whoever changes its state, who then has its end notified; else by the sweeper."""
+"""Ends of jobs: whoever changes the state has the end notified, and the sweeper ends what is left over."""
 
 from coldframe.jobs.ports import Queue, Store
 from coldframe.jobs.records import Job, Notify
@@ -11,7 +11,7 @@ _SILENT = "no message of it is left, and it was not answered"
 def end(job: Job, event: Event, store: Store, control: Queue, reason: str = "") -> Job:
     """Ends a job, and has its end notified where its caller wants that. Raises Unavailable.
 
-    Who is interrupted between the two leaves the notice to the sweeper.
+    After an interruption between the two the sweeper sends the notice.
     """
     ended = store.end(job, event, reason)
     if ended is None:

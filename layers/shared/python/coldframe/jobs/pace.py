@@ -32,7 +32,7 @@ class Pace:
         return self._s_per_byte is None or work * self._s_per_byte * _MARGIN <= left_s
 
     def group(self, works: Sequence[int], left_s: float) -> int:
-        """How many of these messages, from the first on, to answer together; 0 where none can end in time.
+        """Number of messages, from the first on, to answer together; 0 where none can end in time.
 
         They are expected to take half of the time that is left, so that a wrong expectation costs no more.
         One message may take all of it. The first group of an environment is one message.

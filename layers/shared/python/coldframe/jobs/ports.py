@@ -1,4 +1,4 @@
-"""What jobs need of the world: a store of records, objects, queues, a notifier. AWS is one of them."""
+"""Services that jobs need: a store of records, objects, queues, a notifier. AWS has one of each."""
 
 from collections.abc import Iterator, Sequence
 from typing import Protocol

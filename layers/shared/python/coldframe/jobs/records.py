@@ -34,7 +34,7 @@ class Source(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Push(Struct, frozen=True, forbid_unknown_fields=True):
-    """Who is told when the job has ended. webhook: an address that the deployment allows."""
+    """Receivers of a notice when the job has ended. webhook: an address that the deployment allows."""
 
     webhook: Annotated[
         str, Meta(max_length=2048, description="https:// address that gets a signed POST.")
@@ -43,7 +43,7 @@ class Push(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Options(Struct, frozen=True):
-    """How the texts are classified, as `POST /v1/predict` has it. model: "" for the default one."""
+    """Options of a classification, as `POST /v1/predict` has it. model: "" for the default one."""
 
     model: str = ""
     heads: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class Options(Struct, frozen=True):
 
 
 class JobRequest(Struct, forbid_unknown_fields=True):
-    """What `POST /v1/jobs` reads. Exactly one of `texts` and `source`."""
+    """Body of `POST /v1/jobs`. Exactly one of `texts` and `source`."""
 
     texts: Annotated[list[str], Meta(min_length=1, description="Texts to classify.")] | UnsetType = UNSET
     source: Source | UnsetType = UNSET
@@ -72,7 +72,7 @@ class JobRequest(Struct, forbid_unknown_fields=True):
     push: Push | UnsetType = UNSET
 
     def options(self) -> Options:
-        """What the parts have to know."""
+        """The options, which every part needs."""
         return Options(
             model=self.model or "",
             heads=tuple(dict.fromkeys(self.heads or [])),
@@ -83,7 +83,7 @@ class JobRequest(Struct, forbid_unknown_fields=True):
 
 
 class SplitPlace(Struct, frozen=True):
-    """How far the source of a job is divided.
+    """Progress of dividing the source of a job.
 
     part: number of the next part. first: index of its first text. by: name of the run that got there.
     """

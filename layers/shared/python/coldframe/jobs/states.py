@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class State(StrEnum):
-    """Of a job."""
+    """State of a job."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -24,7 +24,7 @@ class State(StrEnum):
 
 
 class Event(StrEnum):
-    """What happens to a job."""
+    """Change of a job."""
 
     PROGRESS = "progress"
     FINISH = "finish"

@@ -298,7 +298,7 @@ class _Batch:
     def _count(self, kept: Sequence[tuple[Message, Part, Job]]) -> None:
         """Counts parts that have their results, and ends jobs that have all of them.
 
-        Who is interrupted before is received again, and finds the results there.
+        After an interruption the messages come again, and find the results there.
         """
         of_job: dict[str, list[tuple[Message, Part, Job]]] = defaultdict(list)
         for message, part, job in kept:
@@ -324,7 +324,7 @@ class _Batch:
     # Ends.
 
     def _failed(self, task: _Task, error: Exception) -> None:
-        """What an error of the work itself means for its message."""
+        """After an error of the work itself: the message is tried again, or given up."""
         is_final = isinstance(error, RequestError) and error.status < _SERVER_ERROR
         if not is_final and task.attempts < self._by.policy.attempts:
             self.again[task.message.id] = task.message
