@@ -66,8 +66,8 @@ def main(arguments: Sequence[str]) -> None:
         sys.exit(f"Error: {exc}")
     folder = model_folder(given.models, given.name)
     print(f"{folder}: {load_manifest(given.models, given.name).version}")
-    print(f"Open {folder / REPORT_PAGE}")
     print(default_line(given.models, given.name))
+    print(f"Open {folder / REPORT_PAGE}")
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:

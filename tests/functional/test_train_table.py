@@ -242,7 +242,7 @@ def test_what_a_training_leaves(bundle: Path, tmp_path: Path) -> None:
     done = train(path, tmp_path / "models", *options)
     assert done.returncode == 0, done.stderr
     assert "2 labels;" in done.stdout
-    assert "Open " in done.stdout.splitlines()[-1] or "default model" in done.stdout.splitlines()[-1]
+    assert done.stdout.splitlines()[-1] == f"Open {tmp_path / 'models' / 'tickets' / 'report.html'}"
     assert "\r" not in done.stderr
     assert faults.read_text().splitlines()[1:] == ["table.csv,41,without a text,"]
     report = json.loads((tmp_path / "models" / "tickets" / "report.json").read_bytes())
