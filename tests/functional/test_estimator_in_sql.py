@@ -11,9 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.data.texts import sentences
+from coldframe.config import Settings
 from coldframe.errors import Invalid
+from coldframe.model.estimator import temper
+from coldframe.pipeline.models import load_predictor
 from coldframe.pipeline.predictor import Predictor
 from coldframe.sql.estimator_tables import create_estimator
+from tests.conftest import SECOND
 from tests.example import SPACE
 
 
@@ -36,8 +40,9 @@ def check(connection: duckdb.DuckDBPyConnection, predictor: Predictor, texts: li
     found = estimate(connection, [*texts])
     assert [row[0] for row in found] == list(range(len(texts)))
     for (_, topic, probability, sure), guess in zip(found, predictor.guess(texts), strict=True):
-        assert probability == pytest.approx(max(guess.probabilities), abs=1e-12)
-        assert guess.probabilities[labels.index(topic)] == pytest.approx(probability, abs=1e-12)
+        answer = temper(guess.probabilities, guess.temperatures[0])
+        assert probability == pytest.approx(max(answer), abs=1e-12)
+        assert answer[labels.index(topic)] == pytest.approx(probability, abs=1e-12)
         assert sure == guess.sure
 
 
@@ -56,6 +61,15 @@ def test_sentences(connection: duckdb.DuckDBPyConnection, predictor: Predictor) 
 def test_any_ascii(connection: duckdb.DuckDBPyConnection, predictor: Predictor, texts: list[str]) -> None:
     """Control characters, quotes, digits in words: the same tokens, so the same answers."""
     check(connection, predictor, texts)
+
+
+def test_temperature_of_answers(two_models: Path) -> None:
+    """A model whose answers have a temperature gives the same probabilities, and is as often sure."""
+    predictor = load_predictor(Settings(model_dir=two_models, models=SECOND))
+    assert predictor.manifest.estimator.answer_temperatures == (0.7, 0.8)
+    with duckdb.connect() as opened:
+        create_estimator(opened, two_models, SECOND)
+        check(opened, predictor, [text for text in sentences() if text.isascii()][:40])
 
 
 def test_refused(connection: duckdb.DuckDBPyConnection, bundle: Path) -> None:
