@@ -17,9 +17,9 @@ from functions.server.bodies import CallerLeft
 
 _LONG_BYTES = 65_536
 """A longer body is read by turns: many of them at once would take all memory, and the time of others."""
-_READERS = 2
-"""Requests that are read at once, for each processor: more would leave the event loop no time to see who hung
-up. Half of them may be long."""
+READERS = 8
+"""Requests that are read at once, for each processor. Some wait for a shared cache; but with many more, the
+event loop would not see in time who hung up."""
 _BUSY = "The server had no time to read this request. Send it again after the time in Retry-After."
 
 
@@ -42,7 +42,7 @@ class Threads:
         self._expected_wait_s = expected_wait_s
         self._count_late = count_late
         self._long_turns = asyncio.Semaphore(usable_cpus())
-        self._turns = threading.Semaphore(_READERS * usable_cpus())
+        self._turns = threading.Semaphore(READERS * usable_cpus())
 
     async def answer(
         self, answer: Callable[[Request], Reply], request: Request, leaving: Awaitable[object]

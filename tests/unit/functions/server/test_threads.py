@@ -15,7 +15,7 @@ from coldframe.cpus import usable_cpus
 from coldframe.errors import Overloaded
 from coldframe.scheduling.limits import Limits
 from functions.server.bodies import CallerLeft
-from functions.server.threads import Threads
+from functions.server.threads import READERS, Threads
 
 SHORT = Request("POST", "/v1/predict", body=b"{}")
 LONG = Request("POST", "/v1/predict", body=b" " * 100_000)
@@ -80,6 +80,22 @@ def test_long_bodies_take_turns() -> None:
             assert len(work.callers) == cpus + 1
             work.may_end.set()
             assert await asyncio.gather(*long, short) == [REPLY] * (cpus + 3)
+
+    play(script())
+
+
+def test_few_requests_are_read_at_once() -> None:
+    """However many threads there are: the others begin when a turn is free."""
+    work, most = Work(), READERS * usable_cpus()
+
+    async def script() -> None:
+        with ThreadPoolExecutor(most + 4) as pool:
+            front = threads(pool)
+            all_ = [asyncio.create_task(front.answer(work.answer, SHORT, stay())) for _ in range(most + 4)]
+            await begun(work, most)
+            assert len(work.callers) == most
+            work.may_end.set()
+            assert await asyncio.gather(*all_) == [REPLY] * (most + 4)
 
     play(script())
 
