@@ -64,6 +64,14 @@ def test_jobs_are_watched() -> None:
     assert all(alarm["AlarmActions"] for alarm in own.values())
 
 
+def test_alarms_of_jobs_say_what_to_do() -> None:
+    """docs/jobs.md has a line for every alarm of jobs, and for none that there is not."""
+    table = (ROOT / "docs" / "jobs.md").read_text().partition("## What watches")[2]
+    documented = set(re.findall(r"^\| `(\w+Alarm)`", table, re.MULTILINE))
+    own = {name for name in stack(**WITH_JOBS).of_type("AWS::CloudWatch::Alarm") if "Jobs" in name}
+    assert {name.removeprefix("JobsWorker") for name in own} == documented
+
+
 def test_alarms_are_silent_without_traffic() -> None:
     """No data is no alarm, and one slow request among few is none either."""
     for alarm in alarms().values():
