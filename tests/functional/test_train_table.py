@@ -384,4 +384,4 @@ def test_model_that_is_not_there(bundle: Path) -> None:
     done = subprocess.run([COLDFRAME, "up", "--model", "nothing"], capture_output=True, text=True)
     assert done.returncode == 1
     assert "no model 'nothing'" in done.stderr
-    assert "`coldframe train --name` makes one" in done.stderr
+    assert "make 'nothing' with `coldframe train --name`" in done.stderr
