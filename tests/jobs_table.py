@@ -10,8 +10,8 @@ JOBS_TABLE = "jobs"
 _TYPES = (("job", "S"), ("item", "S"), ("watch", "S"), ("due_s", "N"))
 
 
-def create_jobs_table(dynamodb: Any, **more: Any) -> None:
-    """By job and item, with `more` of CreateTable's parameters. dynamodb: a boto3 client."""
+def create_jobs_table(dynamodb: Any) -> None:
+    """By job and item, with the index of what is due. dynamodb: a boto3 client."""
     dynamodb.create_table(
         TableName=JOBS_TABLE,
         BillingMode="PAY_PER_REQUEST",
@@ -24,7 +24,6 @@ def create_jobs_table(dynamodb: Any, **more: Any) -> None:
                 "Projection": {"ProjectionType": "KEYS_ONLY"},
             }
         ],
-        **more,
     )
 
 

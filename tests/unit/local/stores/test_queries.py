@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from moto import mock_aws
 from moto.dynamodb.models.table import Table
 
+from coldframe.jobs.dynamodb import DUE_INDEX
 from local.stores.queries import query_by_partition
 from tests.jobs_table import JOBS_TABLE, create_jobs_table
 
@@ -22,22 +23,13 @@ _KEYS = st.tuples(st.sampled_from("abc"), st.sampled_from([f"{kind}#{n}" for kin
 
 @contextmanager
 def table(keys: set[tuple[str, str]]) -> Iterator[Any]:
-    """Items of these keys in a table by job and item, with an index by item. Moto's own queries come back."""
+    """Items of these keys in the table of jobs. Moto's own queries come back."""
     with mock_aws(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(Table, "query", Table.query)
         client = boto3.client("dynamodb", region_name="us-east-1")
-        create_jobs_table(
-            client,
-            GlobalSecondaryIndexes=[
-                {
-                    "IndexName": "by-item",
-                    "KeySchema": [{"AttributeName": "item", "KeyType": "HASH"}],
-                    "Projection": {"ProjectionType": "ALL"},
-                }
-            ],
-        )
+        create_jobs_table(client)
         for job, item in sorted(keys):
-            client.put_item(TableName=JOBS_TABLE, Item={"job": {"S": job}, "item": {"S": item}})
+            client.put_item(TableName=JOBS_TABLE, Item=key_of(job, item))
         yield client
 
 
@@ -71,7 +63,7 @@ def test_answers_are_moto_s(keys: set[tuple[str, str]], job: str, limit: int, fo
 
 
 def test_other_partitions_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A query does not sort the table. An index is read as before."""
+    """A query does not sort the table."""
 
     def refuse(_: Table) -> Any:
         raise AssertionError("the whole table was read")
@@ -81,47 +73,43 @@ def test_other_partitions_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(Table, "all_items", refuse)
         [[items, *_]] = ask(dynamodb, "a", limit=5, forward=True)
         monkeypatch.undo()
-        found = dynamodb.query(
-            TableName=JOBS_TABLE,
-            IndexName="by-item",
-            KeyConditionExpression="#item = :item",
-            ExpressionAttributeNames={"#item": "item"},
-            ExpressionAttributeValues={":item": {"S": "p#1"}},
-        )
     assert [item["item"]["S"] for item in items] == ["p#1", "p#2"]
-    assert [item["job"]["S"] for item in found["Items"]] == ["a", "b"]
 
 
 def test_sparse_index() -> None:
     """An index of keys holds the items with its attributes alone, sorted and in pages, as they are now."""
-    with sparse_table() as dynamodb:
+    with table(set()) as dynamodb:
+        query_by_partition()
         for number in range(9):
-            due = {"open": {"S": "yes"}, "due_s": {"N": str(100 - number)}} if number % 2 else {}
-            dynamodb.put_item(TableName="sparse", Item={**key_of(number), **due, "state": {"S": "running"}})
+            due = {"watch": {"S": "yes"}, "due_s": {"N": str(100 - number)}} if number % 2 else {}
+            item = {**key_of(str(number)), **due, "state": {"S": "running"}}
+            dynamodb.put_item(TableName=JOBS_TABLE, Item=item)
         first = dynamodb.query(**DUE, Limit=3)
-        assert [item["id"]["S"] for item in first["Items"]] == ["7", "5", "3"]
-        assert set(first["Items"][0]) == {"id", "open", "due_s"}
+        assert [item["job"]["S"] for item in first["Items"]] == ["7", "5", "3"]
+        assert set(first["Items"][0]) == {"job", "item", "watch", "due_s"}
         rest = dynamodb.query(**DUE, Limit=3, ExclusiveStartKey=first["LastEvaluatedKey"])
-        assert [item["id"]["S"] for item in rest["Items"]] == ["1"]
-        change = {"UpdateExpression": "REMOVE #open, due_s", "ExpressionAttributeNames": {"#open": "open"}}
-        dynamodb.update_item(TableName="sparse", Key=key_of(5), **change)
-        left = dynamodb.query(**DUE, ProjectionExpression="id")["Items"]
-        assert left == [{"id": {"S": each}} for each in "731"]
+        assert [item["job"]["S"] for item in rest["Items"]] == ["1"]
+        dynamodb.update_item(TableName=JOBS_TABLE, Key=key_of("5"), UpdateExpression="REMOVE watch, due_s")
+        left = dynamodb.query(**DUE, ProjectionExpression="job")["Items"]
+        assert left == [{"job": {"S": each}} for each in "731"]
 
 
 def test_index_without_the_attribute() -> None:
     """An attribute that an index does not hold is refused, as by AWS."""
-    with sparse_table() as dynamodb, pytest.raises(ClientError, match=r"does not project \['reason'\]"):
-        dynamodb.query(**DUE, ProjectionExpression="id, reason")
+    with table(set()) as dynamodb:
+        query_by_partition()
+        with pytest.raises(ClientError, match=r"does not project \['reason'\]"):
+            dynamodb.query(**DUE, ProjectionExpression="job, reason")
 
 
 def test_number_sets_and_conditions() -> None:
     """Numbers are added to a set once; a new item replaces only one that has expired."""
-    with sparse_table() as dynamodb:
+    key = key_of("a")
+    with table({("a", "job")}) as dynamodb:
         for numbers in (["1", "2"], ["2", "3"]):
             added = dynamodb.update_item(
-                TableName="sparse",
-                Key=key_of(0),
+                TableName=JOBS_TABLE,
+                Key=key,
                 UpdateExpression="ADD done :numbers SET expires_at_s = :at",
                 ExpressionAttributeValues={":numbers": {"NS": numbers}, ":at": {"N": "7"}},
                 ReturnValues="ALL_NEW",
@@ -130,51 +118,25 @@ def test_number_sets_and_conditions() -> None:
 
         def create(now_s: int) -> None:
             dynamodb.put_item(
-                TableName="sparse",
-                Item=key_of(0),
-                ConditionExpression="attribute_not_exists(id) OR expires_at_s <= :now",
+                TableName=JOBS_TABLE,
+                Item=key,
+                ConditionExpression="attribute_not_exists(job) OR expires_at_s <= :now",
                 ExpressionAttributeValues={":now": {"N": str(now_s)}},
             )
 
         with pytest.raises(dynamodb.exceptions.ConditionalCheckFailedException):
             create(6)
         create(7)
-        assert dynamodb.get_item(TableName="sparse", Key=key_of(0))["Item"] == key_of(0)
+        assert dynamodb.get_item(TableName=JOBS_TABLE, Key=key)["Item"] == key
 
 
 DUE: dict[str, Any] = {
-    "TableName": "sparse",
-    "IndexName": "due",
-    "KeyConditionExpression": "#open = :yes AND due_s <= :now",
-    "ExpressionAttributeNames": {"#open": "open"},
+    "TableName": JOBS_TABLE,
+    "IndexName": DUE_INDEX,
+    "KeyConditionExpression": "watch = :yes AND due_s <= :now",
     "ExpressionAttributeValues": {":yes": {"S": "yes"}, ":now": {"N": "99"}},
 }
 
 
-def key_of(number: int) -> dict[str, Any]:
-    return {"id": {"S": str(number)}}
-
-
-@contextmanager
-def sparse_table() -> Iterator[Any]:
-    """A table by id, with an index of keys over what is open and due."""
-    with mock_aws(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Table, "query", Table.query)
-        query_by_partition()
-        client = boto3.client("dynamodb", region_name="us-east-1")
-        kinds = {"id": "S", "open": "S", "due_s": "N"}
-        by_due = [("open", "HASH"), ("due_s", "RANGE")]
-        client.create_table(
-            TableName="sparse",
-            BillingMode="PAY_PER_REQUEST",
-            AttributeDefinitions=[{"AttributeName": n, "AttributeType": kind} for n, kind in kinds.items()],
-            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-            GlobalSecondaryIndexes=[
-                {
-                    "IndexName": "due",
-                    "KeySchema": [{"AttributeName": name, "KeyType": kind} for name, kind in by_due],
-                    "Projection": {"ProjectionType": "KEYS_ONLY"},
-                }
-            ],
-        )
-        yield client
+def key_of(job: str, item: str = "job") -> dict[str, Any]:
+    return {"job": {"S": job}, "item": {"S": item}}
