@@ -158,6 +158,13 @@ def test_report(example: Path) -> None:
     assert "tickets" in (example / "report.html").read_text()
 
 
+def test_probabilities_of_a_small_table(example: Path) -> None:
+    """Answers are about as often right as they say: a perfect model would show 8 points on so few rows."""
+    report = json.loads((example / "report.json").read_bytes())
+    assert report["reliability"]["expected_calibration_error"] < 0.1
+    assert report["reliability_before"]["expected_calibration_error"] > 0.2
+
+
 def against(model: Path, table: Path, models: Path) -> "subprocess.CompletedProcess[str]":
     """Trains where the new model must not be worse than another one on tickets that neither knows."""
     test = f"--test={TICKETS / 'tickets-test.csv'}"

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layers.model.report import Evaluation
+from layers.model.paths import TRAINED
+from layers.model.report import Evaluation, read_figures
 from layers.model.report.calibration import reliability
 from layers.model.report.coverage import coverage
 from layers.model.report.evaluation import Answers, answers_of
@@ -123,3 +124,11 @@ def test_an_estimator_that_never_answers_alone() -> None:
     auto = Answers(np.array([0, 1]), np.array([0.9, 0.8]))
     found = estimator_share(np.zeros(2, dtype=bool), auto, {"mlp": auto}, np.ones(2, dtype=bool))
     assert (found.share.value, found.promised, found.accuracy_alone, found.agreement) == (0, None, None, [])
+
+
+def test_probabilities_of_the_example() -> None:
+    """The answers of the committed example are right within five points of what they say, by its report."""
+    report = read_figures(TRAINED)
+    assert report.summary.expected_calibration_error < 0.05
+    assert report.reliability_before is not None
+    assert report.reliability_before.expected_calibration_error > 0.1
