@@ -214,7 +214,7 @@ class Predictor:
             return Encoded()
         at_once = [text for text in unknown if text not in long]
         with times.stage("encode"):
-            rounds = rounds_of(long.values())
+            rounds = rounds_of(long.values()) if long else ()
             embedded = model.encoder.embed([windows[text] for text in at_once], deadline, rounds)
         fresh = {text: row for text, row in zip(at_once, embedded.vectors, strict=True) if row is not None}
         vectors = {text: known[text] for text in texts if text in known} | fresh
