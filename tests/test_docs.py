@@ -53,7 +53,8 @@ NEEDS = {
     "localhost:3002": "own_server",
     "localhost:3003": "stores_server",
     "localhost:3004": "jobs_server",
-    "models/tickets": "own_model",
+    "--compare tickets": "own_model",
+    "--restore tickets": "own_model",
 }
 STARTS_TESTS = "make test"  # what is running now
 
