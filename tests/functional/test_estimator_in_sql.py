@@ -14,6 +14,7 @@ from bench.data.texts import sentences
 from coldframe.config import Settings
 from coldframe.errors import Invalid
 from coldframe.model.estimator import temper
+from coldframe.model.wordpiece import is_plain
 from coldframe.pipeline.models import load_predictor
 from coldframe.pipeline.predictor import Predictor
 from coldframe.sql.estimator_tables import create_estimator
@@ -60,7 +61,7 @@ def test_sentences(connection: duckdb.DuckDBPyConnection, predictor: Predictor) 
 @given(st.lists(st.text(st.characters(max_codepoint=127), max_size=60), min_size=1, max_size=8))
 def test_any_ascii(connection: duckdb.DuckDBPyConnection, predictor: Predictor, texts: list[str]) -> None:
     """Control characters, quotes, digits in words: the same tokens, so the same answers."""
-    check(connection, predictor, texts)
+    check(connection, predictor, [text for text in texts if is_plain(text)])
 
 
 def test_temperature_of_answers(two_models: Path) -> None:
@@ -79,7 +80,8 @@ def test_refused(connection: duckdb.DuckDBPyConnection, bundle: Path) -> None:
 
 
 def test_others_are_left(connection: duckdb.DuckDBPyConnection) -> None:
-    """A text that is null or not ASCII has no answer, and no row is lost."""
-    found = estimate(connection, [None, "café in Paris", "NASA launched the shuttle into orbit"])
-    assert found[0][1:] == found[1][1:] == (None, None, None)
-    assert found[2][1] == SPACE
+    """A text that is null, not ASCII, or has a token spelled out has no answer, and no row is lost."""
+    others = [None, "café in Paris", "[SEP]", "a [MASK] in the text"]
+    found = estimate(connection, [*others, "NASA launched the [shuttle] into orbit"])
+    assert [row[1:] for row in found[:4]] == [(None, None, None)] * 4
+    assert found[4][1] == SPACE

@@ -104,6 +104,7 @@ def test_sam_finds_the_functions_of_applications(tmp_path: Path) -> None:
     assert done.stdout.splitlines() == [
         "PredictFunction .",
         "JobsWorker/Function functions",
+        "JobsWorker/ControlFunction functions",
         "Warmer/Function functions/warmer layers/shared",
         "Deployment/PreTrafficFunction functions/pre_traffic layers/shared layers/golden",
         "Deployment/PostTrafficFunction functions/post_traffic layers/shared",

@@ -14,7 +14,7 @@ from typing import Protocol
 from coldframe.model.vocabulary import load_vocabulary
 
 UNKNOWN = "[UNK]"
-_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")  # tokens themselves, where a text has them
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")  # tokens themselves, where a text has them
 
 _MAX_WORD = 100  # characters; a longer word is unknown
 _LONG_TEXT = 10_000  # characters
@@ -24,7 +24,7 @@ _WORDS = re.compile(r"[A-Za-z0-9]+|[!-/:-@\[-`{-~]")  # a punctuation mark is a 
 
 def is_plain(text: str) -> bool:
     """Whether `PlainWordpiece` may have this text."""
-    return text.isascii() and not ("[" in text and any(token in text for token in _SPECIAL))
+    return text.isascii() and not ("[" in text and any(token in text for token in SPECIAL_TOKENS))
 
 
 class PlainTokenizer(Protocol):

@@ -19,6 +19,7 @@ from coldframe.errors import Invalid
 from coldframe.model.bundle import EncoderFacts, EstimatorFacts, load_pair
 from coldframe.model.estimator import UNTEMPERED, Estimator
 from coldframe.model.files import TOKENIZER, encoder_folder, model_folder, read_file, served_models
+from coldframe.model.wordpiece import SPECIAL_TOKENS
 from coldframe.pipeline.models import chosen
 
 _PIECES, _WEIGHTS, _IDF, _LABELS = (
@@ -27,6 +28,10 @@ _PIECES, _WEIGHTS, _IDF, _LABELS = (
     "estimator_idf",
     "estimator_labels",
 )
+
+_IS_PLAIN = f"""regexp_full_match(text, '[\\x00-\\x7F]*', 's')
+    AND NOT regexp_matches(text, '{"|".join(re.escape(token) for token in SPECIAL_TOKENS)}')"""
+"""The texts that `is_plain` is true of: BERT cuts others by rules that are not written here."""
 
 
 def create_estimator(
@@ -37,7 +42,8 @@ def create_estimator(
 ) -> None:
     """Adds the table macro `estimate(table)`: a row (id, topic, probability, sure) for each (id, text).
 
-    A text that is null or not ASCII gets nulls. Where `sure` is true, `topic` is what `auto` answers.
+    A text that is null, not ASCII, or has a token such as [SEP] spelled out gets nulls. Where `sure` is
+    true, `topic` is what `auto` answers.
     folder: of encoders and models; without one, COLDFRAME_MODEL_DIR.
     model: a name; without one, the first of COLDFRAME_MODELS, else the folder's default model.
     prefix: of the macro and of its tables.
@@ -93,7 +99,7 @@ words AS (
     SELECT row, regexp_extract_all(
       lower(regexp_replace(text, '[\\x00-\\x08\\x0B\\x0C\\x0E-\\x1F\\x7F]', '', 'g')),
       '[a-z0-9]+|[!-/:-@\\[-`{{-~]') AS found
-    FROM rows WHERE regexp_full_match(text, '[\\x00-\\x7F]*', 's'))),
+    FROM rows WHERE {_IS_PLAIN})),
 -- WordPiece: the longest piece that the rest of the word begins with, again and again.
 cuts AS (
   SELECT DISTINCT word, 0 AS cut, NULL::BIGINT AS token FROM words WHERE length(word) <= 100
@@ -127,7 +133,7 @@ logits AS (
   SELECT rows.row, place, label, coalesce(known, {estimator.min_tokens} = 0) AS known,
     (coalesce(evidence * scale / size, 0) + bias) / {estimator.temperature!r} AS logit
   FROM rows CROSS JOIN {labels} AS labels LEFT JOIN said USING (row, place) LEFT JOIN documents USING (row)
-  WHERE regexp_full_match(text, '[\\x00-\\x7F]*', 's')),
+  WHERE {_IS_PLAIN}),
 answers AS (
   SELECT row, arg_max(label, logit) AS topic, 1 / sum(exp((logit - highest) / {alone!r})) AS probability,
     1 / sum(exp(logit - highest)) > {estimator.threshold!r} AND any_value(known) AS sure
