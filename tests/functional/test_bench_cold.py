@@ -93,6 +93,16 @@ def test_stages_are_within_the_total(unchanged: Results) -> None:
             assert {"numpy", "onnxruntime"} <= set(sample.imports_ms)
 
 
+def test_calls_are_as_many_as_the_budgets_allow(unchanged: Results) -> None:
+    """Each budget of calls is reached: a count that is lost, or a road that got shorter, is noticed."""
+    budgets = load_budgets().series
+    rows = [row for row in spent(unchanged, load_budgets()) if row.kind == "calls"]
+    found = {(row.series, row.name): row.found.low for row in rows}
+    assert found == {
+        (name, call): most for name, series in budgets.items() for call, most in series.calls.items()
+    }
+
+
 def test_dropped_pages_are_read_again(unchanged: Results) -> None:
     """A process reads from storage what was dropped from the page cache before it."""
     read = {"warm": 0, "dropped": 0}
