@@ -110,7 +110,7 @@ $(VENV)/tests.stamp: tests/requirements.txt $(VENV)/local.stamp
 
 # The CPU build of torch: a tenth of the size of the default one, which comes with CUDA.
 $(BUILD)/stamp: layers/model/requirements.txt pyproject.toml
-	$(call create_venv,$(BUILD),torch, transformers and optimum, to build the model (1-3 minutes))
+	$(call create_venv,$(BUILD),torch with transformers and optimum to build the model (1-3 minutes))
 	@$(BUILD)/bin/python $(PIP) --no-deps --require-hashes -r $<
 	@$(BUILD)/bin/python layers/model/install_torch.py $(TORCH)
 	@touch $@
