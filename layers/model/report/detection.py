@@ -11,7 +11,7 @@ from scipy.stats import rankdata
 from layers.model.report.evaluation import Strangeness
 from layers.model.report.intervals import Interval, Z, interval, rounded, wilson
 
-_FALSE_ALARMS = 0.05
+FALSE_ALARMS = 0.05
 _BINS = 20
 _HALVINGS = 30  # of an interval of width one: more than the report shows
 
@@ -49,7 +49,7 @@ def detections(given: Mapping[str, Strangeness]) -> Detections | None:
 
 
 def _detection(name: str, found: Strangeness) -> Detection:
-    limit = np.quantile(found.held_out, 1 - _FALSE_ALARMS, method="inverted_cdf")
+    limit = np.quantile(found.held_out, 1 - FALSE_ALARMS, method="inverted_cdf")
     caught = wilson(int((found.others > limit).sum()), len(found.others))
     assert caught is not None  # noqa: S101 - an evaluation has texts of other kinds, or no measure
     return Detection(

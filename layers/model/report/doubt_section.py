@@ -3,7 +3,7 @@
 from xml.etree.ElementTree import Element
 
 from layers.model.report.axes import Axes, Point
-from layers.model.report.detection import Detection
+from layers.model.report.detection import FALSE_ALARMS, Detection
 from layers.model.report.markup import node, table
 from layers.model.report.plots import Dot, plot_dots
 from layers.model.report.report import Report
@@ -29,7 +29,7 @@ def doubt(report: Report) -> Element | None:
         plot_dots(dots, "How well each measure tells texts of other kinds, with its 95% interval", "AUROC"),
         table(
             ["measure", "AUROC", "other texts stranger than 95% of the rows"],
-            [[_name(one), with_interval(one.auroc), with_interval(one.caught)] for one in found.measures],
+            [[_name(one), with_interval(one.auroc), _caught(one)] for one in found.measures],
         ),
         *(part for measure in found.measures if measure.is_score for part in _distributions(measure)),
         node(
@@ -44,6 +44,13 @@ def doubt(report: Report) -> Element | None:
 
 def _name(measure: Detection) -> str:
     return f"score by {measure.name}" if measure.is_score else measure.name
+
+
+def _caught(measure: Detection) -> str:
+    """The share of other texts that is caught; a score is coarse where few rows chose its steps."""
+    if measure.caught.value == 0 and measure.held_out[-1] > FALSE_ALARMS:
+        return f"none: {percent(measure.held_out[-1])} of the rows have the highest scores, too"
+    return with_interval(measure.caught)
 
 
 def _distributions(measure: Detection) -> tuple[Element, Element, Element]:

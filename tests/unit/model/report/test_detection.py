@@ -58,6 +58,13 @@ def test_what_is_caught() -> None:
     assert detections({}) is None
 
 
+def test_page_says_why_nothing_is_caught() -> None:
+    """Where more than a twentieth of the rows have the highest score, the page says so, and not 0.0%."""
+    rows = np.concatenate([np.linspace(0, 0.9, 90), np.ones(10)])
+    coarse = replace(evaluation(3, 100), strangeness={"embedding": Strangeness(rows, np.ones(9), True)})
+    assert "none: 10.0% of the rows have the highest scores, too" in render_page(make_report(coarse))
+
+
 def test_page_has_both_distributions() -> None:
     """The page has the area of each measure, draws the scores, and is silent where nothing was measured."""
     given = evaluation(4, 120)
