@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -72,16 +71,22 @@ class SharedEncoder(TextEncoder):
             caller.begin_part(self._driver.now_s())
 
     def _work(self, rows: Sequence[Window], deadline: Deadline, later: Sequence[Sequence[Window]]) -> Work:
-        now_s = self._driver.now_s()
+        deadline_s = self._driver.now_s() + deadline.remaining_s()
         lengths = [len(row) for row in rows]
-        work = Work(self._name, lengths, now_s + deadline.remaining_s(), later=_lengths(later))
-        size_bytes = self._size_bytes([*lengths, *work.expected])
+        size_bytes = self._size_bytes([*lengths, *(len(row) for one in later for row in one)])
         caller = deadline.caller
         if caller is None:
-            return replace(work, size_bytes=size_bytes, later=())  # nobody says when it is over
+            return Work(self._name, lengths, deadline_s, size_bytes=size_bytes)  # nobody says when it is over
         follows = caller.job if caller.job is not None and caller.job.rest is not None else None
-        return replace(
-            work, size_bytes=size_bytes, bulk=caller.bulk, arrived_s=caller.arrived_s, follows=follows
+        return Work(
+            self._name,
+            lengths,
+            deadline_s,
+            caller.bulk,
+            size_bytes,
+            caller.arrived_s,
+            [[len(row) for row in one] for one in later],
+            follows,
         )
 
     def _size_bytes(self, lengths: Sequence[int]) -> int:
@@ -97,10 +102,6 @@ class SharedEncoder(TextEncoder):
             if math.isinf(deadline.remaining_s()):
                 raise Overloaded(_BUSY, retry_after_s)
         return Embedded([None] * len(texts), 0, 0, 0, retry_after_s)
-
-
-def _lengths(rounds: Sequence[Sequence[Window]]) -> list[list[int]]:
-    return [[len(row) for row in rows] for rows in rounds]
 
 
 def _embedded(texts: Sequence[Sequence[Window]], ticket: Ticket, outcome: Outcome) -> Embedded:
