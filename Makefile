@@ -43,7 +43,7 @@ image: $(BUILT) $(SAM)/stamp ## Build the container image `coldframe` (ARCHITECT
 image-server: $(BUILT) $(SAM)/stamp ## Build the container image `coldframe:server`, which stays and serves HTTP (needs Docker)
 	@local/tools/server-image.sh
 
-image-gpu: $(BUILT) ## Build the container image `coldframe:gpu`: the server on an NVIDIA GPU (a download of 0.8 GB; needs Docker)
+image-gpu: $(BUILT) $(SAM)/stamp ## Build the container image `coldframe:gpu`: the server on an NVIDIA GPU (a download of 0.8 GB; needs Docker)
 	@test -e $(MODELS)/encoders/minilm-l6-v2-gpu/manifest.json || $(VENV)/bin/coldframe build --gpu
 	@local/tools/server-image.sh gpu
 	@$(VENV)/bin/coldframe bench image --gpu

@@ -1,19 +1,18 @@
-"""Removes from installed dependencies what serving never opens. The image's build runs it, nothing else does.
+"""Takes out of installed dependencies what serving never opens. The image's build runs it, nothing else does.
 
     python3 functions/slim.py FOLDER [--gpu]
 
 A pattern that matches nothing ends the build: a dependency has changed, and the table below with it.
 """
 
+import gzip
 import shutil
+import struct
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 REMOVED: dict[str, tuple[str, ...]] = {
-    "libraries of onnxruntime for C and C++: the Python module links its own copy": (
-        "onnxruntime/capi/libonnxruntime.so*",
-    ),
     "tools of onnxruntime that make models; serving runs one": (
         "onnxruntime/backend",
         "onnxruntime/datasets",
@@ -25,6 +24,48 @@ REMOVED: dict[str, tuple[str, ...]] = {
         "botocore/data/*/",
         "boto3/data",
         "boto3/examples",
+    ),
+    "a second page of documentation, which no route shows": ("fastapi_offline/static/redoc*",),
+    "pydantic 1 inside of pydantic 2: FastAPI looks whether it is there, and takes no model of it": (
+        "pydantic/v1",
+    ),
+    "tests, stubs and checkers of types": (
+        "annotated_types/test_cases.py",
+        "anyio/pytest_plugin.py",
+        "botocore/stub.py",
+        "fastapi/testclient.py",
+        "pydantic/mypy.py",
+        "starlette/testclient.py",
+        "**/*.pyi",
+    ),
+    "other event loops and other homes than ours": (
+        "anyio/_backends/_trio.py",
+        "urllib3/contrib/emscripten",
+        "s3transfer/processpool.py",
+    ),
+    "time zones and calendars: dates of AWS are in UTC": (
+        "dateutil/easter.py",
+        "dateutil/rrule.py",
+        "dateutil/zoneinfo/*.tar.gz",
+    ),
+    "names of hosts outside of ASCII": ("idna", "idna-*"),
+    "lists of installed files, most of them wrong by now": ("*.dist-info/RECORD",),
+    "commands": ("bin",),
+}
+"""Why, and what: patterns below the folder."""
+
+REMOVED_ON_CPU: dict[str, tuple[str, ...]] = {
+    "onnxruntime's Python binding: its C library runs the graphs": (
+        "onnxruntime/**/*.py",
+        "onnxruntime/capi/onnxruntime_pybind11_state.*.so",
+        "onnxruntime/capi/libonnxruntime_providers_shared.so",
+    ),
+}
+"""The same, where the C library runs the graphs."""
+
+REMOVED_ON_GPU: dict[str, tuple[str, ...]] = {
+    "libraries of onnxruntime for C and C++: the Python binding is linked with its own copy": (
+        "onnxruntime/capi/libonnxruntime.so*",
     ),
     "tests, and what only tests load": (
         "numpy/**/tests",
@@ -38,12 +79,6 @@ REMOVED: dict[str, tuple[str, ...]] = {
         "numpy/f2py",
         "numpy/random/lib",
     ),
-    "types for editors": ("**/*.pyi",),
-    "commands": ("bin",),
-}
-"""Why, and what: patterns below the folder."""
-
-REMOVED_ON_GPU: dict[str, tuple[str, ...]] = {
     "TensorRT's side of onnxruntime: graphs run by CUDA's": (
         "onnxruntime/capi/libonnxruntime_providers_tensorrt.so",
     ),
@@ -53,7 +88,7 @@ REMOVED_ON_GPU: dict[str, tuple[str, ...]] = {
     ),
     "a library that stands in for a BLAS of the CPU": ("nvidia/**/libnvblas.so*",),
 }
-"""The same, of the packages for a GPU."""
+"""The same, where the Python binding runs them on a GPU, with numpy."""
 
 REMOVED_OF_PYARROW: dict[str, tuple[str, ...]] = {
     "what compiles against Arrow, and its tests": (
@@ -70,14 +105,60 @@ REMOVED_OF_PYARROW: dict[str, tuple[str, ...]] = {
 KEPT = tuple(f"botocore/data/{service}" for service in ("dynamodb", "s3", "sns", "sqs", "sts"))
 
 
-def main(folder: Path, removed: dict[str, tuple[str, ...]] = REMOVED) -> None:
+COMPRESSED = (
+    "botocore/data/endpoints.json",  # botocore reads it so, too
+    "onnxruntime/ThirdPartyNotices.txt",
+)
+"""What is as good under gzip."""
+
+
+def main(folder: Path, removed: dict[str, tuple[str, ...]]) -> None:
     """Removes all that a table names, and prints how much of it there was."""
     kept = {folder / path for path in KEPT}
     if missing := [str(path) for path in sorted(kept) if not path.exists()]:
         sys.exit(f"Serving needs {missing}, not there. Correct KEPT in functions/slim.py.")
     for why, patterns in removed.items():
         removed_bytes = sum(_remove(set(_match(folder, pattern)) - kept) for pattern in patterns)
-        print(f"{removed_bytes / 1e6:6.1f} MB  {why}")
+        _report(removed_bytes, why)
+
+
+def compress(folder: Path) -> None:
+    """Replaces what `COMPRESSED` names by the same under gzip."""
+    for name in COMPRESSED:
+        [path] = _match(folder, name)
+        content = path.read_bytes()
+        packed = gzip.compress(content, mtime=0)
+        path.with_name(f"{path.name}.gz").write_bytes(packed)
+        path.unlink()
+        _report(len(content) - len(packed), f"{name}, compressed")
+
+
+def cut_symbols(folder: Path) -> None:
+    """Cuts off the ends of libraries that are for debuggers and linkers: nothing that is loaded moves."""
+    libraries = [path for path in folder.glob("**/*.so*") if path.is_file() and not path.is_symlink()]
+    _report(sum(map(_cut, libraries)), "symbols for debuggers")
+
+
+def _cut(library: Path) -> int:
+    """Cuts an ELF file after its last segment, and forgets its sections. Returns the bytes it lost."""
+    with library.open("r+b") as file:
+        content = file.read()
+        if content[:6] != b"\x7fELF\x02\x01":
+            sys.exit(f"{library} is no 64-bit ELF library. Correct cut_symbols in functions/slim.py.")
+        (first,) = struct.unpack_from("<Q", content, 32)
+        size, count = struct.unpack_from("<HH", content, 54)
+        segments = [struct.unpack_from("<8xQ16xQ", content, first + size * i) for i in range(count)]
+        end: int = max(first + size * count, *(offset + length for offset, length in segments))
+        file.seek(40)
+        file.write(bytes(8))  # where sections are
+        file.seek(58)
+        file.write(bytes(6))  # how large each is, how many, and which has their names
+        file.truncate(end)
+    return len(content) - end
+
+
+def _report(saved_bytes: int, why: str) -> None:
+    print(f"{saved_bytes / 1e6:6.1f} MB  {why}")
 
 
 def _match(folder: Path, pattern: str) -> list[Path]:
@@ -102,6 +183,8 @@ def _remove(paths: Iterable[Path]) -> int:
 
 if __name__ == "__main__":
     at = Path(sys.argv[1])
-    on_gpu = REMOVED_ON_GPU if "--gpu" in sys.argv else {}
+    by_device = REMOVED_ON_GPU if "--gpu" in sys.argv else REMOVED_ON_CPU
     of_pyarrow = REMOVED_OF_PYARROW if (at / "pyarrow").exists() else {}
-    main(at, REMOVED | on_gpu | of_pyarrow)
+    main(at, REMOVED | by_device | of_pyarrow)
+    compress(at)
+    cut_symbols(at)

@@ -131,7 +131,7 @@ class World:
         self._numbers = itertools.count()
         self._depth = 0
         self._busy: set[str] = set()
-        models = Models({"m": lambda: cast(Any, Predictor())})
+        models = Models({"m": cast(Any, Predictor())})
         self.door = JobsDoor(
             models, Settings(), self.store, self.objects, self.parts, self.control, self.time
         )

@@ -145,7 +145,6 @@ def _load(settings: Settings, url: str = "") -> Predictor:
         "AWS_ENDPOINT_URL_DYNAMODB": url,
     }
     predictor = load_predictor(settings)
-    predictor.model.get()
     predictor.cache.set_up()
     return predictor
 

@@ -1,7 +1,8 @@
 """What the emulator itself costs: front door, Runtime API, trivial handler and back, beside a bare uvicorn.
 
-Both sides run in turns in one run, each as a process of its own, asked by the same client. The
-client, the emulator and its environments share this machine's cores, as they do when it is used.
+A third side is the emulator without the freeze between invocations. All run in turns in one run, each as a
+process of its own, asked by the same client. The client, the emulators and their environments share this
+machine's cores, as they do when an emulator is used.
 """
 
 from __future__ import annotations
@@ -37,10 +38,12 @@ _ROUNDS = 3
 _POOLS = (1, 50, 1000)
 _HERE = ROOT / "bench" / "targets" / "trivial_function"
 _EMULATOR = f"""
+import sys
 from pathlib import Path
 from local.front.emulator import run
 from local.front.options import EmulatorOptions, one_function
 template = one_function("trivial.handler", Path({str(_HERE)!r}), memory_mb=512)
+template = template.with_settings(freeze="thawed" not in sys.argv)
 run(EmulatorOptions(template, port=0, max_environments={_ENVIRONMENTS}))
 """
 
@@ -59,20 +62,27 @@ class Side:
 
 
 def run(requests: int) -> None:
-    """Prints latency and throughput of both. requests: of each measurement."""
-    with _serving("-c", _EMULATOR) as emulator, _serving("-m", "bench.targets.bare_uvicorn") as null:
-        sides = uvloop.run(_measure((emulator, null), requests))
-    names = "emulator, trivial handler", "bare uvicorn"
+    """Prints latency and throughput of all sides. requests: of each measurement."""
+    with (
+        _serving("-c", _EMULATOR) as emulator,
+        _serving("-c", _EMULATOR, "thawed") as thawed,
+        _serving("-m", "bench.targets.bare_uvicorn") as null,
+    ):
+        sides = uvloop.run(_measure((emulator, thawed, null), requests))
+    names = "emulator, trivial handler", "the same, --no-freeze", "bare uvicorn"
     click.echo(f"{'':28}{'p50':>10}{'p99':>10}{f'{_ENVIRONMENTS} connections':>18}")
     for name, side in zip(names, sides, strict=True):
         throughput = statistics.median(side.throughputs_rps)
         click.echo(
             f"{name:28}{side.p_ms(0.5):7.2f} ms{side.p_ms(0.99):7.2f} ms{throughput:10,.0f} requests/s"
         )
-    emulator_side, null_side = sides
-    slower = emulator_side.p_ms(0.5) / null_side.p_ms(0.5)
-    share = statistics.median(emulator_side.throughputs_rps) / statistics.median(null_side.throughputs_rps)
-    click.echo(f"{'ratio':28}{slower:7.2f}{share:23.3f}")
+    emulator_side, thawed_side, null_side = sides
+    for name, other in (("ratio", null_side), ("freeze / no freeze", thawed_side)):
+        slower = emulator_side.p_ms(0.5) / other.p_ms(0.5)
+        share = statistics.median(
+            of / to for of, to in zip(emulator_side.throughputs_rps, other.throughputs_rps, strict=True)
+        )
+        click.echo(f"{name:28}{slower:7.2f}{share:23.3f}")
     click.echo(
         f"{requests:,} requests each, {_ROUNDS} rounds in turns, {os.cpu_count()} cores shared by all."
     )
@@ -100,8 +110,8 @@ def _rules_us(environments: int, invocations: int = 2000) -> float:
     return (time.perf_counter() - started) / invocations * 1e6
 
 
-async def _measure(ports: tuple[int, int], requests: int) -> tuple[Side, Side]:
-    sides = Side([], []), Side([], [])
+async def _measure(ports: tuple[int, int, int], requests: int) -> tuple[Side, Side, Side]:
+    sides = Side([], []), Side([], []), Side([], [])
     for port in ports:  # every environment is up, and every code path was taken
         await asyncio.gather(*(_repeat(port, 50) for _ in range(_ENVIRONMENTS)))
     for _ in range(_ROUNDS):

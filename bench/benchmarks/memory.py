@@ -21,7 +21,7 @@ from local.paths import ROOT, default_model, models
 
 _SESSION = """
 import time
-import numpy, onnxruntime
+import coldframe.graphs.c_library
 from pathlib import Path
 from coldframe.model.bundle import load_encoder_manifest
 from coldframe.model.encoder import Encoder

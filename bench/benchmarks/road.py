@@ -1,7 +1,7 @@
 """The road: the files, functions and lines of ours that one request runs through, and its deepest call.
 
 Each kind of request is answered in a fresh process of its own, which has answered others before; only the
-express lane's is the first. Counts, not times: they are the same on every machine and in every run.
+cold one is the first. Counts, not times: they are the same on every machine and in every run.
 """
 
 import json
@@ -23,7 +23,7 @@ from local.paths import ROOT
 
 ENCODER = "encoder"
 HIT = "cache hit"
-EXPRESS = "express lane"
+COLD = "cold, estimator"
 EMBEDDINGS = "embeddings"
 _PREDICT, _EMBED = "/v1/predict", "/v1/embeddings"
 
@@ -95,7 +95,7 @@ def _trips(chosen: Chosen) -> dict[str, Trip]:
     return {
         ENCODER: Trip([*load, ask], ('"by":"ensemble"', '"start":"warm"', '"miss":1')),
         HIT: Trip([*load, ask, ask], ('"by":"ensemble"', '"start":"warm"', '"l1":1')),
-        EXPRESS: Trip([_event(_PREDICT, sure)], ('"by":"estimator"', '"start":"cold"')),
+        COLD: Trip([_event(_PREDICT, sure)], ('"by":"estimator"', '"start":"cold"')),
         EMBEDDINGS: Trip(
             [*load, _event(_EMBED, {"input": chosen.sure}), _event(_EMBED, {"input": chosen.unsure})],
             ('"object":"embedding"',),

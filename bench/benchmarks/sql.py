@@ -98,7 +98,6 @@ def _measure(
     label: str,
 ) -> tuple[float, Rows]:
     """Seconds of a query with functions of this predictor, and the rows that it finds."""
-    predictor.model.get()
     with duckdb.connect() as connection:
         add(connection, predictor)
         connection.register("posts", pa.table({"id": range(len(texts)), "body": texts}))

@@ -61,18 +61,18 @@ def wrap_tokenizers(module: ModuleType) -> None:
     module.Tokenizer = TimedTokenizer  # type: ignore[attr-defined]
 
 
-def wrap_onnxruntime(module: ModuleType) -> None:
-    """Making a session, its first run, which touches the weights, and the others."""
-    session = module.InferenceSession
-    session.__init__ = timed("session", session.__init__)
-    later = timed("encode", session.run)
-    first = timed("first_run", session.run)
+def wrap_encoder(module: ModuleType) -> None:
+    """Waiting for the encoder's graph, its first pass, which touches the weights, and the others."""
+    encoder = module.Encoder
+    encoder.__init__ = timed("session", encoder.__init__)
+    later = timed("encode", encoder.encode)
+    first = timed("first_run", encoder.encode)
 
-    def run(*given: Any, **named: Any) -> Any:
+    def encode(*given: Any, **named: Any) -> Any:
         calls["passes"] = calls.get("passes", 0) + 1
         return (first if calls["passes"] == 1 else later)(*given, **named)
 
-    session.run = run
+    encoder.encode = encode
 
 
 def wrap_heads(module: ModuleType) -> None:
@@ -109,7 +109,7 @@ HOOKS = {
     "coldframe.model.wordpiece": wrap_wordpiece,
     "coldframe.model.vocabulary": wrap_vocabulary,
     "tokenizers": wrap_tokenizers,
-    "onnxruntime.capi.onnxruntime_inference_collection": wrap_onnxruntime,
+    "coldframe.model.encoder": wrap_encoder,
     "coldframe.model.heads": wrap_heads,
     "coldframe.model.estimator": wrap_estimator,
 }

@@ -25,7 +25,6 @@ _CALLS_AT_ONCE = 16
 def _make_worker(environ: Mapping[str, str]) -> Worker:
     settings = load_settings(environ)
     models = load_models(settings)
-    models.default.model.get()
     services = open_services(settings)
     return Worker(
         services.store,

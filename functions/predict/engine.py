@@ -32,20 +32,17 @@ class Engine:
     Safe for threads, as `Api` is; two threads may both make the FastAPI application, and one of them stays.
     """
 
-    def __init__(self, environ: Mapping[str, str], has_answered: bool) -> None:
-        """Ahead of traffic it loads everything; on demand the model follows in the background.
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        """Loads every model. Ahead of traffic it also answers requests of each kind once.
 
-        has_answered: whether this environment's cold answer has been given.
         Raises BadSetting or a BundleError, and ahead of traffic RuntimeError when it cannot answer.
         """
         settings = load_settings(environ)
         models = load_models(settings)
         initialization_type = environ.get("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand")
         is_on_demand = initialization_type == "on-demand"
-        self.api = Api(models, settings, StartMark(is_warm=has_answered or not is_on_demand))
-        if is_on_demand:
-            models.default.model.start()
-        else:
+        self.api = Api(models, settings, StartMark(is_warm=not is_on_demand))
+        if not is_on_demand:
             # On a Managed Instance this is one of several processes that share processors.
             is_alone = environ.get("AWS_LAMBDA_MAX_CONCURRENCY", "1") == "1"
             will_be_snapshot = initialization_type == "snap-start"
@@ -93,7 +90,7 @@ class Engine:
         """Ahead of traffic, where nobody waits for the init phase: everything once."""
         from functions.predict.priming import prime
 
-        encoders = {predictor.encoder.name: predictor.model.get().encoder for predictor in models.all()}
+        encoders = {predictor.encoder.name: predictor.model.encoder for predictor in models.all()}
         if can_measure and not settings.max_batch_tokens:
             for encoder in encoders.values():
                 encoder.measure_budget()

@@ -140,7 +140,7 @@ class Door:
         body = await read_body(receive, request.headers, self._settings, place)
         # Once the body is there, `receive` returns early for one reason: the caller hung up.
         return await self._threads.answer(
-            api.answer, replace(request, body=body, is_decompressed=True), receive()
+            api.answer, replace(request, body=body.content, is_decompressed=True), receive(), body.arrived_s
         )
 
     def _expected_wait_s(self) -> float:

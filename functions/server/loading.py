@@ -43,7 +43,7 @@ def limits_for(models: Models, settings: ServerSettings) -> Limits:
 
 def is_on_gpu(predictor: Predictor) -> bool:
     """Whether its encoder takes rows of several lengths in one pass, as those on a GPU do."""
-    return mixes_lengths(predictor.model.get().encoder.row_encoder)
+    return mixes_lengths(predictor.model.encoder.row_encoder)
 
 
 def check_golden_texts(models: Models, settings: ServerSettings) -> None:
@@ -60,7 +60,7 @@ def check_golden_texts(models: Models, settings: ServerSettings) -> None:
     for predictor in models.all():
         folder = encoder_folder(settings.model_dir, predictor.encoder.name)
         facts = predictor.encoder.facts
-        encoder, tokenizer = ServedEncoder(predictor.model.get().encoder, facts), TextWindows(folder, facts)
+        encoder, tokenizer = ServedEncoder(predictor.model.encoder, facts), TextWindows(folder, facts)
         golden = load_golden(folder)
         check_golden(encoder, tokenizer, golden)
         if is_on_gpu(predictor):

@@ -2,13 +2,11 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from coldframe.model.bundle import EncoderFacts
-from coldframe.model.encoder import Embeddings
-from coldframe.model.model import TextEncoder, to_matrix
+from coldframe.model.model import TextEncoder
 from coldframe.model.tokenizer import Window
 from coldframe.timing import NO_DEADLINE
+from coldframe.vectors import Vector
 
 
 class ServedEncoder:
@@ -18,8 +16,7 @@ class ServedEncoder:
         self.dimension = facts.dimension
         self._encoder = encoder
 
-    def encode(self, rows: Sequence[Window]) -> Embeddings:
-        """Embeddings of rows: float32 (len(rows), d)."""
+    def encode(self, rows: Sequence[Window]) -> list[Vector]:
+        """The embedding (d,) of each row; without a deadline none is missing."""
         vectors = self._encoder.embed([[row] for row in rows], NO_DEADLINE).vectors
-        missing = np.full(self.dimension, np.nan, dtype=np.float32).tobytes()
-        return to_matrix([missing if vector is None else vector for vector in vectors])
+        return [vector for vector in vectors if vector is not None]

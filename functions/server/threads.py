@@ -1,6 +1,7 @@
 """Threads that answer requests: within the time that a caller waits, long bodies by turns."""
 
 import asyncio
+import math
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -13,7 +14,7 @@ from coldframe.cpus import usable_cpus
 from coldframe.errors import Overloaded
 from coldframe.scheduling.limits import Limits
 from coldframe.serving.caller import Caller
-from functions.server.bodies import CallerLeft
+from functions.server.bodies import CallerLeft, stated_s
 
 _LONG_BYTES = 65_536
 """A longer body is read by turns: many of them at once would take all memory, and the time of others."""
@@ -45,10 +46,16 @@ class Threads:
         self._turns = threading.Semaphore(READERS * usable_cpus())
 
     async def answer(
-        self, answer: Callable[[Request], Reply], request: Request, leaving: Awaitable[object]
+        self,
+        answer: Callable[[Request], Reply],
+        request: Request,
+        leaving: Awaitable[object],
+        arrived_s: float | None = None,
     ) -> Reply:
         """The reply to a request whose body is read. leaving: ends when the caller hangs up.
 
+        arrived_s: when the last byte came in, from when the caller's time counts; None: now. A long body
+        waits for its turn no longer than its own `budget_ms`.
         Raises CallerLeft, and Overloaded when the caller's time is over before a thread begins.
         """
         turn, long_turn = _Turn(self._turns), _LongTurn(self._long_turns)
@@ -57,12 +64,14 @@ class Threads:
             turn.end()
             long_turn.end()
 
-        caller = Caller(limits=self._limits, when_read=end_turns)
+        is_long = len(request.body) > _LONG_BYTES
+        most_s = stated_s(request.body) if is_long else math.inf
+        caller = Caller(arrived_s=arrived_s, limits=self._limits, when_read=end_turns, most_s=most_s)
         gone = asyncio.ensure_future(leaving)
         gone.add_done_callback(lambda _: caller.leave())
         try:
             await asyncio.sleep(0)  # who hung up before this request came makes room for it
-            if len(request.body) > _LONG_BYTES:
+            if is_long:
                 await self._begin(long_turn, caller, gone)
             job = self._pool.submit(self._run, answer, replace(request, caller=caller), caller, turn)
             return await self._result(job, caller, gone)

@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from coldframe.model.encoder import Embeddings
 from layers.model.cascade import cascade, combine
 from layers.model.embed import pool
 from layers.model.embedding_store import EmbeddedWindows
 from layers.model.guesses import Guesses
+from layers.model.matrices import Embeddings
 from layers.model.samples import share_right
 
 READ_ALL = 1.0

@@ -9,8 +9,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 
-from coldframe.model.heads import Arrays
 from layers.model.head_trainers import TorchMlp
+from layers.model.matrices import Arrays
 
 
 def convert_logreg(model: LogisticRegression) -> Arrays:

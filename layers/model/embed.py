@@ -10,11 +10,12 @@ import numpy as np
 
 from coldframe.cpus import usable_cpus
 from coldframe.model.bundle import EncoderFacts, EncoderManifest, load_encoder_manifest
-from coldframe.model.encoder import Embeddings, Encoder, plan_batches, pool_windows
+from coldframe.model.encoder import Encoder, plan_batches, pool_windows
 from coldframe.model.files import encoder_folder
 from coldframe.model.tokenizer import TextWindows
 from coldframe.text import normalise
 from layers.model.embedding_store import EmbeddedWindows, EmbeddingStore, store_of
+from layers.model.matrices import Embeddings, to_matrix, to_vectors
 from layers.model.paths import CACHE
 from layers.model.progress import progress
 
@@ -54,7 +55,8 @@ def pool(texts: Sequence[EmbeddedWindows], at_most: int | None = None) -> Embedd
     """One embedding per text, (n, d), as serving makes it of the first `at_most` windows of each."""
     tokens = [windows.tokens[:at_most] for windows in texts]
     rows = np.concatenate([windows.embeddings[:at_most] for windows in texts])
-    return pool_windows(rows, np.concatenate(tokens).tolist(), [len(lengths) for lengths in tokens])
+    counts = [len(lengths) for lengths in tokens]
+    return to_matrix(pool_windows(to_vectors(rows), np.concatenate(tokens).tolist(), counts))
 
 
 def _embed(title: str, texts: Sequence[str], encoder: ServedEncoder, store: EmbeddingStore) -> None:
@@ -90,7 +92,7 @@ def _embed_chunk(texts: Sequence[str]) -> list[EmbeddedWindows]:
     lengths = [len(row) for row in rows]
     embeddings = np.empty((len(rows), _encoder.dimension), dtype=np.float32)
     for batch in plan_batches(lengths, _BATCH_TOKENS):
-        embeddings[batch] = _encoder.encode([rows[row] for row in batch])
+        embeddings[batch] = to_matrix(_encoder.encode([rows[row] for row in batch]))
     ends = np.cumsum([len(windows) for windows in cut])[:-1]
     parts = zip(np.split(np.array(lengths, dtype=np.int32), ends), np.split(embeddings, ends), strict=True)
     return [EmbeddedWindows(tokens, part) for tokens, part in parts]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coldframe.model.bundle import EncoderManifest
-from coldframe.model.encoder import Embeddings
+from layers.model.matrices import Embeddings
 
 _BUSY_S = 60.0  # another training may be writing
 

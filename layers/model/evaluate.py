@@ -12,8 +12,8 @@ from coldframe.config import Settings
 from coldframe.model.bundle import Figures
 from coldframe.model.estimator import UNTEMPERED
 from coldframe.model.files import AUTO
-from coldframe.model.model import to_matrix
 from coldframe.pipeline.models import load_predictor
+from layers.model.matrices import to_matrix
 from layers.model.report import Comparison, Evaluation, Report, Summary, answered_by, compare, part_of
 from layers.model.samples import Samples, Task
 from layers.model.train import Trained

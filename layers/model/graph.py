@@ -70,7 +70,7 @@ class LeanEncoder(PreTrainedModel):
         x = self.norm(self.words(input_ids) + self.positions[: input_ids.shape[1]])
         for layer in self.layers:
             x = layer(x)
-        pooled = _sum_over_tokens(x) if self.pooling == "mean" else x[:, 0]
+        pooled = sum_over_tokens(x) if self.pooling == "mean" else x[:, 0]
         return {OUTPUT: nn.functional.normalize(pooled, dim=-1)}
 
 
@@ -93,7 +93,7 @@ class LeanOnnxConfig(TextEncoderOnnxConfig):
         return {OUTPUT: {0: "rows"}}
 
 
-def _sum_over_tokens(x: Tensor) -> Tensor:  # (B, T, d) -> (B, d)
+def sum_over_tokens(x: Tensor) -> Tensor:  # (B, T, d) -> (B, d)
     """The mean but for its length, which normalisation sets anyway.
 
     As a product: onnxruntime's ReduceMean adds up in another order for one row

@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from torch import Tensor, nn
 
-from coldframe.model.encoder import Embeddings
+from layers.model.matrices import Embeddings
 from layers.model.samples import SEED
 
 Parameters = dict[str, str | int | float]

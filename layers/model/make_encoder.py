@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coldframe.model.bundle import EncoderFacts, Source
-from coldframe.model.encoder import Embeddings, Encoder
+from coldframe.model.encoder import Encoder
 from coldframe.model.files import ENCODER, GOLDEN
 from coldframe.model.tokenizer import TextWindows, Window
 from coldframe.text import normalise
 from layers.model.assemble import EncoderPart
 from layers.model.encoder_folder import EncoderFolder, read_encoder_folder
+from layers.model.matrices import Embeddings, to_matrix
 from layers.model.own_texts import own_texts
 from layers.model.paths import CALIBRATION, GOLDEN_VECTORS
 from layers.model.publish import copy_into
@@ -90,7 +91,8 @@ def _make(source: Path, folder: Path, announce: Announce) -> EncoderPart:
     graph = _write_graph(origin, folder, windows, reference, announce)
     announce("compare int8 with fp32")
     expected = _embeddings(reference, TEXTS)
-    lowest = _lowest(Encoder(folder, facts, threads=1).encode, windows, TEXTS, expected)
+    encoder = Encoder(folder, facts, threads=1)
+    lowest = _lowest(lambda rows: to_matrix(encoder.encode(rows)), windows, TEXTS, expected)
     name = source.resolve().name
     (folder / GOLDEN).write_bytes(encode_golden(golden_vectors(reference, name, least_cosine(lowest))))
     return EncoderPart(

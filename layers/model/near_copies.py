@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from coldframe.model.encoder import Embeddings
+from layers.model.matrices import Embeddings
 
 LEAST_COSINE = 0.95
 _ROWS = 1024  # compared at once

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from coldframe.model.encoder import Embeddings
 from layers.model.embed import ServedEncoder, embed_windows, pool
 from layers.model.embedding_store import EmbeddedWindows
+from layers.model.matrices import Embeddings
 
 SEED = 20  # of everything that training draws at random
 

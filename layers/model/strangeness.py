@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from coldframe.model.bundle import EstimatorFacts
 from coldframe.model.centroids import Centroids
-from coldframe.model.encoder import Embeddings
 from coldframe.model.estimator import share_more_usual
 from layers.model.guesses import Guesses
+from layers.model.matrices import Embeddings, to_vectors
 from layers.model.report import Strangeness
 
 _SCORES = ("embedding", "tokens", "auto")
@@ -39,7 +39,7 @@ def measures(seen: Seen, facts: EstimatorFacts, centroids: Centroids) -> dict[st
     missing to 1 counts.
     """
     by_tokens = np.array([share_more_usual(value, facts.usual) for value in seen.guessed.strangeness])
-    by_embedding = np.array(centroids.out_of_distribution(seen.embeddings))
+    by_embedding = np.array(centroids.out_of_distribution(to_vectors(seen.embeddings)))
     return {
         "embedding": by_embedding,
         "tokens": by_tokens,

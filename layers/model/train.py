@@ -15,6 +15,7 @@ from coldframe.model.files import AUTO
 from layers.model.embed import ServedEncoder
 from layers.model.head_trainers import CHOSEN, Parameters
 from layers.model.json_files import write_json
+from layers.model.matrices import predict_rows
 from layers.model.metrics import HeadMetrics, write_metrics
 from layers.model.near_copies import find_near_copies
 from layers.model.paths import FACTS
@@ -67,7 +68,7 @@ def train(
     graph = encoder.manifest.graph.removeprefix("sha256:")
     metrics = HeadMetrics(task.labels, best, graph, {name: head.facts for name, head in heads.items()})
     write_metrics(folder, metrics)
-    answers = {name: head.served.predict(test_set.as_sent) for name, head in heads.items()}
+    answers = {name: predict_rows(head.served, test_set.as_sent) for name, head in heads.items()}
     seen = Seen(test_set.as_sent, judged.guessed, judged.answers)
     others = see_others(judged.facts, heads[best].served, encoder, folder)
     found = strangeness(seen, others, judged.facts, centroids)

@@ -6,12 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coldframe.model.centroids import Centroids
-from coldframe.model.encoder import Embeddings
 from coldframe.model.files import CENTROIDS
+from coldframe.model.weights import write_weights
+from layers.model.head_files import tensor_of
+from layers.model.matrices import Embeddings, to_vectors
 from layers.model.samples import Embedded, Rows, stack_forms
 from layers.model.usual import thin
 
-_ARRAYS = ("directions", "usual")
+_TRAINED = "centroids.npz"
 
 
 def train_centroids(train: Embedded, fit: Rows, validation: Rows, folder: Path) -> Centroids:
@@ -21,11 +23,16 @@ def train_centroids(train: Embedded, fit: Rows, validation: Rows, folder: Path) 
     usual than any other text can.
     """
     nothing = np.zeros(1, dtype=np.float32)
-    held_out = Centroids({"directions": directions(*stack_forms(train, fit)), "usual": nothing})
-    usual = thin(held_out.strangeness(train.as_sent[validation])).astype(np.float32)
+    held_out = _centroids(directions(*stack_forms(train, fit)), nothing)
+    found = np.array(held_out.strangeness(to_vectors(train.as_sent[validation])))
+    usual = thin(found).astype(np.float32)
     arrays = {"directions": directions(*stack_forms(train)), "usual": usual}
-    np.savez(folder / f"{CENTROIDS}.npz", **arrays)  # type: ignore[arg-type]
-    return Centroids(arrays)
+    np.savez(folder / _TRAINED, **arrays)  # type: ignore[arg-type]
+    return _centroids(**arrays)
+
+
+def _centroids(directions: NDArray[np.float32], usual: NDArray[np.float32]) -> Centroids:
+    return Centroids(tensor_of(directions.T), tensor_of(usual))
 
 
 def directions(embeddings: Embeddings, target: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -40,9 +47,8 @@ def directions(embeddings: Embeddings, target: NDArray[np.int64]) -> NDArray[np.
 
 
 def unpack_centroids(trained: Path, bundle: Path) -> None:
-    """The arrays of `centroids.npz` as files of their own in `bundle`, from where they are served."""
-    target = bundle / CENTROIDS
-    target.mkdir(parents=True)
-    with np.load(trained / f"{CENTROIDS}.npz", allow_pickle=False) as arrays:
-        for name in _ARRAYS:
-            np.save(target / f"{name}.npy", arrays[name], allow_pickle=False)
+    """The arrays of `centroids.npz` in `bundle`, as they are served."""
+    with np.load(trained / _TRAINED, allow_pickle=False) as arrays:
+        directions, usual = arrays["directions"].T, arrays["usual"]
+    bundle.mkdir(parents=True, exist_ok=True)
+    write_weights(bundle / CENTROIDS, {"directions": tensor_of(directions), "usual": tensor_of(usual)})

@@ -1,6 +1,7 @@
 """The estimator of a trained set of heads: fitted, calibrated, its threshold chosen, judged once."""
 
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from layers.model.cascade import choose_certainty, temper_rows
 from layers.model.embed import ServedEncoder
 from layers.model.guesses import Guesses, guesses
 from layers.model.lexical import Tokens, fit_lexical, tokens_of, vocabulary_size
+from layers.model.matrices import predict_rows
 from layers.model.samples import Embedded, Task, share_right
 from layers.model.train_heads import TrainedHead
 from layers.model.usual import thin
@@ -104,7 +106,7 @@ def judge(
     """The estimator on the test split, alone and as `auto`."""
     tempered = facts.answer_temperatures or UNTEMPERED
     forms = {form: guesses(facts, documents, folder) for form, documents in tokens.forms.items()}
-    steps = {form: steps_of(partner.served.predict, test.windows[form]) for form in forms}
+    steps = {form: steps_of(partial(predict_rows, partner.served), test.windows[form]) for form in forms}
     said = {form: say(guessed, steps[form], facts, test.target) for form, guessed in forms.items()}
     answers = {form: temper_rows(found.answers, found.alone, tempered) for form, found in said.items()}
     judged = replace(

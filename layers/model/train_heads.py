@@ -10,13 +10,13 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from coldframe.model.bundle import HeadFacts
-from coldframe.model.encoder import Embeddings
 from coldframe.model.heads import Head, load_head
 from layers.model.abstain import OutOfReach, abstain
 from layers.model.anytime import Steps, steps_of
 from layers.model.convert import CONVERTERS
 from layers.model.head_files import save_head, unpack_head
 from layers.model.head_trainers import Parameters, TrainableHead, new_head
+from layers.model.matrices import Embeddings, predict_rows
 from layers.model.progress import progress, say
 from layers.model.samples import Embedded, Rows, share_right, stack_forms
 
@@ -93,7 +93,7 @@ def train_head(
     served = load_saved(folder, name)
     check_agreement(name, served, trained, test.as_sent)
     accuracies = {
-        form: round(share_right(served.predict(embeddings), test.target), 4)
+        form: round(share_right(predict_rows(served, embeddings), test.target), 4)
         for form, embeddings in test.forms.items()
     }
     validated = round(share_right(held_out.whole, train.target[validation]), 4)
@@ -110,7 +110,7 @@ def load_saved(folder: Path, name: str) -> Head:
 
 def check_agreement(name: str, served: Head, trained: TrainableHead, embeddings: Embeddings) -> None:
     """Proves the converted head on all of `embeddings`. Raises HeadDiffers."""
-    converted, original = served.predict(embeddings), trained.predict_proba(embeddings)
+    converted, original = predict_rows(served, embeddings), trained.predict_proba(embeddings)
     agreement = float((converted.argmax(axis=1) == original.argmax(axis=1)).mean())
     difference = float(np.abs(converted - original).max())
     found = (

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +16,13 @@ from layers.model.prove import AnswersDiffer
 from layers.model.publish import whole_folder
 from layers.model.report import EvaluationFault, write_figures
 from layers.model.train_heads import HeadDiffers
+from layers.model.training_result import (
+    TrainingResult,
+    count_task_rows,
+    lines_aside,
+    print_result,
+    training_result,
+)
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -22,20 +30,31 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="coldframe train 20newsgroups")
     parser.add_argument("--trained", type=Path, default=TRAINED, help="folder of the parts to commit")
     parser.add_argument("--models", type=Path, default=MODELS)
+    parser.add_argument("--json", dest="as_json", action="store_true")
     given = parser.parse_args(arguments)
     try:
-        encoder = encoder_for(None, given.models)
-        example = load_example()
-        with whole_folder(given.trained) as trained:
-            place = ModelFolder(EXAMPLE, trained, given.models)
-            report = make_model(
-                example.task, example.numbers, place, encoder, example.parameters, example.seed
-            )
-            write_figures(report, trained)
+        with lines_aside(given.as_json):
+            result = train_example(given.trained, given.models)
+            print(f"{result.folder}: {result.version}")
     except (AnswersDiffer, BundleError, EvaluationFault, HeadDiffers, NotBetter) as exc:
         sys.exit(f"Error: {exc}")
+    if given.as_json:
+        print_result(result)
+
+
+def train_example(folder: Path, models: Path) -> TrainingResult:
+    """Writes the parts of the example to `folder`, and the model to `models`."""
+    started_s = time.monotonic()
+    encoder = encoder_for(None, models)
+    example = load_example()
+    with whole_folder(folder) as trained:
+        place = ModelFolder(EXAMPLE, trained, models)
+        report = make_model(example.task, example.numbers, place, encoder, example.parameters, example.seed)
+        write_figures(report, trained)
     print(report.line)
-    print(f"{given.models / EXAMPLE}: {report.version}")
+    task = example.task
+    rows = count_task_rows(task, read=len(task.train.target) + len(task.test.target), dropped=0)
+    return training_result(report, models, rows, [], time.monotonic() - started_s)
 
 
 if __name__ == "__main__":

@@ -6,12 +6,12 @@ import re
 import shlex
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from coldframe.errors import ColdframeError
-from coldframe.model.bundle import load_manifest
 from coldframe.model.files import (
     AUTO,
     DEFAULT,
@@ -32,11 +32,18 @@ from layers.model.paths import EXAMPLE, MODELS, ROOT
 from layers.model.prove import AnswersDiffer
 from layers.model.publish import default_line
 from layers.model.refused import EncoderRefused
-from layers.model.report import REPORT_PAGE, EvaluationFault
+from layers.model.report import EvaluationFault
 from layers.model.table import Columns, Table, TableFault, read_table
 from layers.model.table_task import task_of
 from layers.model.train_heads import HeadDiffers
 from layers.model.trained_on import NotComparable, opponent_of
+from layers.model.training_result import (
+    TrainingResult,
+    count_task_rows,
+    lines_aside,
+    print_result,
+    training_result,
+)
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _OF_HEADS = tuple(f"-{head}" for head in (AUTO, *HEAD_NAMES))  # heads of other models are listed so
@@ -60,14 +67,16 @@ def main(arguments: Sequence[str]) -> None:
     if given.must_beat and not given.compare:
         sys.exit("Error: --must-beat needs --compare OTHER: the model that must not be better.")
     try:
-        check_name(given.name, given.models)
-        train_table(given)
+        with lines_aside(given.as_json):
+            check_name(given.name, given.models)
+            result = train_table(given)
+            print(f"{result.folder}: {result.version}")
+            print(default_line(given.models, given.name))
+            print(f"Open {result.report}")
     except _FAULTS as exc:
         sys.exit(f"Error: {exc}")
-    folder = model_folder(given.models, given.name)
-    print(f"{folder}: {load_manifest(given.models, given.name).version}")
-    print(default_line(given.models, given.name))
-    print(f"Open {folder / REPORT_PAGE}")
+    if given.as_json:
+        print_result(result)
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -92,6 +101,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--accuracy", type=float)
     parser.add_argument("--encoder")
     parser.add_argument("--models", type=Path, default=MODELS)
+    parser.add_argument("--json", dest="as_json", action="store_true")
     return parser.parse_args(arguments)
 
 
@@ -114,8 +124,9 @@ def check_name(name: str, models: Path) -> None:
         raise TableFault(f"{folder} exists and is no model. Take another --name, or remove it.")
 
 
-def train_table(given: argparse.Namespace) -> None:
+def train_table(given: argparse.Namespace) -> TrainingResult:
     """Reads, checks, trains, verifies; only then there is a model of this name."""
+    started_s = time.monotonic()
     encoder = encoder_for(given.encoder, given.models)
     other = other_model(given.compare, given.models)
     columns = Columns(given.text, given.label, given.group)
@@ -160,6 +171,10 @@ def train_table(given: argparse.Namespace) -> None:
         print(f"Warning: {warning}")
     if report.comparison:
         print(report.comparison.line)
+    tables = [checked, test] if test else [checked]
+    read = sum(one.read for one in tables)
+    counts = count_task_rows(task, read, read - sum(len(one.numbers) for one in tables))
+    return training_result(report, given.models, counts, checked.notes, time.monotonic() - started_s)
 
 
 def other_model(name: str | None, models: Path) -> Path | None:
@@ -217,7 +232,7 @@ def command_of(given: argparse.Namespace) -> str:
     words = ["coldframe", "train", given.table.name]
     for name, value in vars(parse(["--text=", "--label=", "--name=", ""])).items():
         found = getattr(given, name)
-        if name in ("table", "models") or found == value:
+        if name in ("table", "models", "as_json") or found == value:
             continue
         option = f"--{name.replace('_', '-')}"
         words += [option] if found is True else [option, getattr(found, "name", str(found))]

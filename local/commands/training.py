@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from coldframe.model.files import HEAD_NAMES, built_models
+from local.commands.outputs import json_option
 from local.paths import BUILD_PYTHON, EXAMPLE, MODELS, ROOT, build_environ
 
 _FILE = click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Path)
@@ -106,6 +107,7 @@ def _run_in_build_environment(module: str, *arguments: str) -> None:
     help="Have answers abstain, so that the others are right this often.  [default: none abstains]",
 )
 @click.option("--models", type=_FOLDER, help="The folder of models.  [default: models]")
+@json_option
 def train(
     table: Path,
     text: str | None,
@@ -126,15 +128,15 @@ def train(
     accuracy: float | None,
     encoder: str | None,
     models: Path | None,
+    as_json: bool,
 ) -> None:
     """Train a model on TABLE: CSV, TSV, JSON Lines or Parquet, with a column of texts and one of labels.
 
     TABLE 20newsgroups is 20 Newsgroups, downloaded or from COLDFRAME_DATA: the example, by its own settings.
     """
     if str(table) == _NEWSGROUPS and not table.exists():
-        _run_in_build_environment(
-            "layers.model.train_newsgroups", *([f"--models={models}"] if models else [])
-        )
+        options = [f"--models={models}"] if models else []
+        _run_in_build_environment("layers.model.train_newsgroups", *options, *["--json"] * as_json)
         return
     if not table.is_file():
         raise click.BadParameter(f"{table} is no file.", param_hint="TABLE")
@@ -164,4 +166,5 @@ def train(
     }
     options = [f"{option}={value}" for option, value in given.items() if value is not None]
     flags = ["--drop"] * drop + ["--must-beat"] * must_beat + ["--fold-labels"] * fold_labels
+    flags += ["--json"] * as_json
     _run_in_build_environment("layers.model.train_table", *options, *flags, "--", str(table.resolve()))

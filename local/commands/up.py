@@ -74,7 +74,9 @@ _DEMO_ENVIRONMENTS = 10  # what `coldframe up` alone may take of a small machine
     help=f"CPU in proportion to memory, as on Lambda: {limits.VCPU.value} MB are one vCPU.",
 )
 @click.option(
-    "--freeze", is_flag=True, help="Nothing of a function runs between its invocations, as on Lambda."
+    "--freeze/--no-freeze",
+    default=True,
+    help="Nothing of a function runs between its invocations, as on Lambda.  [default: freeze]",
 )
 @click.option(
     "--snapstart/--no-snapstart",

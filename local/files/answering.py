@@ -57,7 +57,7 @@ def _predictor() -> "Predictor":
     """Loaded with the first part: what goes wrong then is that part's error, which the command shows."""
     predictor = load_predictor(_settings[0])
     if not _settings[0].max_batch_tokens:
-        predictor.model.get().encoder.measure_budget()
+        predictor.model.encoder.measure_budget()
     return predictor
 
 

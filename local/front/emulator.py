@@ -32,7 +32,7 @@ from local.lambda_service.event_sources.schedules import Schedules
 from local.lambda_service.lambda_types import LambdaException
 from local.lambda_service.scratch import remove_leftovers
 from local.lambda_service.service import LambdaService
-from local.lambda_service.spawn import function_environ, raise_file_limit
+from local.lambda_service.spawn import can_freeze, function_environ, raise_file_limit
 from local.stores.places import LOCAL_CREDENTIALS
 from local.stores.stores import Stores
 from local.template.functions import Function
@@ -134,6 +134,11 @@ class Emulator:
         elif self._template.event_sources.mappings:
             yield "Queues of the template are not read: --no-event-source-mappings."
         yield from (lines if self._options.verbose else short_lines)(self._template.notes)
+        if not can_freeze() and any(function.settings.freeze for function in self._template.functions):
+            yield (
+                "Environments run on between invocations, which Lambda freezes: one that is stopped would "
+                "outlive a killed emulator. Install util-linux's `setpriv`, which ends them together."
+            )
         if (most := self._options.max_environments) is not None:
             yield (
                 f"This machine's limit, which AWS does not know: {most} environments at once of a function "

@@ -42,7 +42,7 @@ from local.lambda_service.runtime_api import RESULT_TOO_LARGE
 from local.lambda_service.runtime_process import RuntimeProcess
 from local.lambda_service.scratch import ScratchFolder
 from local.lambda_service.settings import FunctionSettings
-from local.lambda_service.spawn import exit_message, freeze_group, runtime_environ
+from local.lambda_service.spawn import can_freeze, exit_message, freeze_group, runtime_environ
 
 
 class ExecutionEnvironment:
@@ -68,6 +68,7 @@ class ExecutionEnvironment:
     ) -> None:
         self.function = function
         self.provisioned = provisioned
+        self._freezes = function.freeze and can_freeze()
         self.invocations = 0
         self.started_s = time.perf_counter()
         self.init_ms = 0.0
@@ -171,6 +172,7 @@ class ExecutionEnvironment:
             restore.begin()
             self._memory.watch(self._process)
             self._limit_init()
+            self._freeze(False)
             self._process.restore()
             return await initializing
 
@@ -241,6 +243,7 @@ class ExecutionEnvironment:
 
     def loaded(self) -> None:
         if self._restore is not None and self._running is None:
+            self._freeze(True)
             self._restore.load()
         elif self._process is not None:
             self._process.restore()  # a full init phase has no snapshot to wait for
@@ -307,7 +310,8 @@ class ExecutionEnvironment:
         self._report_init = not self.provisioned
         self._state = EnvironmentState.READY
         self._cancel_timers()
-        self._freeze(True)
+        if self.provisioned:  # any other has an invocation waiting
+            self._freeze(True)
         self._initialized(True)
 
     def _init_timed_out(self) -> None:
@@ -355,7 +359,7 @@ class ExecutionEnvironment:
 
     def _freeze(self, frozen: bool) -> None:
         """As Lambda does between invocations: what runs in the background waits for the next one."""
-        if self.function.freeze and self.pid is not None:
+        if self._freezes and self.pid is not None:
             freeze_group(self.pid, frozen=frozen)
 
     def _keep(self, request_id: str, outcome: Outcome) -> bool:

@@ -15,7 +15,6 @@ from local.lambda_service.lambda_types import (
     ResourceNotFoundException,
 )
 from local.lambda_service.settings import FunctionSettings
-from local.lambda_service.spawn import die_with_parent
 
 _MEMORY_MB = range(MIN_MEMORY.value, MEMORY.value + 1)
 
@@ -102,11 +101,6 @@ def check(function: FunctionSettings) -> None:
         raise InvalidParameterValueException(
             "CPU in proportion to memory needs Linux, which tells how much CPU a process has used. "
             "Leave --cpu-from-memory out here."
-        )
-    if function.freeze and not die_with_parent():
-        raise InvalidParameterValueException(
-            "Environments can only be frozen where they end with the emulator, even if that is killed; "
-            "util-linux's `setpriv --pdeathsig`, which does it, is not here. Leave --freeze out."
         )
     if function.architecture not in PRICES:
         raise InvalidParameterValueException(

@@ -57,7 +57,7 @@ class FunctionSettings:
     architecture: "x86_64" or "arm64", for its price.
     runtime: the managed runtime, such as "python3.13", of a zip function; None: an image brings its own.
     cpu_from_memory: the CPU is in proportion to memory during an invocation.
-    freeze: nothing of the function runs between invocations.
+    freeze: nothing of the function runs between invocations, where this machine can see to it.
     snapstart: environments of published versions start from a snapshot. restore_ms: the part of a restore
     that is AWS's own and cannot be measured here. The default is all that callers waited with SnapStart in
     LambdaNER-Bench (2026-10): a quantized DistilBERT as a zip of 1769 MB.
@@ -77,7 +77,7 @@ class FunctionSettings:
     runtime: str | None = None
     logging: LoggingConfig = LoggingConfig()
     cpu_from_memory: bool = False
-    freeze: bool = False
+    freeze: bool = True
     snapstart: bool = False
     restore_ms: float = RESTORE_MS
     init_limit_s: float = float(INIT.value)

@@ -137,6 +137,11 @@ def kill_group(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
+def can_freeze() -> bool:
+    """Whether environments may be stopped: only where none can outlive the emulator as a stopped process."""
+    return bool(die_with_parent())
+
+
 def freeze_group(pid: int, *, frozen: bool) -> None:
     """Stops a process and all that it started, or lets them go on."""
     with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -13,11 +13,12 @@ compile() { # compile OUTPUT "EXCLUDED…" [uv flags…]
 }
 # tokenizers asks for the hub's client only in order to download; nothing is
 # downloaded at run time, and it would bring twelve more packages. onnxruntime asks
-# for the other three in order to convert models; the image leaves them out.
-compile functions/requirements.txt "huggingface-hub flatbuffers packaging protobuf"
-compile functions/pyarrow-requirements.txt "huggingface-hub flatbuffers packaging protobuf" --extra arrow \
+# for three others in order to convert models, and its Python binding for numpy: the
+# C library, which the images run, asks for none of them.
+compile functions/requirements.txt "huggingface-hub flatbuffers packaging protobuf numpy"
+compile functions/pyarrow-requirements.txt "huggingface-hub flatbuffers packaging protobuf numpy" --extra arrow \
     -c functions/requirements.txt
-compile functions/server/requirements.txt "huggingface-hub flatbuffers packaging protobuf" --extra server \
+compile functions/server/requirements.txt "huggingface-hub flatbuffers packaging protobuf numpy" --extra server \
     -c functions/requirements.txt
 # onnxruntime-gpu holds the same module. cuBLAS asks for NVRTC, a compiler, which these graphs never call.
 compile functions/server/gpu-requirements.txt "huggingface-hub flatbuffers packaging protobuf onnxruntime nvidia-cuda-nvrtc" \

@@ -47,7 +47,7 @@ def main(folder: Path) -> None:
     found = predictor.predict(texts, heads, use_cache=False).answers
     answers = Answers(
         lowest_cosine=check_golden(encoder, windows, golden),
-        alone=all(encoder.encode([row])[0].tobytes() == together[i].tobytes() for i, row in enumerate(rows)),
+        alone=all(encoder.encode([row])[0] == together[i] for i, row in enumerate(rows)),
         embeddings=[to_floats(vector) for vector in predictor.embed(texts).vectors],
         probabilities={head: [to_floats(row) for row in found[head]] for head in heads},
     )

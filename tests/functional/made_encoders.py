@@ -13,6 +13,7 @@ from coldframe.model.bundle import EncoderFacts
 from coldframe.model.encoder import Encoder
 from coldframe.model.tokenizer import TextWindows
 from coldframe.text import normalise
+from layers.model.matrices import to_matrix
 from local.paths import BUILD_PYTHON, ROOT, build_environ
 
 
@@ -48,4 +49,4 @@ class Made:
     def found(self) -> NDArray[np.float32]:
         """The served embeddings of first windows, (n, d)."""
         firsts = [self.windows.cut([normalise(text["text"])])[0][0] for text in self.texts]
-        return np.concatenate([self.encoder.encode([row]) for row in firsts])
+        return to_matrix([self.encoder.encode([row])[0] for row in firsts])

@@ -65,7 +65,7 @@ def loaded(bundle: Path, initialization_type: str) -> tuple[dict[str, Any], list
 def test_nothing_is_left_to_import(bundle: Path, initialization_type: str) -> None:
     """Ahead of traffic the init phase imports all that answers need, and logs no request of its own."""
     found, log = loaded(bundle, initialization_type)
-    assert {"fastapi", "mangum", "onnxruntime"} <= set(found["before"])
+    assert {"fastapi", "mangum", "coldframe.graphs.c_library"} <= set(found["before"])
     assert found["after"] == []
     assert found["starts"] == ["warm", None, None]
     assert [json.loads(line)["path"] for line in log] == ["/v1/predict"]

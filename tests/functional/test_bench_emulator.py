@@ -10,8 +10,8 @@ from pathlib import Path
 COLDFRAME = Path(sys.executable).parent / "coldframe"
 
 
-def test_benchmark_prints_both_sides_and_their_ratio() -> None:
-    """Latency and throughput of the emulator and of a bare uvicorn, from one run."""
+def test_benchmark_prints_all_sides_and_their_ratios() -> None:
+    """Latency and throughput of the emulator, frozen and not, and of a bare uvicorn, from one run."""
     finished = subprocess.run(
         [COLDFRAME, "bench", "emulator", "--requests", "240"], capture_output=True, text=True, check=True
     )
@@ -21,4 +21,6 @@ def test_benchmark_prints_both_sides_and_their_ratio() -> None:
     assert emulator is not None, finished
     assert null is not None, finished
     assert float(emulator[1]) > float(null[1])
+    assert re.search(line.format("the same, --no-freeze"), finished.stdout)
     assert re.search(r"ratio\s+[\d.]+\s+0\.\d+\n", finished.stdout)
+    assert re.search(r"freeze / no freeze\s+[\d.]+\s+[\d.]+\n", finished.stdout)

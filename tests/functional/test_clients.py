@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coldframe.model.model import to_matrix
 from coldframe.pipeline.predictor import Predictor
+from layers.model.matrices import to_matrix
 from tests.example import BASEBALL, SPACE
 from tests.functional.running import coldframe_up
 from tests.functional.server_process import serving

@@ -27,7 +27,6 @@ WITHOUT_JSON = {
     "serve": "serves",
     "predict": "prints a line of JSON for each text, or writes a table",
     "build": "makes files",
-    "train": "makes a model and its report",
     "offline start": "reports a run of Step Functions",
     "render": "prints a manifest",
     "sql": "prints statements",

@@ -636,7 +636,6 @@ async def test_real_function_in_every_light_and_width(page: Page, bundle: Path) 
             "runtime client",
             "tokenize",
             "estimate",
-            "load",
             "encode",
             "heads",
         ):

@@ -520,11 +520,14 @@ async def test_killed_emulator_s_temporary_files_go_with_the_next_start(tmp_path
 
 
 async def test_idle_environments_leave_when_the_runtime_api_is_gone(tmp_path: Path) -> None:
-    """Where no parent death signal is to be had, idle environments of a killed emulator end themselves."""
+    """Where no parent death signal is to be had, nothing is frozen: idle environments end themselves."""
     async with emulator_process(tmp_path, PATH="") as (process, client):
+        assert process.stdout is not None
+        notes = [(await process.stdout.readline()).decode() for _ in range(2)]
         pid = (await client.get("/echo")).json()["pid"]
         process.kill()
         await until(lambda: not is_alive(pid))
+    assert notes[1].startswith("Environments run on between invocations, which Lambda freezes")
 
 
 async def test_emulator_says_that_it_listens_and_at_the_end_what_happened(tmp_path: Path) -> None:

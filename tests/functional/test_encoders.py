@@ -1,7 +1,6 @@
 """Encoders of other families, made of folders in the layout of Hugging Face: transformers' own numbers."""
 
 import json
-import random
 import subprocess
 import sys
 from pathlib import Path
@@ -11,23 +10,18 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
-from coldframe.api.api import Api
 from coldframe.config import Settings
-from coldframe.model.bundle import EncoderFacts, load_encoder_manifest, load_golden, load_manifest
+from coldframe.model.bundle import EncoderFacts, load_golden
 from coldframe.model.encoder import check_golden
-from coldframe.model.files import MANIFEST, model_folder
 from coldframe.model.tokenizer import content_tokens
 from coldframe.model.verify import verify_bundle
-from coldframe.pipeline.models import load_models, load_predictor
+from coldframe.pipeline.models import load_predictor
 from coldframe.text import normalise
-from coldframe.timing import StartMark
 from coldframe.vectors import ranked, to_floats
 from layers.model.make_encoder import LEAST_COSINE
 from layers.model.own_texts import own_texts
 from local.paths import BUILD_PYTHON
-from tests.functional.languages import ENCODER, MODEL, WORDS
 from tests.functional.made_encoders import Made, in_build_environment
-from tests.unit.coldframe.coldstart.test_express import agree, event_of, lane_of
 
 pytestmark = pytest.mark.skipif(
     not BUILD_PYTHON.exists(), reason=f"no {BUILD_PYTHON}: no encoder was made. `make build` sets it up."
@@ -111,7 +105,7 @@ def test_rows_are_on_their_own(each: Made) -> None:
     rows = [[number % 50 + 5 for number in range(start, start + 20)] for start in range(6)]
     together = each.encoder.encode(rows)
     for row, embedding in zip(rows, together, strict=True):
-        np.testing.assert_array_equal(each.encoder.encode([row])[0], embedding)
+        assert each.encoder.encode([row]) == [embedding]
 
 
 def test_windows_of_a_long_text(each: Made) -> None:
@@ -193,30 +187,3 @@ def test_a_model_on_another_encoder(model: Path) -> None:
     found = predictor.predict(texts, ["auto", "logreg"], use_cache=False).answers["auto"]
     labels = [predictor.manifest.labels[ranked(to_floats(row)[:-1])[0]] for row in found]
     assert labels == ["deutsch", "english", "русский"]
-
-
-def make_sure(model: Path) -> None:
-    """Lets the estimator answer alone, for which so few rows give it no right."""
-    manifest = load_manifest(model, MODEL)
-    sure = msgspec.structs.replace(manifest.estimator, threshold=0.4)
-    changed = msgspec.structs.replace(manifest, estimator=sure)
-    sealed = msgspec.structs.replace(changed, version=changed.digest())
-    (model_folder(model, MODEL) / MANIFEST).write_bytes(sealed.encode())
-
-
-def test_its_express_lane(model: Path) -> None:
-    """The express lane of such a model says what the engine says, of plain texts of any script."""
-    make_sure(model)
-    lane = lane_of(model)
-    settings = Settings(model_dir=model, log_level="off", l1_cache_bytes=0)
-    engine = Api(load_models(settings), settings, StartMark(is_warm=True))
-    dice = random.Random(0)
-    answered = dict.fromkeys(WORDS, 0)
-    for label, words in WORDS.items():
-        for length in (1, 5, 30, 300, 900):
-            text = dice.choice([" ", "\n", " \t "]).join(dice.choices(words, k=length))
-            answered[label] += agree(lane, engine, event_of({"text": text, "scores": True}))
-    is_unigram = load_encoder_manifest(model, ENCODER).facts.tokenizer == "unigram"
-    assert answered["english"] >= 3
-    assert (answered["русский"] >= 3) == is_unigram
-    assert not agree(lane, engine, event_of({"text": "x กำ"}))

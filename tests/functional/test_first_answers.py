@@ -1,4 +1,4 @@
-"""A cold environment under fire: whatever is asked while it loads, the answer is the loaded one's."""
+"""A cold environment under fire: whatever is asked first, the answer is the one of a warm environment."""
 
 import json
 import subprocess
@@ -55,8 +55,8 @@ def content(body: str) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_answers_while_loading(bundle: Path, predictor: Predictor, seed: int) -> None:
-    """Four threads at once, from the first moment: every answer is whole, and the loaded engine's."""
+def test_first_answers_of_many_threads(bundle: Path, predictor: Predictor, seed: int) -> None:
+    """Four threads at once, from the first moment: every answer is whole, and that of a warm environment."""
     engine = Api(served(predictor), Settings(model_dir=bundle, log_level="off"), StartMark(is_warm=True))
     expected = [
         engine.answer(Request("POST", path, body=json.dumps(body).encode())).body.decode()

@@ -25,13 +25,13 @@ from coldframe.gpu.load import OnGpu, load_on_gpu, opener
 from coldframe.gpu.start import GRAPHS, check_together, start_encoder
 from coldframe.model.bundle import EncoderManifest, check_files, load_encoder_manifest, load_golden
 from coldframe.model.files import encoder_folder
-from coldframe.model.model import to_matrix
 from coldframe.model.tokenizer import TextWindows
 from coldframe.pipeline import models as pipeline
 from coldframe.pipeline.models import load_models
 from coldframe.timing import NO_DEADLINE, StartMark
 from functions.server.loading import limits_for, load
 from functions.server.settings import load_server_settings
+from layers.model.matrices import to_matrix
 from local.paths import BUILD_PYTHON
 from tests.conftest import ENCODER_NAME, EXAMPLE
 from tests.functional.made_encoders import in_build_environment
@@ -153,8 +153,7 @@ def test_numbers_of_the_padded_graph(padded: MixedEncoder, windows: TextWindows,
 def test_rows_are_normalised(padded: MixedEncoder, windows: TextWindows) -> None:
     """float32 of length 1, in input order."""
     rows = [row for text in windows.cut(TEXTS) for row in text]
-    found = padded.encode(rows)
-    assert found.dtype == np.float32
+    found = to_matrix(padded.encode(rows))
     assert found.shape == (len(rows), 384)
     assert np.allclose(np.linalg.norm(found, axis=1), 1, atol=1e-3)
 
@@ -164,19 +163,19 @@ def test_neighbours_change_nothing(padded: MixedEncoder, windows: TextWindows) -
     rows = [row for text in windows.cut(TEXTS) for row in text]
     together = padded.encode(rows)
     for row, embedding in zip(rows, together, strict=True):
-        assert np.allclose(padded.encode([row])[0], embedding, atol=1e-3)
+        assert np.allclose(to_matrix(padded.encode([row])), to_matrix([embedding]), atol=1e-3)
 
 
 def test_large_passes_are_split(folder: Path, padded: MixedEncoder, windows: TextWindows) -> None:
     """Where padding would make a pass too large, it becomes several, and answers stay in input order."""
     rows = [row for text in windows.cut(TEXTS) for row in text]
     small = MixedEncoder(folder / PADDED, 384, CPU, max_positions=300)
-    assert np.allclose(small.encode(rows), padded.encode(rows), atol=1e-3)
+    assert np.allclose(to_matrix(small.encode(rows)), to_matrix(padded.encode(rows)), atol=1e-3)
 
 
 def test_no_rows(padded: MixedEncoder) -> None:
     """An empty pass is no error."""
-    assert padded.encode([]).shape == (0, 384)
+    assert padded.encode([]) == []
 
 
 def test_many_threads(padded: MixedEncoder, windows: TextWindows) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from bench.targets.faulty_server import FaultyServer
 from coldframe.config import Settings, load_settings
-from coldframe.errors import BundleMissing
+from coldframe.errors import BundleCorrupt, BundleMissing
 from coldframe.model.encoder import Encoder
 from coldframe.model.files import ESTIMATOR, encoder_folder
 from coldframe.pipeline.models import Models, load_models
@@ -57,13 +57,12 @@ def sessions(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Path]]:
 
 
 def test_one_session_for_both(two_models: Path, sessions: list[Path]) -> None:
-    """Threads that are the first to ask both models load the encoder once; each gets its model's answer."""
+    """Two models of one encoder load it once; threads that ask both first get each model's answer."""
     alone = {
         name: models_in(two_models, name).default.predict(TEXTS, HEADS).answers for name in (EXAMPLE, SECOND)
     }
     sessions.clear()
     models, gate = models_in(two_models), threading.Barrier(4)
-    assert sessions == []
 
     def ask(number: int) -> tuple[str, dict[str, Any]]:
         name = models.names[number % 2]
@@ -74,7 +73,7 @@ def test_one_session_for_both(two_models: Path, sessions: list[Path]) -> None:
         for name, found in threads.map(ask, range(4)):
             assert found == alone[name]
     assert sessions == [encoder_folder(two_models, ENCODER_NAME)]
-    assert models.get(EXAMPLE).model.get().encoder is models.get(SECOND).model.get().encoder
+    assert models.get(EXAMPLE).model.encoder is models.get(SECOND).model.encoder
 
 
 def test_one_pass_for_both(two_models: Path) -> None:
@@ -154,6 +153,20 @@ def test_missing_models(two_models: Path) -> None:
         models.get("no-such")
 
 
+@pytest.mark.parametrize(("level", "lines"), [("info", 1), ("off", 0)])
+def test_a_model_that_cannot_be_loaded_is_logged(
+    broken_second: Path, capsys: pytest.CaptureFixture[str], level: str, lines: int
+) -> None:
+    """The log says once which model it is and what is wrong with it, unless nothing is logged."""
+    settings = {"MODEL_DIR": str(broken_second), "MODELS": BOTH, "LOG_LEVEL": level}
+    models = load_models(load_settings({f"COLDFRAME_{name}": value for name, value in settings.items()}))
+    for _ in range(2):
+        with pytest.raises(BundleCorrupt) as caught:
+            models.get(SECOND)
+    expected = {"event": "model-not-loaded", "model": SECOND, "because": str(caught.value)}
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == [expected] * lines
+
+
 HANDLE = """
 import json, sys
 from types import SimpleNamespace
@@ -197,8 +210,8 @@ def handle(model_dir: Path, *asked: dict[str, Any]) -> list[tuple[int, Any, int]
     return [(status, json.loads(body), opened) for status, body, opened in json.loads(done.stdout)]
 
 
-def test_cold_start_reads_the_default_model_alone(two_models: Path) -> None:
-    """No file of the second model is opened before it is asked, by the express lane or by the engine."""
+def test_init_phase_reads_every_model(two_models: Path) -> None:
+    """The second model is read before anything is asked; of it a request opens only heads that it names."""
     first = [
         event("/v1/predict", {"text": SURE}),
         event("/v1/predict", {"text": SURE, "heads": HEADS}),
@@ -210,14 +223,17 @@ def test_cold_start_reads_the_default_model_alone(two_models: Path) -> None:
         event("/v1/predict", {"text": SURE, "heads": HEADS, "model": SECOND}),
         event("/v1/predict", {"text": SURE, "heads": ["auto"], "model": SECOND}),
     )
-    assert [(status, opened) for status, _, opened in others] == [(200, 0)] * 3
-    assert (asked[0], asked[1]["model"], asked[2] > 0) == (200, SECOND, True)
+    in_init = others[0][2]
+    assert in_init > 0
+    assert [(status, opened) for status, _, opened in others] == [(200, in_init)] * 3
+    assert (asked[0], asked[1]["model"]) == (200, SECOND)
+    assert asked[2] <= in_init + len(HEADS)
     assert asked[1]["usage"]["tokens"] == 0
     assert (again[0], again[2]) == (200, asked[2])
 
 
 def test_broken_second_model(broken_second: Path) -> None:
-    """It is a 503, in the express lane's time and after; the first model answers before and after."""
+    """It is a 503; the first model answers before and after."""
     of_second = event("/v1/predict", {"text": SURE, "model": SECOND})
     of_first = event("/v1/predict", {"text": SURE})
     by_head = event("/v1/predict", {"text": SURE, "heads": HEADS})

@@ -277,7 +277,7 @@ def job_settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Settings, Qu
 def test_jobs(job_settings: tuple[Settings, Queues], calls: list[Call]) -> None:
     """Each of the three functions of jobs may do what it does on AWS, and nothing else."""
     settings, queues = job_settings
-    models = Models({"m": lambda: cast(Any, Predictor())})
+    models = Models({"m": cast(Any, Predictor())})
     services, echo = open_services(settings), Echo()
     door = open_door(models, settings)
     names = [

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from coldframe.capacity.admission import Limits, Throttle, ThrottleReason
@@ -26,7 +27,7 @@ from local.lambda_service.lambda_types import (
 )
 from local.lambda_service.pool import EnvironmentPool
 from local.lambda_service.service import LambdaService
-from local.lambda_service.spawn import die_with_parent
+from local.lambda_service.spawn import can_freeze
 from tests.functional.emulation import (
     PATIENCE_S,
     FakeClock,
@@ -45,7 +46,7 @@ pytestmark = pytest.mark.anyio
 @asynccontextmanager
 async def serving(lines: list[str], clock: Any = None, **changes: Any) -> AsyncIterator[LambdaService]:
     """A service with the function `f`, whose version 1 is published as `live`."""
-    of_the_service = ("account_concurrency", "machine_environments", "init_cores")
+    of_the_service = ("account_concurrency", "machine_environments", "init_cores", "keep_alive_s")
     settings = {name: changes.pop(name) for name in of_the_service if name in changes}
     if clock is not None:
         settings["clock"] = clock
@@ -337,7 +338,7 @@ async def test_cpu_is_in_proportion_to_memory(lines: list[str]) -> None:
     assert not again.cold
 
 
-@pytest.mark.skipif(not die_with_parent(), reason="needs util-linux's setpriv")
+@pytest.mark.skipif(not can_freeze(), reason="needs util-linux's setpriv")
 async def test_frozen_environment_runs_only_during_invocations(lines: list[str], tmp_path: Path) -> None:
     """A thread that counts on its own stands still between two invocations; leaving ends it all the same."""
     source = """
@@ -356,7 +357,7 @@ def handler(event, context):
     return count
 """
     (tmp_path / "busy.py").write_text(source)
-    async with serving(lines, handler="busy.handler", task_root=tmp_path, freeze=True) as service:
+    async with serving(lines, handler="busy.handler", task_root=tmp_path) as service:
         await invoke(service)
         (view,) = environments(service)
         status = Path(f"/proc/{view.pid}/status")
@@ -369,6 +370,49 @@ def handler(event, context):
     assert (again.cold, provisioned.provisioned) == (False, True)
     assert answer(provisioned) > 0
     assert not any(is_alive(pid) for pid in pids if pid is not None)
+
+
+@pytest.mark.skipif(not can_freeze(), reason="needs util-linux's setpriv")
+async def test_frozen_environments_are_reused_expired_and_killed(lines: list[str]) -> None:
+    """A stopped process serves again with its CPU limited, leaves when it expires, and can be killed."""
+    clock = FakeClock()
+    settings = {"handler": "handlers.burn", "memory_mb": 442, "cpu_from_memory": True}
+    async with serving(lines, clock=clock, keep_alive_s=60.0, **settings) as service:
+        first = await invoke(service, {"cpu_s": 0.05})
+        pid = environments(service)[0].pid
+        assert pid is not None
+        await until(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED)
+        again = await invoke(service, {"cpu_s": 0.05})
+        clock.now_s += 61.0
+        expired = await invoke(service, {"cpu_s": 0.0001})
+        await until(lambda: not is_alive(pid))
+        killed = environments(service)[0].pid
+        assert killed is not None
+        os.kill(killed, signal.SIGKILL)
+        await until(lambda: not environments(service))
+        following = await invoke(service, {"cpu_s": 0.0001})
+    assert [one.cold for one in (first, again, expired, following)] == [True, False, True, True]
+    assert first.max_memory_mb > 0
+
+
+async def test_environment_runs_on_where_it_is_not_to_be_frozen(lines: list[str], tmp_path: Path) -> None:
+    """`freeze=False`: a thread of the function goes on between invocations."""
+    source = """
+import threading, time
+from pathlib import Path
+def work(path):
+    while not Path(path + ".go").exists():
+        time.sleep(0.001)
+    Path(path).touch()
+def handler(event, context):
+    threading.Thread(target=work, args=(event["path"],), daemon=True).start()
+"""
+    (tmp_path / "busy.py").write_text(source)
+    done, go = tmp_path / "done", tmp_path / "done.go"
+    async with serving(lines, handler="busy.handler", task_root=tmp_path, freeze=False) as service:
+        await invoke(service, {"path": str(done)})
+        go.touch()
+        await until(done.exists)
 
 
 # Versions, aliases, and what is refused.

@@ -17,7 +17,7 @@ import pytest
 
 from coldframe.config import Settings
 from coldframe.errors import CallerGone, NotReady, OutOfTime, Overloaded
-from coldframe.model.encoder import Embeddings, RowEncoder
+from coldframe.model.encoder import RowEncoder
 from coldframe.model.estimator import AnswerSource
 from coldframe.model.files import AUTO
 from coldframe.model.tokenizer import Window
@@ -28,6 +28,7 @@ from coldframe.serving.caller import Caller
 from coldframe.serving.driver import Driver
 from coldframe.serving.schedule import schedule_models
 from coldframe.timing import Deadline
+from coldframe.vectors import Vector
 
 REQUESTS = int(os.environ.get("SHARED_REQUESTS", "320"))
 THREADS = 48
@@ -50,7 +51,7 @@ class Fragile:
         self.begun = threading.Semaphore(0)
         self._encoder = encoder
 
-    def encode(self, rows: Sequence[Window]) -> Embeddings:
+    def encode(self, rows: Sequence[Window]) -> list[Vector]:
         self.begun.release()
         assert self.held.wait(60)
         if any(POISON in row for row in rows):
@@ -65,7 +66,7 @@ class Served:
         settings = Settings(model_dir=bundle, l1_cache_bytes=0)
         self.models: Models = load_models(settings)
         self.predictor = self.models.default
-        alone = self.predictor.model.get().encoder
+        alone = self.predictor.model.encoder
         self.encoder = alone.row_encoder = Fragile(alone.row_encoder)
         self.driver: Driver = schedule_models(self.models, limits)
         self.encoder.begun = threading.Semaphore(0)
@@ -126,7 +127,7 @@ def test_answers_do_not_depend_on_neighbours(
         texts, fate = asked[number]
         caller = Caller(bulk=fate > 0.8)
         if fate < 0.1:
-            encoder = served.predictor.model.get().encoder
+            encoder = served.predictor.model.encoder
             with pytest.raises(PassBroken):
                 encoder.embed([[poisoned[number % 3]]], Deadline(math.inf))
             return "failed"

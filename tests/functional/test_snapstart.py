@@ -7,12 +7,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import psutil
 import pytest
 
 from coldframe.capacity.prices import PRICES
 from local.lambda_service.lambda_types import InvalidParameterValueException
 from local.lambda_service.service import LambdaService
 from local.lambda_service.settings import LogFormat, LoggingConfig
+from local.lambda_service.spawn import can_freeze
 from local.template.template import load_template
 from tests.conftest import ROOT
 from tests.functional.emulation import FakeClock, answer, function, invoke, is_alive, until
@@ -67,6 +69,16 @@ async def test_version_is_loaded_when_it_is_published(lines: list[str]) -> None:
         await until(lambda: len(lines) == 2)
         assert kinds(lines) == ["INIT_START", "INIT_REPORT"]
         assert not service.snapshot().environments
+
+
+@pytest.mark.skipif(not can_freeze(), reason="needs util-linux's setpriv")
+async def test_snapshot_stands_still_until_it_is_restored(lines: list[str]) -> None:
+    """Nothing of the function runs behind its snapshot."""
+    others = set(psutil.Process().children())  # servers of other tests
+    async with serving(lines) as service:
+        [waiting] = set(psutil.Process().children()) - others
+        await until(lambda: waiting.status() == psutil.STATUS_STOPPED)
+        assert (await invoke(service)).restore_ms is not None
 
 
 async def test_burst_is_restored_too(lines: list[str]) -> None:

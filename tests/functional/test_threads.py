@@ -76,7 +76,6 @@ def test_same_bits_from_many_threads(bundle: Path, encoder_dir: Path, l1_bytes: 
     expected = [known[repr(one)] for one in asked]
     predictor = load_predictor(settings)
     shared = Api(served(predictor), settings, StartMark())
-    predictor.model.start()
     with ThreadPoolExecutor(THREADS) as threads:
         got = list(threads.map(lambda one: content(shared, *one), asked))
     wrong = [index for index, (one, other) in enumerate(zip(got, expected, strict=True)) if one != other]

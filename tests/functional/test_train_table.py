@@ -262,6 +262,44 @@ def test_what_a_training_leaves(bundle: Path, tmp_path: Path) -> None:
     assert str(tmp_path) not in found["command"]
 
 
+def test_json_of_a_training(bundle: Path, tmp_path: Path) -> None:
+    """With --json, standard output is one JSON object whose figures are the report's; lines are elsewhere.
+
+    Each row that was read is trained on, tested with, left out as a copy, or dropped for a fault.
+    """
+    rows = made_up(2, 20)
+    test = [(f"later {text}", label) for text, label in rows[:12]]
+    table = write_csv(tmp_path / "table.csv", [*rows, ("", "queue 000"), (rows[0][0] + " more", "Queue 000")])
+    judge = write_csv(tmp_path / "test.csv", [*test, *rows[:2], ("", "queue 001")])
+    done = train(table, tmp_path / "models", f"--test={judge}", "--drop", "--json", "--heads=logreg,rf")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    folder = tmp_path / "models" / "tickets"
+    manifest, report = manifest_of(folder), json.loads((folder / "report.json").read_bytes())
+    assert (found["name"], found["version"], found["folder"]) == ("tickets", manifest.version, str(folder))
+    assert (found["report"], found["is_default"]) == (str(folder / "report.html"), True)
+    assert [head["name"] for head in found["heads"]] == ["auto", "logreg", "rf"]
+    assert found["heads"] == report["heads"]
+    assert found["baseline"] == report["baseline"]["score"]
+    counts = found["rows"]
+    assert (counts["read"], counts["dropped"], counts["left_out"]) == (57, 3, 2)
+    assert (counts["train"], counts["test"]) == (40, 12)
+    assert 0 < counts["validation"] < counts["train"]
+    assert found["seconds"] > 0
+    assert f"Open {found['report']}" in done.stderr
+    assert "nearly repeat a training row" in found["warnings"][-1]
+    assert all(f"Warning: {warning}" in done.stderr for warning in found["warnings"])
+    assert "--json" not in report["settings"]["command"]
+
+
+def test_json_of_a_training_that_fails(bundle: Path, tmp_path: Path) -> None:
+    """A training that writes no model prints nothing on standard output, and its error elsewhere."""
+    table = write_csv(tmp_path / "tickets.csv", [*made_up(2, 8), ("", "queue 000")])
+    done = train(table, tmp_path / "models", "--json")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "These rows cannot be used" in done.stderr
+
+
 def test_missing_options(bundle: Path, tmp_path: Path) -> None:
     """All options that are missing are named at once, with the columns of the table."""
     table = write_csv(tmp_path / "tickets.csv", made_up(2, 6))

@@ -146,7 +146,7 @@ def test_nothing_else_is_in_the_image(any_container: Container) -> None:
 
 
 def test_weight_is_within_budget(any_image: BuiltImage) -> None:
-    """At most 200 MB on top of the base, 400 MB with the stand-in; AWS's weighs what it weighs."""
+    """At most 100 MB on top of the base, 260 MB with the stand-in; AWS's weighs what it weighs."""
     found = sizes(any_image.image)
     assert found.ours_bytes <= OURS_BUDGET_BYTES
     if found.base.startswith(STAND_IN):

@@ -32,7 +32,7 @@ facts, golden = load_encoder_manifest(folder.parent.parent, folder.name).facts, 
 encoder, windows = Encoder(folder, facts, threads=1), TextWindows(folder, facts)
 digest = hashlib.sha256()
 for vector in golden.vectors:
-    digest.update(encoder.encode(windows.cut([vector.text])[0][:1]).tobytes())
+    digest.update(encoder.encode(windows.cut([vector.text])[0][:1])[0])
 check_golden(encoder, windows, golden)
 print(digest.hexdigest())
 """

@@ -1,13 +1,17 @@
 """What the image leaves out of its dependencies; needs a package index."""
 
+import json
 import platform
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import botocore
 import pyarrow as pa
 import pytest
+import tokenizers
+from botocore.loaders import Loader
 from pyarrow import parquet as pq
 
 from bench.benchmarks.image import OURS_BUDGET_BYTES
@@ -23,12 +27,14 @@ def test_dependencies_of_the_other_instruction_set(bundle: Path, tmp_path: Path,
     """Every dependency has a wheel, all that is to be removed is there, and what is left is within budget."""
     has_pyarrow = requirements.startswith("pyarrow")
     install(tmp_path, requirements)
-    slim.main(tmp_path, slim.REMOVED | (slim.REMOVED_OF_PYARROW if has_pyarrow else {}))
+    slim.main(tmp_path, slim.REMOVED | slim.REMOVED_ON_CPU | (slim.REMOVED_OF_PYARROW if has_pyarrow else {}))
+    slim.compress(tmp_path)
+    slim.cut_symbols(tmp_path)
     libraries = [path for path in tmp_path.rglob("*.so*") if path.is_file()]
     assert {int.from_bytes(path.read_bytes()[18:20], "little") for path in libraries} == {ELF_NUMBER}
     left = sum(path.stat().st_size for folder in (tmp_path, bundle) for path in folder.rglob("*"))
     assert has_pyarrow or left < OURS_BUDGET_BYTES
-    for needed in ("botocore/data/dynamodb", "botocore/data/endpoints.json", "botocore/data/s3"):
+    for needed in ("botocore/data/dynamodb", "botocore/data/endpoints.json.gz", "botocore/data/s3"):
         assert (tmp_path / needed).exists()
 
 
@@ -53,14 +59,53 @@ def test_a_stale_table_ends_the_build(tmp_path: Path) -> None:
     """Where a dependency no longer has what is to be removed, the build says which line to correct."""
     for kept in slim.KEPT:
         (tmp_path / kept).mkdir(parents=True)
-    with pytest.raises(SystemExit, match=r"libonnxruntime\.so\* matches nothing"):
-        slim.main(tmp_path)
+    with pytest.raises(SystemExit, match=r"onnxruntime/backend matches nothing"):
+        slim.main(tmp_path, slim.REMOVED)
+
+
+def test_cut_libraries_work(tmp_path: Path) -> None:
+    """Without its symbols a library tokenizes as before, and it is no larger than what is loaded of it."""
+    package = Path(tokenizers.__file__).parent
+    shutil.copytree(package, tmp_path / package.name)
+    [library] = (tmp_path / package.name).glob("*.so")
+    before = library.read_bytes()
+    slim.cut_symbols(tmp_path)
+    after = library.read_bytes()
+    assert len(after) < len(before)
+    assert after[64:] == before[64 : len(after)]
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import tokenizers\n"
+        "assert tokenizers.__file__.startswith(sys.argv[1]), tokenizers.__file__\n"
+        "tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel({'a': 0, 'b': 1}, unk_token='a'))\n"
+        "assert tokenizer.encode('b').ids == [1]\n"
+    )
+    subprocess.run([sys.executable, "-c", program, tmp_path], check=True)
+
+
+def test_a_library_of_another_kind_ends_the_build(tmp_path: Path) -> None:
+    """What is no 64-bit ELF library is not cut."""
+    (tmp_path / "x.so").write_bytes(b"\x7fELF\x01\x01" + bytes(100))
+    with pytest.raises(SystemExit, match=r"x\.so is no 64-bit ELF library"):
+        slim.cut_symbols(tmp_path)
+
+
+def test_botocore_reads_compressed_endpoints(tmp_path: Path) -> None:
+    """Endpoints are under gzip what they were."""
+    source = Path(botocore.__file__).parent / "data" / "endpoints.json"
+    for name in slim.COMPRESSED:
+        (tmp_path / name).parent.mkdir(parents=True)
+        shutil.copy(source, tmp_path / name)
+    slim.compress(tmp_path)
+    data = tmp_path / "botocore" / "data"
+    assert [path.name for path in data.iterdir()] == ["endpoints.json.gz"]
+    loader = Loader(extra_search_paths=[str(data)], include_default_search_paths=False)
+    assert loader.load_data("endpoints") == json.loads(source.read_bytes())
 
 
 def test_what_serving_needs_has_to_be_there(tmp_path: Path) -> None:
     """A dependency that moved what serving needs ends the build, too."""
     with pytest.raises(SystemExit, match="botocore/data/dynamodb"):
-        slim.main(tmp_path)
+        slim.main(tmp_path, slim.REMOVED)
 
 
 def install(folder: Path, requirements: str) -> None:

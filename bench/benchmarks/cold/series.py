@@ -5,7 +5,7 @@ from enum import StrEnum
 from bench.loader.samples import Program
 
 _FUNCTION = "from functions.predict.app import handler"
-_WEB = "import os; from functions.predict.engine import Engine; engine = Engine(os.environ, False)"
+_WEB = "import os; from functions.predict.engine import Engine; engine = Engine(os.environ)"
 
 
 class Series(StrEnum):

@@ -10,8 +10,9 @@ from typing import TypeVar
 
 from bench.benchmarks.gpu.watch import Watched, watch
 from bench.benchmarks.gpu.work import Pass
-from coldframe.model.encoder import Embeddings, RowEncoder
+from coldframe.model.encoder import RowEncoder
 from coldframe.model.tokenizer import TextWindows, Window
+from coldframe.vectors import Vector
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -107,7 +108,9 @@ def measure_texts(
     return Measured(tokens, spent_s, pass_ms, watched)
 
 
-def rows_per_s(classify: Callable[[Embeddings], object], embeddings: Embeddings, seconds: float) -> float:
+def rows_per_s(
+    classify: Callable[[Sequence[Vector]], object], embeddings: Sequence[Vector], seconds: float
+) -> float:
     """Rows that a head classifies per second, all of `embeddings` in each call."""
     classify(embeddings)
     begun, calls = time.perf_counter(), 0

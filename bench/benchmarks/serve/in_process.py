@@ -63,7 +63,7 @@ def play(
             if (left := start_s + due - time.perf_counter()) > 0:
                 time.sleep(left)
             sent_s.append(time.perf_counter() - start_s)
-            ticket = _TimedTicket(rows, encoder.dimension)
+            ticket = _TimedTicket(rows)
             work = Work("encoder", [len(row) for row in rows], start_s + due + deadline_s)
             if not isinstance(driver.submit(work, ticket), Job):
                 refused.add(number)

@@ -11,7 +11,7 @@ from layers.model.report.files import (
     write_predictions,
     write_report,
 )
-from layers.model.report.report import Report, Summary, make_report
+from layers.model.report.report import HeadScore, Report, Summary, make_report
 
 __all__ = [
     "REPORT_DIGESTS",
@@ -20,6 +20,7 @@ __all__ = [
     "Comparison",
     "Evaluation",
     "EvaluationFault",
+    "HeadScore",
     "Report",
     "Strangeness",
     "Summary",

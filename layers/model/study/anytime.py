@@ -11,6 +11,7 @@ never read, whatever the rule.
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ from layers.model.embed import served_encoder
 from layers.model.guesses import Guesses, guesses
 from layers.model.head_trainers import CHOSEN, new_head
 from layers.model.lexical import Tokens, fit_lexical, tokens_of, vocabulary_size
+from layers.model.matrices import predict_rows
 from layers.model.newsgroups import load_task
 from layers.model.paths import DEFAULT_ENCODER, FACTS, MODELS, TRAINED
 from layers.model.samples import Embedded, Task, embed_samples, share_right, stack_forms
@@ -62,7 +64,7 @@ def main(trained: Path) -> None:
     print(f"\nTest, with the margin chosen\n\n{_HEAD}")
     test = embed_samples("test", task.test, encoder)
     for form, documents in tokens_of("test", task.test, encoder).forms.items():
-        steps = steps_of(load_saved(trained, facts.partner).predict, test.windows[form])
+        steps = steps_of(partial(predict_rows, load_saved(trained, facts.partner)), test.windows[form])
         asked = Asked(form, guesses(facts, documents, trained), steps, test.target)
         print(row(asked, facts.threshold, "all windows", steps.windows))
         print(row(asked, facts.threshold, f"margin {margin}", windows_read(asked.guessed, steps, margin)))

@@ -72,7 +72,6 @@ def _row(name: str, taken: Sequence[float], measure: NDArray[np.float64], window
 def _predictor(max_windows: int = 0) -> Predictor:
     settings = Settings(model_dir=MODELS, models=EXAMPLE, verify_at_init=False, max_windows=max_windows)
     predictor = load_predictor(settings)
-    predictor.model.get()
     return predictor
 
 

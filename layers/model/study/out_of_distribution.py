@@ -22,11 +22,11 @@ from sklearn.covariance import ledoit_wolf
 from sklearn.linear_model import LogisticRegression
 from tqdm import tqdm
 
-from coldframe.model.encoder import Embeddings
 from coldframe.model.estimator import Estimator
 from layers.model.embed import ServedEncoder, embed_windows, pool, served_encoder
 from layers.model.guesses import Ids
 from layers.model.lexical import Tfidf, Tokens, fit_lexical, token_ids, tokens_of, vocabulary_size
+from layers.model.matrices import Embeddings
 from layers.model.newsgroups import load_task
 from layers.model.other_kinds import other_texts
 from layers.model.paths import DEFAULT_ENCODER, MODELS

@@ -26,7 +26,6 @@ _SEED = 0
 def main(documents: int) -> None:
     """Prints a Markdown table. documents: how many stripped test documents; 0 for all."""
     predictor = load_predictor(Settings(model_dir=MODELS, models=EXAMPLE, verify_at_init=False))
-    predictor.model.get()
     test = load_split("test")
     order = np.random.default_rng(_SEED).permutation(len(test.stripped))[: documents or None]
     heads = [*predictor.manifest.heads, AUTO]

@@ -17,7 +17,7 @@ HTTP = json.loads((ROOT / "tests" / "events" / "http_api_predict.json").read_tex
 
 @pytest.fixture(scope="module")
 def engine(bundle: Path) -> Engine:
-    return Engine({"COLDFRAME_MODEL_DIR": str(bundle)}, has_answered=False)
+    return Engine({"COLDFRAME_MODEL_DIR": str(bundle)})
 
 
 def batch(*rows: Any, **settings: Any) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def test_budget_is_measured_ahead_of_traffic(
 ) -> None:
     """Where nobody waits for the init phase, and no setting says otherwise, the measured budget is used."""
     monkeypatch.setattr("coldframe.model.model.measure_budget", lambda encode, default, clock: 1)
-    engine = Engine({"COLDFRAME_MODEL_DIR": str(bundle), **environ}, has_answered=False)
+    engine = Engine({"COLDFRAME_MODEL_DIR": str(bundle), **environ})
     texts = [f"The shuttle reached {place}" for place in ("orbit", "space", "earth", "home")]
     event = {**EVENT, "body": json.dumps({"texts": texts, "heads": ["logreg"]}), "isBase64Encoded": False}
     answer = json.loads(engine.handle_event(event, CONTEXT)["body"])
@@ -42,9 +42,8 @@ def test_budget_is_measured_ahead_of_traffic(
 def test_priming_asks_every_model(two_models: Path) -> None:
     """Ahead of traffic each model is loaded, and asked by each of its heads on each route."""
     served = {"COLDFRAME_MODEL_DIR": str(two_models), "COLDFRAME_MODELS": f"{EXAMPLE},{SECOND}"}
-    engine = Engine({**served, **AHEAD}, has_answered=False)
+    engine = Engine({**served, **AHEAD})
     models = engine.api.models
-    assert [predictor.model.is_made for predictor in models.all()] == [True, True]
     asked: list[tuple[str, dict[str, Any]]] = []
 
     def handle(event: Mapping[str, Any], context: Any) -> Mapping[str, Any]:
@@ -63,7 +62,7 @@ def test_priming_asks_every_model(two_models: Path) -> None:
 
 def test_a_batch_of_a_database(bundle: Path) -> None:
     """A direct invocation by Redshift is answered as its documentation has it: JSON in a string."""
-    engine = Engine({"COLDFRAME_MODEL_DIR": str(bundle)}, has_answered=False)
+    engine = Engine({"COLDFRAME_MODEL_DIR": str(bundle)})
     rows = [["NASA launched the shuttle into orbit"], [None]]
     event = {"request_id": "1", "external_function": "public.f_topic", "num_records": 2, "arguments": rows}
     answer = json.loads(engine.handle_event(event, CONTEXT))

@@ -1,16 +1,18 @@
 """When `auto` may stop reading a long text."""
 
+from functools import partial
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from coldframe.model.model import to_matrix
 from coldframe.timing import NO_DEADLINE
 from coldframe.vectors import Vector
 from layers.model.anytime import MARGINS, READ_ALL, Steps, choose_margin, steps_of, windows_read
 from layers.model.embedding_store import EmbeddedWindows
 from layers.model.guesses import Guesses
+from layers.model.matrices import predict_rows, to_matrix
 from tests.conftest import TinyHead, tiny_predictor
 
 ROWS = 40
@@ -83,7 +85,7 @@ def test_the_first_stop_counts(
 @given(st.lists(st.text("abc", max_size=15), min_size=1, max_size=6))
 def test_training_reads_as_serving(texts: list[str]) -> None:
     """After every window, what training sees is what serving would, to the bit."""
-    encoder = tiny_predictor().model.get().encoder
+    encoder = tiny_predictor().model.encoder
 
     def encode(text: list[list[int]]) -> list[Vector]:
         found = encoder.embed([[window] for window in text], NO_DEADLINE).vectors
@@ -96,9 +98,9 @@ def test_training_reads_as_serving(texts: list[str]) -> None:
         EmbeddedWindows(np.array([len(window) for window in text], dtype=np.int32), to_matrix(found))
         for text, found in zip(windows, vectors, strict=True)
     ]
-    steps = steps_of(TinyHead().predict, embedded)
+    steps = steps_of(partial(predict_rows, TinyHead()), embedded)
     for row, (text, found) in enumerate(zip(windows, vectors, strict=True)):
         for read in range(1, len(text) + 1):
             (mean,) = encoder.pool([text[:read]], [found[:read]])
-            expected = TinyHead().predict(to_matrix([mean]))[0]
-            assert steps.after[read - 1][row].tobytes() == expected.tobytes()
+            (expected,) = TinyHead().predict([mean])
+            assert steps.after[read - 1][row].tobytes() == expected

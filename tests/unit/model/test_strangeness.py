@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from coldframe.model.bundle import EstimatorFacts
 from coldframe.model.centroids import Centroids
 from layers.model.guesses import Guesses
+from layers.model.head_files import tensor_of
 from layers.model.strangeness import Seen, measures, strangeness
 
 FACTS = EstimatorFacts(
@@ -19,7 +20,7 @@ FACTS = EstimatorFacts(
     usual=[-4.0, -3.0, -2.0, -1.0],
 )
 CENTROIDS = Centroids(
-    {"directions": np.eye(2, dtype=np.float32), "usual": np.array([0, 0.1, 0.2, 0.5], np.float32)}
+    tensor_of(np.eye(2, dtype=np.float32)), tensor_of(np.array([0, 0.1, 0.2, 0.5], np.float32))
 )
 
 

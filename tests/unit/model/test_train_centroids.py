@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coldframe.model.centroids import load_centroids
+from layers.model.matrices import to_vectors
 from layers.model.samples import Embedded
 from layers.model.train_centroids import directions, train_centroids, unpack_centroids
 from layers.model.usual import thin
@@ -32,7 +33,8 @@ def test_what_is_written_is_what_is_served(tmp_path: Path, labels: int) -> None:
     trained = train_centroids(train, rows[rows % 4 > 0], rows[rows % 4 == 0], tmp_path)
     unpack_centroids(tmp_path, tmp_path / "bundle")
     served = load_centroids(tmp_path / "bundle")
-    assert served.out_of_distribution(train.as_sent) == trained.out_of_distribution(train.as_sent)
+    sent = to_vectors(train.as_sent)
+    assert served.out_of_distribution(sent) == trained.out_of_distribution(sent)
 
 
 def test_rows_that_were_held_out_lie_flat(tmp_path: Path) -> None:
@@ -40,10 +42,10 @@ def test_rows_that_were_held_out_lie_flat(tmp_path: Path) -> None:
     train, rows = embedded(5, each=400), np.arange(2000)
     half = train._replace(forms={"text": train.as_sent})
     centroids = train_centroids(half, rows[rows % 4 > 1], rows[rows % 4 == 0], tmp_path)
-    scores = np.array(centroids.out_of_distribution(train.as_sent[rows % 4 == 1]))
+    scores = np.array(centroids.out_of_distribution(to_vectors(train.as_sent[rows % 4 == 1])))
     shares = np.histogram(scores, bins=5, range=(0, 1))[0] / len(scores)
     assert (abs(shares - 0.2) < 0.07).all()
-    assert np.mean(centroids.out_of_distribution(-train.as_sent)) > 0.9
+    assert np.mean(centroids.out_of_distribution(to_vectors(-train.as_sent))) > 0.9
 
 
 def test_directions_are_means_of_length_one() -> None:

@@ -24,7 +24,7 @@ def locked(name: str) -> dict[str, set[str]]:
 def test_only_the_runtime_differs() -> None:
     """The server's own packages, in the same versions; onnxruntime-gpu takes onnxruntime's place."""
     server, gpu = locked("requirements.txt"), locked("gpu-requirements.txt")
-    assert gpu.keys() - server.keys() == CUDA | {"onnxruntime-gpu"}
+    assert gpu.keys() - server.keys() == CUDA | {"numpy", "onnxruntime-gpu"}
     assert server.keys() - gpu.keys() == {"onnxruntime"}
     assert gpu["onnxruntime-gpu"] == server["onnxruntime"]
     assert all(gpu[name] == server[name] for name in gpu.keys() & server.keys())
@@ -65,6 +65,9 @@ def test_slimming(tmp_path: Path) -> None:
         "nvidia/cu13/lib/libnvblas.so.13",
     ]
     gone.append("onnxruntime/capi/libonnxruntime_providers_tensorrt.so")
+    gone.append("onnxruntime/capi/libonnxruntime.so.1.31.1")
+    gone += ["numpy/x/tests/x.py", "numpy/_core/_umath_tests.x.so", "numpy/_core/_simd.x.so", "numpy/x/x.pxd"]
+    gone += [f"numpy/{folder}/x" for folder in ("_core/include", "_core/lib", "f2py", "random/lib")]
     kept = ["nvidia/cu13/lib/libcublasLt.so.13", "nvidia/cu13/lib/libcurand.so.10"]
     kept.append("onnxruntime/capi/libonnxruntime_providers_cuda.so")
     for name in [*gone, *kept, *(f"{folder}/x" for folder in slim.KEPT)]:

@@ -1,12 +1,10 @@
 """What the cold start modes make of the stack, and what excludes each other."""
 
 import re
-from pathlib import Path
 
 import pytest
 
 from coldframe.capacity.prices import PRICES
-from coldframe.coldstart.express import open_lane
 from coldframe.warming.rounds import Guards
 from coldframe.warming.settings import predicting
 from local.template.cloudformation import load_stack
@@ -108,14 +106,6 @@ def test_scaling_leaves_environments_for_what_comes_meanwhile() -> None:
     assert metric == "LambdaProvisionedConcurrencyUtilization"
     assert 0.5 <= tracking["TargetValue"] < 1
     assert policy["ScalingTargetId"] == {"Ref": "ProvisionedConcurrencyTarget"}
-
-
-@pytest.mark.parametrize("parameters", [{}, SNAPSTART, {"LogLevel": "off", "CachePolicy": "off"}])
-def test_settings_leave_the_express_lane_open(parameters: dict[str, str], bundle: Path) -> None:
-    """With the template's variables a cold environment answers before it is loaded."""
-    variables = properties(stack(**parameters), "PredictFunction")["Environment"]["Variables"]
-    environ = {name: value if isinstance(value, str) else "a-name" for name, value in variables.items()}
-    assert open_lane({**environ, "COLDFRAME_MODEL_DIR": str(bundle)}) is not None
 
 
 @pytest.mark.parametrize("given", ["", "0", "1000"])

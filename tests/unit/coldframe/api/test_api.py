@@ -68,13 +68,12 @@ def test_cold_then_warm(api: Api) -> None:
 
 
 def test_server_timing(api: Api) -> None:
-    """Every stage is in the Server-Timing header, the total last; the first request loads the model."""
+    """Every stage is in the Server-Timing header, the total last."""
     header = post(api, {"text": "a"}).headers["server-timing"]
     assert [part.split(";")[0] for part in header.split(", ")] == [
         "cache",
         "tokenize",
         "estimate",
-        "load",
         "encode",
         "heads",
         "total",
@@ -245,7 +244,7 @@ def test_log_line(api: Api, log_lines: list[str]) -> None:
         "cold",
     )
     assert line["usage"]["texts"] == 1
-    assert set(line["stages_ms"]) == {"cache", "tokenize", "estimate", "load", "encode", "heads"}
+    assert set(line["stages_ms"]) == {"cache", "tokenize", "estimate", "encode", "heads"}
     assert SECRET not in log_lines[0]
 
 

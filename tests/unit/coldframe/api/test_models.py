@@ -1,7 +1,6 @@
-"""Several models behind one contract: each is asked by its name, and loaded when it is."""
+"""Several models behind one contract: each is asked by its name."""
 
 import json
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,9 @@ from coldframe.api.api import Api, Reply, Request
 from coldframe.api.openapi import openapi
 from coldframe.config import Settings
 from coldframe.errors import BundleCorrupt
-from coldframe.model.model import to_matrix
 from coldframe.pipeline.models import Models
-from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import StartMark
+from layers.model.matrices import to_matrix
 from tests.conftest import post, served, tiny_encoder_manifest, tiny_manifest, tiny_predictor
 
 FIRST, SECOND = "topics", "queues"
@@ -47,15 +45,11 @@ def two_encoders() -> Api:
     return Api(models, Settings(log_level="off"), StartMark())
 
 
-def broken() -> Predictor:
-    raise BundleCorrupt("estimator.bin has 5 bytes.")
-
-
 @pytest.fixture
 def one_broken() -> Api:
     """Two models, of which the second cannot be loaded."""
     first = tiny_predictor(name=FIRST)
-    models = Models({FIRST: lambda: first, SECOND: broken})
+    models = Models({FIRST: first, SECOND: BundleCorrupt("estimator.bin has 5 bytes.")})
     return Api(models, Settings(log_level="off"), StartMark())
 
 
@@ -231,35 +225,6 @@ def test_broken_model_stays_alone(one_broken: Api) -> None:
         "/v2/models/queues-first/ready": 503,
     }.items():
         assert get(one_broken, path).status == status, path
-
-
-def test_models_are_loaded_when_they_are_asked() -> None:
-    """A request for one model makes no other one, whichever route it takes."""
-    made: list[str] = []
-
-    def make(name: str) -> Predictor:
-        made.append(name)
-        return tiny_predictor(name=name)
-
-    api = Api(
-        Models({name: partial(make, name) for name in (FIRST, SECOND, "third")}),
-        Settings(log_level="off"),
-        StartMark(),
-    )
-    tensor = {"name": "text", "shape": [1], "datatype": "BYTES", "data": ["abc"]}
-    post(api, {"text": "a"})
-    post(api, {"input": "a"}, path="/v1/embeddings")
-    post(api, {"input": "a", "model": "tiny"}, path="/v1/embeddings")
-    post(api, {"inputs": [tensor]}, path="/v2/models/tiny/infer")
-    post(api, {"inputs": [tensor]}, path="/v2/models/topics-auto/infer")
-    post(api, {"text": "a", "model": "fourth"})
-    assert made == [FIRST]
-    post(api, {"text": "a", "model": SECOND})
-    post(api, {"input": "a", "model": SECOND}, path="/v1/embeddings")
-    post(api, {"inputs": [tensor]}, path="/v2/models/queues-auto/infer")
-    assert made == [FIRST, SECOND]
-    assert get(api, "/healthz").status == 200
-    assert made == [FIRST, SECOND, "third"]
 
 
 def test_openapi_lists_all(two_encoders: Api) -> None:

@@ -1,16 +1,17 @@
 """Tensors in JSON and in binary, and back."""
 
 import json
+import math
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
 from coldframe.api.inference_schemas import InferInput, InputParameters
 from coldframe.api.tensors import (
+    Floats,
     InputTensor,
     find_inputs,
     read_matrix,
@@ -20,36 +21,52 @@ from coldframe.api.tensors import (
     write_output,
 )
 from coldframe.errors import Invalid, Malformed, TooLarge
+from coldframe.vectors import Vector, little_endian, to_floats, to_vector
 
 finite = st.floats(width=32, allow_nan=False, allow_infinity=False)
-matrices = arrays(np.float32, st.tuples(st.integers(1, 5), st.just(3)), elements=finite)
+vectors = st.lists(finite, max_size=20).map(to_vector)
+matrices = st.lists(st.lists(finite, min_size=3, max_size=3).map(to_vector), min_size=1, max_size=5)
+small = st.floats(-1, 1, width=32, allow_subnormal=False).map(
+    lambda value: value if abs(value) > 1e-4 else 0.0
+)
 
 
 def texts_of(data: Any, shape: list[int], datatype: str = "BYTES") -> list[str]:
     return read_texts(InputTensor("text", datatype, shape, data), max_rows=10)
 
 
-def matrix_of(data: Any, shape: list[int], datatype: str = "FP32") -> Any:
+def matrix_of(data: Any, shape: list[int], datatype: str = "FP32") -> list[Vector]:
     return read_matrix(InputTensor("embedding", datatype, shape, data), columns=3, max_rows=10)
 
 
-@given(arrays(np.float32, st.integers(0, 20), elements=finite))
-def test_short_floats(values: np.ndarray) -> None:
+def short_by_numpy(vector: Vector) -> list[float]:
+    """What `short_floats` gave when numpy computed it."""
+    wide = np.frombuffer(vector, np.float32).astype(np.float64)
+    magnitude = np.floor(np.log10(np.abs(wide), where=wide != 0, out=np.zeros_like(wide)))
+    scale = 10.0 ** (8 - magnitude)
+    short: list[float] = (np.rint(wide * scale) / scale).tolist()
+    return short
+
+
+@given(vectors)
+def test_short_floats(vector: Vector) -> None:
     """Numbers are written in nine digits at most, and are the same float32 when read again."""
-    written = json.dumps(short_floats(values))
-    assert np.array_equal(np.array(json.loads(written), dtype=np.float32), values)
+    written = json.dumps(short_floats(vector))
+    assert to_vector(json.loads(written)) == vector
     for number in written.strip("[]").split(", "):
         digits = number.split("e")[0].replace(".", "").replace("-", "").strip("0")
-        assert len(digits) <= 17
+        assert len(digits) <= 9
 
 
-@given(arrays(np.float32, st.integers(0, 20), elements=st.floats(-1, 1, width=32, allow_subnormal=False)))
-def test_short_floats_are_short(values: np.ndarray) -> None:
-    """Embeddings and probabilities take nine digits."""
-    values[np.abs(values) < 1e-12] = 0
-    for number in short_floats(values):
-        mantissa = repr(number).split("e")[0].replace(".", "").replace("-", "").strip("0")
-        assert len(mantissa) <= 9
+@given(st.lists(small, max_size=20).map(to_vector))
+@example(to_vector([0.1, 0.01, 0.001, -0.1, -0.01, -0.001, 1.0, -1.0, 0.0, -0.0]))
+@example(
+    to_vector([odd / 2**10 for odd in range(103, 1024, 2)])
+)  # halfway between two numbers of nine digits
+@example(to_vector([odd / 2**13 for odd in range(-819, -82, 2)]))
+def test_short_floats_as_numpy_computes_them(vector: Vector) -> None:
+    """Embeddings and probabilities are the numbers that numpy made of them, down to the sign of nought."""
+    assert list(map(repr, short_floats(vector))) == list(map(repr, short_by_numpy(vector)))
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1, max_size=5))
@@ -67,21 +84,34 @@ def test_texts_round_trip(texts: list[str]) -> None:
 
 
 @given(matrices)
-def test_matrix_round_trip(matrix: np.ndarray) -> None:
+@example([to_vector([3e38, -3e38, 0])])
+def test_matrix_round_trip(rows: list[Vector]) -> None:
     """Numbers are the same, to the bit, after a way through binary data, and through JSON."""
-    shape = list(matrix.shape)
+    matrix = Floats([len(rows), 3], b"".join(rows))
     _, content = write_output("scores", matrix, binary=True)
-    assert matrix_of(content, shape).tobytes() == matrix.tobytes()
+    assert matrix_of(content, matrix.shape) == rows
     output, _ = write_output("scores", matrix, binary=False)
-    assert output.shape == shape
-    assert np.array_equal(matrix_of(output.data, shape), matrix)
-    assert np.array_equal(matrix_of(matrix.tolist(), shape), matrix)  # row by row
+    assert output.shape == matrix.shape
+    assert matrix_of(output.data, matrix.shape) == rows
+    assert matrix_of([to_floats(row) for row in rows], matrix.shape) == rows
+
+
+@given(matrices)
+def test_other_byte_order(rows: list[Vector]) -> None:
+    """A machine of the other byte order turns the bytes of each number round, both ways."""
+    turned = b"".join(row[at : at + 4][::-1] for row in rows for at in range(0, len(row), 4))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.byteorder", "big")
+        assert little_endian(b"".join(rows)) == turned
+        assert little_endian(turned) == b"".join(rows)
+        _, content = write_output("scores", Floats([len(rows), 3], b"".join(rows)), binary=True)
+        assert content == turned
 
 
 def test_binary_layout() -> None:
     """Little-endian lengths and numbers, without padding, as the extension has it."""
     assert write_output("t", ["é", ""], binary=True)[1] == b"\x02\0\0\0\xc3\xa9\0\0\0\0"
-    assert write_output("p", np.array([1.0], dtype=np.float32), binary=True)[1] == b"\0\0\x80\x3f"
+    assert write_output("p", Floats([1], to_vector([1.0])), binary=True)[1] == b"\0\0\x80\x3f"
 
 
 @pytest.mark.parametrize("length", ["0", "-1", "4", "x", "", "1.5", "²", "9" * 30])
@@ -167,13 +197,15 @@ BAD_MATRICES: dict[str, tuple[Any, list[int], str, str]] = {
     "mixed": ([[1, 2, 3], 2], [2, 3], "FP32", "expected `data` to hold numbers"),
     "binary size": (b"1234", [1, 3], "FP32", "has 4 bytes, expected 12"),
     "not a number": (
-        np.array([0, 0, 0, 0, np.nan, 0], np.float32).tobytes(),
+        to_vector([0, 0, 0, 0, math.nan, 0]),
         [2, 3],
         "FP32",
         "finite .* in row 1",
     ),
-    "infinite": (np.array([-np.inf, 0, 0], np.float32).tobytes(), [1, 3], "FP32", "finite .* in row 0"),
+    "infinite": (to_vector([-math.inf, 0, 0]), [1, 3], "FP32", "finite .* in row 0"),
     "too large for FP32": ([0, 1e39, 0], [1, 3], "FP32", "finite .* in row 0"),
+    "too small for FP32": ([[0, 1, 0], [0, 0, -1e39]], [2, 3], "FP32", "finite .* in row 1"),
+    "infinite after large ones": (to_vector([3e38, -3e38, math.inf]), [1, 3], "FP32", "finite .* in row 0"),
 }
 
 

@@ -1,4 +1,4 @@
-"""What the express lane and the road both know is the same in both."""
+"""What the contract and the message types both know is the same in both."""
 
 from typing import get_args
 

@@ -100,7 +100,7 @@ class Here:
 @pytest.fixture
 def here(predictor: Any) -> Here:
     """Jobs on the real model."""
-    return Here(Models({predictor.manifest.name: lambda: predictor}))
+    return Here(Models({predictor.manifest.name: predictor}))
 
 
 def test_a_job(here: Here) -> None:
@@ -137,11 +137,11 @@ def test_defaults_that_are_spelled_out(here: Here) -> None:
 
 def test_another_version_of_the_model_is_another_job(predictor: Any) -> None:
     """After a deployment of another model the same request is answered by that model."""
-    here = Here(Models({predictor.manifest.name: lambda: predictor}))
+    here = Here(Models({predictor.manifest.name: predictor}))
     first = here.ask("POST", "/v1/jobs", {"texts": TEXTS})[1]["id"]
     newer = copy.copy(predictor)
     newer.manifest = replace(predictor.manifest, version="sha256:other")
-    models = Models({predictor.manifest.name: lambda: newer})
+    models = Models({predictor.manifest.name: newer})
     here.api.__dict__["_jobs"] = JobsDoor(
         models, Settings(), here.store, here.objects, here.queue, here.control, here.time
     )

@@ -23,28 +23,23 @@ from coldframe.model.files import (
     ANSWERS,
     CENTROIDS,
     GOLDEN,
+    HEAD_NAMES,
     MANIFEST,
     encoder_folder,
-    head_folder,
+    head_file,
     model_folder,
 )
 from coldframe.model.verify import verify_bundle
 from coldframe.pipeline.models import load_models
 from tests.conftest import ENCODER_NAME, EXAMPLE
 
-ARRAYS = {
-    "logreg": ["weight", "bias"],
-    "rf": ["projection", "roots", "feature", "threshold", "right", "leaf"],
-    "hgb": ["projection", "roots", "feature", "threshold", "right", "leaf", "baseline", "first_tree"],
-    "mlp": ["weight_1", "bias_1", "weight_2", "bias_2"],
-}
 OF_ENCODER = [MANIFEST, "encoder.ort", "tokenizer.json", "vocabulary.txt", GOLDEN]
 OF_MODEL = [
     MANIFEST,
     ANSWERS,
     "estimator.bin",
-    *(f"{CENTROIDS}/{array}.npy" for array in ("directions", "usual")),
-    *(f"{head_folder(name)}/{array}.npy" for name, arrays in ARRAYS.items() for array in arrays),
+    CENTROIDS,
+    *(head_file(name) for name in HEAD_NAMES),
 ]
 ENCODER_PART, MODEL_PART = f"encoders/{ENCODER_NAME}", EXAMPLE
 FILES = [
@@ -80,7 +75,7 @@ def test_verify_passes(bundle: Path) -> None:
 
 
 @pytest.mark.parametrize(("part", "name"), FILES)
-@pytest.mark.parametrize("place", [0, 0.5, 1])
+@pytest.mark.parametrize("place", [0, 0.25, 0.5, 0.75, 1])
 def test_one_byte_changed(copy: Path, part: str, name: str, place: float) -> None:
     """One changed byte, anywhere in any file, fails the check and names the file."""
     path = copy / part / name

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from coldframe.config import Settings
 from coldframe.errors import BundleCorrupt, BundleMissing, EncoderDrift
 from coldframe.model.bundle import EncoderFacts, load_encoder_manifest, load_golden
-from coldframe.model.encoder import Embeddings, Encoder, check_golden, pool_windows
-from coldframe.model.model import to_matrix
+from coldframe.model.encoder import Encoder, check_golden, pool_windows
 from coldframe.model.tokenizer import TextWindows, Window
 from coldframe.pipeline.models import load_predictor
 from coldframe.pipeline.predictor import Predictor
-from coldframe.vectors import to_floats
+from coldframe.vectors import Vector, cosine, to_floats
+from layers.model.matrices import to_matrix, to_vectors
 from tests.conftest import ENCODER_NAME, EXAMPLE
 from tests.example import BASEBALL, CRYPTOGRAPHY, MOTORCYCLES, SPACE
 
@@ -55,7 +55,7 @@ def test_golden_vectors(encoder_dir: Path, facts: EncoderFacts, encoder: Encoder
     cosines = []
     for vector in load_golden(encoder_dir).vectors:
         row = windows.cut([vector.text])[0][:1]
-        cosines.append(float(encoder.encode(row)[0] @ np.array(vector.embedding, dtype=np.float32)))
+        cosines.append(cosine(encoder.encode(row)[0], vector.embedding))
     assert min(cosines) >= load_golden(encoder_dir).min_cosine
     assert np.mean(cosines) >= 0.985
 
@@ -65,9 +65,9 @@ def test_rows_are_on_their_own(encoder: Encoder, tokens: int) -> None:
     """A row's embedding is the same, to the bit, alone and among others, and has length 1."""
     rows = np.random.default_rng(tokens).integers(1000, 29_000, size=(9, tokens)).tolist()
     together = encoder.encode(rows)
-    np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1, atol=1e-3)
+    np.testing.assert_allclose(np.linalg.norm(to_matrix(together), axis=1), 1, atol=1e-3)
     for row, ids in enumerate(rows):
-        assert encoder.encode([ids])[0].tobytes() == together[row].tobytes()
+        assert encoder.encode([ids]) == [together[row]]
 
 
 def test_text_is_on_its_own(predictor: Predictor) -> None:
@@ -114,10 +114,10 @@ def test_only_the_beginning_is_tokenized(encoder_dir: Path, words: list[str]) ->
 
 def test_pooling_weighs_by_tokens() -> None:
     """Windows are averaged by their tokens, at length 1; a lone window is untouched."""
-    windows = np.eye(3, dtype=np.float32)
+    windows = to_vectors(np.eye(3))
     pooled = pool_windows(windows, tokens=[3, 1, 5], counts=[2, 1])
-    np.testing.assert_allclose(pooled[0], np.array([3, 1, 0]) / np.sqrt(10), atol=1e-6)
-    assert pooled[1].tobytes() == windows[2].tobytes()
+    np.testing.assert_allclose(to_floats(pooled[0]), np.array([3, 1, 0]) / np.sqrt(10), atol=1e-6)
+    assert pooled[1] == windows[2]
 
 
 @settings(max_examples=25, deadline=None)
@@ -177,10 +177,10 @@ class Mistaken:
     def __init__(self, encoder: Encoder, mistakes: int, wrong: float) -> None:
         self.dimension, self._encoder, self._mistakes, self._wrong = 384, encoder, mistakes, wrong
 
-    def encode(self, rows: Sequence[Window]) -> Embeddings:
+    def encode(self, rows: Sequence[Window]) -> list[Vector]:
         self._mistakes -= 1
         embeddings = self._encoder.encode(rows)
-        return embeddings * np.float32(self._wrong) if self._mistakes >= 0 else embeddings
+        return to_vectors(to_matrix(embeddings) * self._wrong) if self._mistakes >= 0 else embeddings
 
 
 @pytest.mark.parametrize("wrong", [0.1, float("nan")])

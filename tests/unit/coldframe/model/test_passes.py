@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coldframe.model.encoder import Embeddings
 from coldframe.model.model import RunAll, TextEncoder
 from coldframe.model.tokenizer import Window
 from coldframe.timing import NO_DEADLINE, Deadline, MovingAverage
+from coldframe.vectors import Vector
 from tests.conftest import TinyEncoder
 
 POOL = ThreadPoolExecutor(3)
@@ -37,7 +37,7 @@ def test_several_passes_run_at_once() -> None:
     both = threading.Barrier(2, timeout=60)
 
     class Meeting(TinyEncoder):
-        def encode(self, rows: list[Window]) -> Embeddings:  # type: ignore[override]
+        def encode(self, rows: list[Window]) -> list[Vector]:  # type: ignore[override]
             both.wait()
             return super().encode(rows)
 
@@ -64,7 +64,7 @@ def test_a_pass_that_fails_fails_the_call(run_all: RunAll) -> None:
     """Its error is the caller's, and the next call is answered."""
 
     class Broken(TinyEncoder):
-        def encode(self, rows: list[Window]) -> Embeddings:  # type: ignore[override]
+        def encode(self, rows: list[Window]) -> list[Vector]:  # type: ignore[override]
             if len(rows[0]) > 5:
                 raise MemoryError("no room")
             return super().encode(rows)

@@ -1,12 +1,15 @@
 """`coldframe verify` compares each part of a model with the labels, and names the one that does not fit."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from coldframe.errors import BundleCorrupt
 from coldframe.model.bundle import EstimatorFacts, Manifest, describe_file, load_manifest
@@ -16,18 +19,46 @@ from coldframe.model.files import (
     ESTIMATOR,
     HEAD_NAMES,
     MANIFEST,
-    head_folder,
+    head_file,
     model_folder,
 )
 from coldframe.model.verify import verify_bundle
+from coldframe.model.weights import read_weights, write_weights
+from layers.model.head_files import tensor_of
 from tests.conftest import EXAMPLE
 
-LAST_ARRAYS = {  # of each head: the arrays with one entry per class
-    "logreg": ("weight", "bias"),
-    "mlp": ("weight_2", "bias_2"),
-    "rf": ("leaf",),
-    "hgb": ("baseline", "first_tree"),
+Change = Callable[[NDArray[Any]], NDArray[Any]]
+
+
+def change_file(path: Path, changes: Mapping[str, Change]) -> None:
+    """Changes arrays of a file of weights."""
+    arrays = {}
+    for name, tensor in read_weights(path.parent, path.name).items():
+        array = np.frombuffer(tensor.content, dtype=tensor.kind).reshape(tensor.shape)
+        arrays[name] = tensor_of(changes.get(name, np.array)(array))
+    write_weights(path, arrays)
+
+
+def without_last(array: NDArray[Any]) -> NDArray[Any]:
+    return array[:-1]
+
+
+def without_last_column(array: NDArray[Any]) -> NDArray[Any]:
+    return array[:, :-1]
+
+
+def without_last_label(array: NDArray[Any]) -> NDArray[Any]:
+    fewer: NDArray[Any] = np.minimum(array, array.max() - 1)
+    return fewer
+
+
+FEWER: dict[str, dict[str, Change]] = {
+    "logreg": {"weight": without_last, "bias": without_last},
+    "mlp": {"weight_2": without_last, "bias_2": without_last},
+    "rf": {"leaf": without_last_column},
+    "hgb": {"baseline": without_last, "label": without_last_label},
 }
+"""By head: what makes it answer one class fewer."""
 
 
 @pytest.fixture
@@ -59,20 +90,17 @@ def change_estimator(**fields: object) -> Callable[[Manifest], Manifest]:
 def test_head_of_fewer_classes(copy: Path, name: str) -> None:
     """A head that answers one class fewer than the model has labels is named, with both numbers."""
     labels = len(load_manifest(copy, EXAMPLE).labels)
-    for array in LAST_ARRAYS[name]:
-        path = model_folder(copy, EXAMPLE) / head_folder(name) / f"{array}.npy"
-        np.save(path, np.load(path)[..., :-1])
+    change_file(model_folder(copy, EXAMPLE) / head_file(name), FEWER[name])
     reseal(copy)
-    with pytest.raises(BundleCorrupt, match=rf"heads/{name} .*{labels - 1} classes.* {labels} labels"):
+    with pytest.raises(BundleCorrupt, match=rf"heads/{name}\.bin .*{labels - 1} classes.* {labels} labels"):
         verify_bundle(copy)
 
 
 def test_head_of_another_encoder(copy: Path) -> None:
     """A head for embeddings of another dimension is named, and the processor is not blamed."""
-    path = model_folder(copy, EXAMPLE) / head_folder("logreg") / "weight.npy"
-    np.save(path, np.load(path)[:-1])
+    change_file(model_folder(copy, EXAMPLE) / head_file("logreg"), {"weight": without_last_column})
     reseal(copy)
-    with pytest.raises(BundleCorrupt, match=r"heads/logreg .*384"):
+    with pytest.raises(BundleCorrupt, match=r"heads/logreg\.bin .*384"):
         verify_bundle(copy)
 
 
@@ -118,9 +146,8 @@ def test_partner_that_is_no_head(copy: Path) -> None:
 @pytest.mark.parametrize("name", ["logreg", "mlp"])
 def test_head_that_answers_otherwise(copy: Path, name: str) -> None:
     """A head of the right shape whose labels are in another order is found by its golden answers."""
-    for array in LAST_ARRAYS[name]:
-        path = model_folder(copy, EXAMPLE) / head_folder(name) / f"{array}.npy"
-        np.save(path, np.roll(np.load(path), 1, axis=-1))
+    turned = dict.fromkeys(FEWER[name], partial(np.roll, shift=1, axis=0))
+    change_file(model_folder(copy, EXAMPLE) / head_file(name), turned)
     reseal(copy)
     with pytest.raises(BundleCorrupt, match=rf"^{name} gives a golden text's label the probability 0\.\d+"):
         verify_bundle(copy)
@@ -145,9 +172,8 @@ def test_golden_answers_of_other_texts(copy: Path) -> None:
 
 def test_centroids_of_fewer_labels(copy: Path) -> None:
     """Centroids of one label fewer are named, with both shapes."""
-    path = model_folder(copy, EXAMPLE) / CENTROIDS / "directions.npy"
-    np.save(path, np.load(path)[:, :-1])
+    change_file(model_folder(copy, EXAMPLE) / CENTROIDS, {"directions": without_last})
     reseal(copy)
     labels = len(load_manifest(copy, EXAMPLE).labels)
-    with pytest.raises(BundleCorrupt, match=rf"centroids .*384, {labels - 1}\).*384, {labels}\)"):
+    with pytest.raises(BundleCorrupt, match=rf"centroids\.bin .*\({labels - 1}, 384\).*\({labels}, 384\)"):
         verify_bundle(copy)

@@ -1,7 +1,6 @@
 """Models that share an encoder share its work, and nothing else."""
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -10,11 +9,12 @@ from msgspec.structs import replace
 
 from coldframe.cache.cache import PredictionCache
 from coldframe.cache.policy import Policy
-from coldframe.model.encoder import Embeddings
+from coldframe.errors import BundleCorrupt
 from coldframe.model.files import AUTO
-from coldframe.model.heads import Head, Probabilities
+from coldframe.model.heads import Head
 from coldframe.pipeline.models import Models
 from coldframe.pipeline.predictor import Predictor
+from coldframe.vectors import Vector, to_floats, to_vector
 from tests.conftest import (
     TinyEncoder,
     TinyHead,
@@ -35,9 +35,8 @@ RETRAINED = sealed(replace(tiny_manifest(), default_head="second"))
 class OtherHead:
     """What a model answers that was trained on other labels."""
 
-    def predict(self, embeddings: Embeddings) -> Probabilities:
-        turned: Probabilities = TinyHead().predict(embeddings)[:, ::-1]
-        return turned
+    def predict(self, embeddings: Sequence[Vector]) -> list[Vector]:
+        return [to_vector(reversed(to_floats(row))) for row in TinyHead().predict(embeddings)]
 
 
 def other_head(name: str) -> Head:
@@ -117,24 +116,14 @@ def test_no_prediction_of_another_model(
         predictor.cache.save(prediction.unsaved)
 
 
-def test_each_model_is_made_once() -> None:
-    """Threads that are the first to ask for a model get the same one; the default is the first."""
-    made: list[str] = []
-    gate = threading.Barrier(8)
-
-    def make(name: str) -> Predictor:
-        made.append(name)
-        return tiny_predictor(name=name)
-
-    models = Models({FIRST: lambda: make(FIRST), SECOND: lambda: make(SECOND)})
-    assert (models.names, made) == ([FIRST, SECOND], [FIRST])
-
-    def ask(number: int) -> Predictor:
-        gate.wait()
-        return models.get(models.names[number % 2])
-
-    with ThreadPoolExecutor(8) as threads:
-        found = list(threads.map(ask, range(8)))
-    assert sorted(made) == sorted(models.names)
-    assert {id(predictor) for predictor in found} == {id(predictor) for predictor in models.all()}
+def test_a_broken_model_breaks_no_other() -> None:
+    """Who asks for a model that could not be loaded gets its error, each time; the default one must load."""
+    models = Models({FIRST: tiny_predictor(name=FIRST), SECOND: BundleCorrupt("estimator.bin has 5 bytes.")})
     assert models.default is models.get(FIRST)
+    for _ in range(2):
+        with pytest.raises(BundleCorrupt, match=r"estimator\.bin has 5 bytes"):
+            models.get(SECOND)
+    with pytest.raises(BundleCorrupt):
+        models.all()
+    with pytest.raises(BundleCorrupt):
+        Models({FIRST: BundleCorrupt("estimator.bin has 5 bytes.")})

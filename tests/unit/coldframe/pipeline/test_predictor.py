@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from coldframe.errors import BundleCorrupt, Invalid, OutOfTime
 from coldframe.model.estimator import AnswerSource
 from coldframe.model.files import AUTO
-from coldframe.model.model import to_matrix
 from coldframe.pipeline.predictor import Predictor
 from coldframe.text import normalise
 from coldframe.timing import Deadline
 from coldframe.vectors import to_floats
+from layers.model.matrices import to_matrix
 from tests.conftest import TinyEncoder, TinyHead, tiny_predictor
 
 texts_to_classify = st.lists(st.text("ab é\n", max_size=12), min_size=1, max_size=12)
@@ -101,7 +101,7 @@ def test_rows_are_probabilities() -> None:
 def test_stages_are_in_order() -> None:
     """The stages are those of the road."""
     times = tiny_predictor().predict(["a"], ["first"]).times
-    assert list(times.stages_ms) == ["cache", "tokenize", "estimate", "load", "encode", "heads"]
+    assert list(times.stages_ms) == ["cache", "tokenize", "estimate", "encode", "heads"]
 
 
 def test_lone_surrogates_are_refused() -> None:
@@ -133,9 +133,7 @@ def short(limit_s: float = 1.0) -> Deadline:
 
 
 def loaded(encoder: TinyEncoder | None = None, seconds_per_pass: float = 0.0) -> Predictor:
-    predictor = tiny_predictor(encoder, clock=TickingClock(seconds_per_pass))
-    predictor.model.get()
-    return predictor
+    return tiny_predictor(encoder, clock=TickingClock(seconds_per_pass))
 
 
 def test_no_time_no_encoder() -> None:
@@ -176,14 +174,6 @@ def test_named_heads_fail_on_the_way() -> None:
     """So they do when encoding takes longer than it did so far."""
     with pytest.raises(OutOfTime):
         loaded(seconds_per_pass=100.0).predict(["a", "abc", "abcde"], ["first"], deadline=short())
-
-
-def test_too_little_time_to_load() -> None:
-    """Nobody waits for the model who has less time than loading it takes."""
-    prediction = tiny_predictor().predict(["a"], [AUTO], deadline=Deadline(0.1))
-    assert prediction.sources == [AnswerSource.RUSHED]
-    with pytest.raises(OutOfTime):
-        tiny_predictor().predict(["a"], ["first"], deadline=Deadline(0.1))
 
 
 def test_broken_model_is_told() -> None:

@@ -98,7 +98,6 @@ def test_no_time_for_the_next_window() -> None:
     """A text that is not settled when the time is over gets the guess, and the guess is not kept."""
     ticks = iter(np.arange(0.0, 1e6, 1e5))  # the first pass takes so long that no other one is begun
     predictor = tiny_predictor(settled_margin=MARGIN, clock=lambda: float(next(ticks)))
-    predictor.model.get()
     found = predictor.predict([EARLY, LATE], [AUTO], deadline=Deadline(10.0))
     assert found.sources == [AnswerSource.ENSEMBLE, AnswerSource.RUSHED]
     assert (found.usage.windows, found.usage.estimated) == (2, 1)

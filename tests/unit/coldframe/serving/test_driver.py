@@ -5,11 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-import numpy as np
 import pytest
 
 from coldframe.errors import NotReady
-from coldframe.model.encoder import Embeddings
 from coldframe.model.tokenizer import Window
 from coldframe.scheduling.jobs import Outcome, Work
 from coldframe.scheduling.limits import Limits
@@ -17,6 +15,7 @@ from coldframe.scheduling.pass_times import PassTimes
 from coldframe.scheduling.scheduler import Run, Scheduler
 from coldframe.serving.driver import Driver, Ticket
 from coldframe.timing import MovingAverage
+from coldframe.vectors import Vector, to_vector
 
 _MANY, _LONG_ENOUGH_S = 200, 0.5
 
@@ -41,8 +40,8 @@ class Lengths:
 
     dimension = 1
 
-    def encode(self, rows: Sequence[Window]) -> Embeddings:
-        return np.array([[len(row)] for row in rows], dtype=np.float32)
+    def encode(self, rows: Sequence[Window]) -> list[Vector]:
+        return [to_vector([len(row)]) for row in rows]
 
 
 @pytest.mark.parametrize("workers", [1, 2, 4])
@@ -52,10 +51,10 @@ def test_an_idle_driver_rests(workers: int) -> None:
     driver = Driver(scheduler, {"encoder": encoder}, {"encoder": MovingAverage(0.1)})
     try:
         for rows in range(1, 6):
-            ticket = Ticket([[1] * rows], encoder.dimension)
+            ticket = Ticket([[1] * rows])
             driver.submit(Work("encoder", [rows]), ticket)
             assert ticket.wait() is Outcome.DONE
-            assert ticket.embeddings.tolist() == [[rows]]
+            assert ticket.embeddings == [to_vector([rows])]
         assert driver.drain(timeout_s=60)
         assert not scheduler.asked_often.wait(_LONG_ENOUGH_S)
     finally:
@@ -75,7 +74,7 @@ class Held(Lengths):
     def __init__(self) -> None:
         self.begun, self.may_end = threading.Event(), threading.Event()
 
-    def encode(self, rows: Sequence[Window]) -> Embeddings:
+    def encode(self, rows: Sequence[Window]) -> list[Vector]:
         self.begun.set()
         assert self.may_end.wait(60)
         return super().encode(rows)
@@ -88,7 +87,7 @@ def test_a_defect_of_the_scheduler_fails_all_who_wait(workers: int) -> None:
     scheduler = Breaking(Limits(workers=workers), {"encoder": PassTimes()})
     driver = Driver(scheduler, {"encoder": encoder}, {"encoder": MovingAverage(0.1)})
     driver.check()
-    tickets = [Ticket([[1] * 4], encoder.dimension) for _ in range(4)]
+    tickets = [Ticket([[1] * 4]) for _ in range(4)]
     for ticket in tickets:
         driver.submit(Work("encoder", [4]), ticket)
     assert encoder.begun.wait(60)
@@ -96,7 +95,7 @@ def test_a_defect_of_the_scheduler_fails_all_who_wait(workers: int) -> None:
     assert [ticket.wait() for ticket in tickets] == [Outcome.FAILED] * 4
     assert all(isinstance(ticket.error, NotReady) for ticket in tickets)
     with pytest.raises(NotReady, match="ended with an error"):
-        driver.submit(Work("encoder", [4]), Ticket([[1] * 4], encoder.dimension))
+        driver.submit(Work("encoder", [4]), Ticket([[1] * 4]))
     with pytest.raises(NotReady):
         driver.check()
     assert driver.stats().queued_jobs == 0

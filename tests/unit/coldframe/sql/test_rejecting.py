@@ -1,20 +1,18 @@
 """Rows are rejected without the encoder only where the estimator leaves a label no chance."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from coldframe.columns import predict_column
-from coldframe.model.encoder import Embeddings
 from coldframe.model.estimator import LEAST, Guess, mean_with
 from coldframe.model.files import AUTO
-from coldframe.model.heads import Probabilities
 from coldframe.sql.functions import SqlFunctions
 from coldframe.sql.rejecting import are_topic, odds_against
+from coldframe.vectors import Vector, to_vector
 from tests.conftest import LABELS, TinyEncoder, TinyEstimator, tiny_predictor
 
 PROBABILITIES = st.lists(st.floats(0, 1), min_size=3, max_size=3).map(
@@ -71,8 +69,8 @@ class FarEstimator(TinyEstimator):
 class CertainHead:
     """Knows that every text has the first label."""
 
-    def predict(self, embeddings: Embeddings) -> Probabilities:
-        return np.tile(np.array([0.998, 0.001, 0.001], dtype=np.float32), (len(embeddings), 1))
+    def predict(self, embeddings: Sequence[Vector]) -> list[Vector]:
+        return [to_vector([0.998, 0.001, 0.001])] * len(embeddings)
 
 
 def test_by_default_no_row_is_lost() -> None:

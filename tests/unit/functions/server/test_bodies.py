@@ -2,6 +2,8 @@
 
 import asyncio
 import gzip
+import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 
 from coldframe.config import Settings
 from coldframe.errors import Malformed, Overloaded, TooLarge
-from functions.server.bodies import CallerLeft, read_body
+from functions.server.bodies import CallerLeft, read_body, stated_s
 from functions.server.room import Room
 
 GZIP = {"content-encoding": "gzip"}
@@ -37,7 +39,8 @@ def read(room: Room, chunks: Sequence[bytes], headers: dict[str, str] | None = N
 
     async def run() -> bytes:
         with room.request() as place:
-            return await read_body(receive, headers or {}, Settings(**limits), place)  # type: ignore[arg-type]
+            body = await read_body(receive, headers or {}, Settings(**limits), place)  # type: ignore[arg-type]
+            return body.content
 
     return asyncio.run(run())
 
@@ -106,3 +109,20 @@ def test_others_have_their_turn_between_pieces() -> None:
 
     asyncio.run(run())
     assert turns >= 9
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ('{"budget_ms": 500, "text": "x"}', 0.5),
+        ('{"text": "x", "budget_ms" :\n20}', 0.02),
+        ('{"budget_ms": 500, "text": "x", "budget_ms": 40}', 0.04),
+        (json.dumps({"text": '{"budget_ms": 500}'}), math.inf),
+        ('{"text": "budget_ms"}', math.inf),
+        ('{"budget_ms": 0, "text": "x"}', math.inf),
+        ('{"text": "x"}', math.inf),
+    ],
+)
+def test_time_that_a_body_states(body: str, expected: float) -> None:
+    """The key is found wherever it stands; the same words within a text are none."""
+    assert stated_s(body.encode()) == expected

@@ -1,8 +1,6 @@
 """Request ids, the log, settings, and what is imported first."""
 
 import json
-import subprocess
-import sys
 import threading
 
 import pytest
@@ -16,7 +14,6 @@ from coldframe.setting_facts import OF_SERVER, SERVER_FLAGS, SERVER_RANGES, SERV
 from functions.server.log import Log
 from functions.server.request_id import request_id
 from functions.server.settings import SERVER_NAMES, load_server_settings, read_port
-from tests.conftest import ROOT
 
 
 @given(st.text())
@@ -101,13 +98,3 @@ def test_what_is_no_port(value: str) -> None:
 def test_ports() -> None:
     """PORT, empty or not, or its default."""
     assert [read_port({}), read_port({"PORT": ""}), read_port({"PORT": "0"})] == [8080, 8080, 0]
-
-
-def test_blas_is_told_before_numpy_is_imported() -> None:
-    """The package says one thread before anything in it can have imported numpy."""
-    script = (
-        "import os, sys, functions.server; early = 'numpy' in sys.modules; import functions.server.run;"
-        "print(early, 'numpy' in sys.modules, os.environ['OPENBLAS_NUM_THREADS'])"
-    )
-    found = subprocess.check_output([sys.executable, "-c", script], cwd=ROOT, text=True)
-    assert found.split() == ["False", "True", "1"]

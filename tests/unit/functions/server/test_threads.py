@@ -4,6 +4,7 @@ import asyncio
 import gc
 import math
 import threading
+import time
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -151,6 +152,39 @@ def test_a_long_body_that_waits_too_long_for_its_turn_is_refused() -> None:
             await asyncio.gather(*reading)
             assert await front.answer(work.answer, LONG, stay()) == REPLY
             assert len(work.callers) == cpus + 1
+
+    play(script())
+
+
+def test_a_long_body_waits_no_longer_than_it_states() -> None:
+    """The server would be patient, the body is not: it is refused without a thread or a turn."""
+    work, cpus = Work(), usable_cpus()
+    hurried = Request("POST", "/v1/predict", body=LONG.body + b'{"text": "x", "budget_ms": 10}')
+
+    async def script() -> None:
+        with ThreadPoolExecutor(cpus + 8) as pool:
+            front = threads(pool)
+            reading = [asyncio.create_task(front.answer(work.answer, LONG, stay())) for _ in range(cpus)]
+            await begun(work, cpus)
+            with pytest.raises(Overloaded):
+                await front.answer(work.answer, hurried, stay())
+            work.may_end.set()
+            await asyncio.gather(*reading)
+            assert len(work.callers) == cpus
+
+    play(script())
+
+
+def test_time_counts_from_the_last_byte() -> None:
+    """What is decompressed after it came, longer than its caller waits, is refused and not begun."""
+    work = Work()
+
+    async def script() -> None:
+        with ThreadPoolExecutor(1) as pool:
+            front = threads(pool, objective_s=10.0)
+            with pytest.raises(Overloaded):
+                await front.answer(work.answer, LONG, stay(), time.monotonic() - 11.0)
+        assert not work.callers
 
     play(script())
 

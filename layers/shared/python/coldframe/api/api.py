@@ -123,7 +123,7 @@ class Api:
             check_size(reply, self._settings.max_answer_bytes)
         except RequestError as exc:
             reply = problem_reply(exc, request.path)
-        except BundleError as exc:  # found out late: the model is loaded when it is first needed
+        except BundleError as exc:  # a model that could not be loaded, or a head
             reply = problem_reply(NotReady(str(exc)), request.path, exc)
         except Exception as exc:  # a defect of ours: no detail may reach the caller or the log
             defect = RequestError("Something went wrong here; the request may be tried again.")
@@ -219,10 +219,7 @@ class Api:
         return json_reply(model_card(self.models, self._created_s, request.params["model"]))
 
     def _health(self, request: Request) -> Reply:
-        predictors = self.models.all()
-        for predictor in predictors:
-            predictor.model.get()
-        versions = {predictor.manifest.name: predictor.manifest.version for predictor in predictors}
+        versions = {predictor.manifest.name: predictor.manifest.version for predictor in self.models.all()}
         return json_reply(Health("ok", next(iter(versions.values())), versions))
 
     def _line(self, request: Request, reply: Reply, start: Start) -> str:

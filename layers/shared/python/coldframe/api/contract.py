@@ -1,7 +1,7 @@
 """The contract of `POST /v1/predict`, written once, with the standard library alone.
 
-The express lane reads and writes by it before anything else is loaded; the message types of the road are
-made of the same names and limits. `tests/unit/coldframe/api/test_written_once.py` holds the two together.
+The message types are made of the same names and limits; `tests/unit/coldframe/api/test_written_once.py` holds
+the two together.
 """
 
 from collections.abc import Mapping

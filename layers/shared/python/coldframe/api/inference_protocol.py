@@ -7,7 +7,6 @@ from http import HTTPStatus
 from typing import TypeAlias
 
 import msgspec
-import numpy as np
 
 from coldframe import __version__
 from coldframe.api.catalogue import Named, find_protocol_model
@@ -34,6 +33,7 @@ from coldframe.api.messages import (
     work_log,
 )
 from coldframe.api.tensors import (
+    Floats,
     InputTensor,
     OutputValues,
     find_inputs,
@@ -45,13 +45,11 @@ from coldframe.api.tensors import (
 from coldframe.cache.cache import Unsaved
 from coldframe.config import Settings
 from coldframe.errors import Invalid, NotFound
-from coldframe.model.encoder import Embeddings
 from coldframe.model.files import AUTO
-from coldframe.model.heads import Probabilities
-from coldframe.model.model import to_matrix
 from coldframe.pipeline.models import Models
 from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import Deadline, StageTimes
+from coldframe.vectors import VALUE_BYTES, Vector, to_floats, to_vector
 
 _DECODER = msgspec.json.Decoder(InferRequest)
 _HEADER_LENGTH = "inference-header-content-length"
@@ -81,8 +79,7 @@ class InferenceProtocol:
 
     def ready(self, request: Request) -> Reply:
         """`GET /v2/health/ready`: 503 when a model cannot be loaded."""
-        for predictor in self._models.all():
-            predictor.model.get()
+        self._models.all()
         return json_reply(ServerReady(True))
 
     def model(self, request: Request) -> Reply:
@@ -112,7 +109,7 @@ class InferenceProtocol:
 
     def model_ready(self, request: Request) -> Reply:
         """`GET /v2/models/{model}/ready`"""
-        self._named(request).predictor.model.get()
+        self._named(request)
         return json_reply(ModelReady(request.params["model"], True))
 
     def infer(self, request: Request) -> Reply:
@@ -155,7 +152,7 @@ class InferenceProtocol:
     ) -> _Computed:
         tensor = only_input(inputs, ("text",))
         embedded = predictor.embed(read_texts(tensor, self._settings.max_texts), deadline)
-        values = {"embedding": to_matrix(embedded.vectors)}
+        values = {"embedding": _floats(embedded.vectors, predictor.encoder.facts.dimension)}
         return values, embedded.times, work_log(embedded), embedded.unsaved
 
     def _classify(
@@ -171,7 +168,7 @@ class InferenceProtocol:
         least = _least_probability(predictor, head, asked)
         if tensor.name == "text":
             prediction = predictor.predict(read_texts(tensor, limit), [head], deadline=deadline)
-            scores = to_matrix(prediction.answers[head])[:, :-1]
+            scores = [answer[:-VALUE_BYTES] for answer in prediction.answers[head]]
             return _outputs(labels, scores, least), prediction.times, work_log(prediction), prediction.unsaved
         rows = read_matrix(tensor, predictor.encoder.facts.dimension, limit)
         times = StageTimes()
@@ -201,23 +198,35 @@ class InferenceProtocol:
         return Reply(HTTPStatus.OK, b"".join([header, *(content for _, content in written)]), headers)
 
 
-def _predict_rows(predictor: Predictor, rows: Embeddings, head: str) -> Probabilities:
-    with np.errstate(all="ignore"):  # a value that overflows is refused below
-        probabilities = predictor.model.get().heads.probabilities(rows, head)
-    finite = np.isfinite(probabilities).all(axis=1)
-    if not finite.all():
-        raise Invalid(
-            f'Row {int(np.argmin(finite))} of input "embedding" is too large to compute with.'
-            " Expected rows of length 1, as the encoder makes them."
-        )
+def _predict_rows(predictor: Predictor, rows: Sequence[Vector], head: str) -> list[Vector]:
+    """Probabilities (k,) of each row. Raises Invalid for the first row that overflows."""
+    probabilities = predictor.model.heads.probabilities(rows, head)
+    for index, row in enumerate(probabilities):
+        if not math.isfinite(sum(to_floats(row))):
+            raise Invalid(
+                f'Row {index} of input "embedding" is too large to compute with.'
+                " Expected rows of length 1, as the encoder makes them."
+            )
     return probabilities
 
 
-def _outputs(labels: Sequence[str], scores: Probabilities, least: float) -> dict[str, OutputValues]:
+def _outputs(labels: Sequence[str], scores: Sequence[Vector], least: float) -> dict[str, OutputValues]:
     """least: a label of a lower probability is empty, since a tensor has no null."""
-    best, highest = scores.argmax(axis=1), scores.max(axis=1)
-    said = [labels[i] if found >= least else "" for i, found in zip(best, highest.tolist(), strict=True)]
-    return {"label": said, "probability": highest, "scores": scores}
+    rows = [to_floats(row) for row in scores]
+    highest = [max(row) for row in rows]
+    said = [
+        labels[row.index(found)] if found >= least else "" for row, found in zip(rows, highest, strict=True)
+    ]
+    return {
+        "label": said,
+        "probability": Floats([len(rows)], to_vector(highest)),
+        "scores": _floats(scores, len(labels)),
+    }
+
+
+def _floats(rows: Sequence[Vector], columns: int) -> Floats:
+    """The FP32 tensor [n, columns] of its rows."""
+    return Floats([len(rows), columns], b"".join(rows))
 
 
 def _least_probability(predictor: Predictor, head: str, asked: InferRequest) -> float:

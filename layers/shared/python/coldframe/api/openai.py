@@ -16,11 +16,11 @@ from coldframe.api.messages import (
     work_log,
 )
 from coldframe.api.schemas import EmbeddingItem, EmbeddingsReply, EmbeddingsRequest, EmbeddingsUsage
-from coldframe.api.tensors import FLOATS, short_floats
+from coldframe.api.tensors import short_floats
 from coldframe.config import Settings
 from coldframe.errors import Invalid, TooLarge
-from coldframe.model.model import to_matrix
 from coldframe.pipeline.models import Models
+from coldframe.vectors import little_endian
 
 _EXAMPLE = '{"input": "…"}'
 _TOO_LARGE_HINT = 'Ask for "encoding_format": "base64", which takes less than half, or send fewer texts.'
@@ -47,13 +47,14 @@ def answer_embeddings(models: Models, settings: Settings, request: Request) -> R
             f"Found {len(texts)} texts, expected at most {settings.max_texts}. Send them in parts."
         )
     embedded = predictor.embed(texts, deadline_of(request))
-    rows = to_matrix(embedded.vectors).astype(FLOATS, copy=False)  # (n, d)
     in_base64 = asked.encoding_format == "base64"
     reply = EmbeddingsReply(
         object="list",
         data=[
-            EmbeddingItem("embedding", index, _base64(row.tobytes()) if in_base64 else short_floats(row))
-            for index, row in enumerate(rows)
+            EmbeddingItem(
+                "embedding", index, _base64(little_endian(vector)) if in_base64 else short_floats(vector)
+            )
+            for index, vector in enumerate(embedded.vectors)
         ],
         model=asked.model or predictor.encoder.name,
         usage=EmbeddingsUsage(embedded.prompt_tokens, embedded.prompt_tokens),

@@ -35,7 +35,7 @@ EMBEDDING = "embedding"
 _KINDS = {AUTO: Kind.AUTO, EMBEDDING: Kind.EMBEDDING}
 _KEY_BYTES = 16
 _ENTRY_OVERHEAD_BYTES = 250  # key, value header and dictionary slots in CPython, rounded up
-_LAYOUT = b"layout 3"
+_LAYOUT = b"layout 4"
 """Part of every key: values of another layout are never found. 3: predictions end with a score."""
 
 

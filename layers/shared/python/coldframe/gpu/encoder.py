@@ -10,9 +10,9 @@ import numpy as np
 
 from coldframe.errors import BundleCorrupt, DeviceMissing
 from coldframe.gpu.passes import plan_mixed
-from coldframe.model.encoder import Embeddings
 from coldframe.model.files import read_file
 from coldframe.model.tokenizer import Window
+from coldframe.vectors import Vector
 
 if TYPE_CHECKING:
     import onnxruntime as ort
@@ -43,22 +43,23 @@ class MixedEncoder:
         self._max_positions = max_positions
         self._session = _open(graph, provider)
 
-    def encode(self, rows: Sequence[Window]) -> Embeddings:
-        """Embeddings of rows: float32 (len(rows), d), every row of length 1.
+    def encode(self, rows: Sequence[Window]) -> list[Vector]:
+        """The embedding (d,) of each row, of length 1.
 
         One pass, unless the rows' padding would make it larger than `max_positions`.
         """
         lengths = [len(row) for row in rows]
         if len(rows) * max(lengths, default=0) <= self._max_positions:
             return self._encode(rows, lengths)
-        embeddings = np.empty((len(rows), self.dimension), dtype=np.float32)
+        embeddings: dict[int, Vector] = {}
         for batch in plan_mixed(lengths, self._max_positions):
-            embeddings[batch] = self._encode([rows[row] for row in batch], [lengths[row] for row in batch])
-        return embeddings
+            found = self._encode([rows[row] for row in batch], [lengths[row] for row in batch])
+            embeddings |= zip(batch, found, strict=True)
+        return [embeddings[row] for row in range(len(rows))]
 
-    def _encode(self, rows: Sequence[Window], lengths: Sequence[int]) -> Embeddings:
+    def _encode(self, rows: Sequence[Window], lengths: Sequence[int]) -> list[Vector]:
         if not rows:
-            return np.empty((0, self.dimension), dtype=np.float32)
+            return []
         mask = np.arange(max(lengths)) < np.array(lengths)[:, None]  # (B, T)
         ids = np.zeros(mask.shape, dtype=np.int32)
         ids[mask] = np.fromiter(chain.from_iterable(rows), np.int32, sum(lengths))
@@ -67,8 +68,8 @@ class MixedEncoder:
         binding.bind_cpu_input("attention_mask", mask.astype(np.int32))
         binding.bind_output("embedding", "cpu")
         self._session.run_with_iobinding(binding)
-        embeddings: Embeddings = binding.get_outputs()[0].numpy()
-        return embeddings  # (B, d)
+        embeddings = binding.get_outputs()[0].numpy()  # (B, d)
+        return [row.tobytes() for row in embeddings]
 
 
 def _open(graph: Path, provider: str) -> "ort.InferenceSession":

@@ -3,14 +3,13 @@
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-import numpy as np
-
 from coldframe.errors import BundleError, EncoderDrift
 from coldframe.gpu.files import PACKED, PADDED
 from coldframe.model.bundle import Golden
 from coldframe.model.encoder import RowEncoder
 from coldframe.model.tokenizer import TextWindows
 from coldframe.timing import log_line
+from coldframe.vectors import cosine
 
 GRAPHS = (PACKED, PADDED)
 """In the order of their speed."""
@@ -54,13 +53,13 @@ def check_together(encoder: RowEncoder, windows: TextWindows, golden: Golden) ->
     when the graph cannot be run.
     """
     rows = [windows.cut([vector.text])[0][0] for vector in golden.vectors]
-    expected = np.array([vector.embedding for vector in golden.vectors], dtype=np.float32)
     try:
         found = encoder.encode(rows)
     except Exception as exc:  # onnxruntime's errors share no public base class
         raise EncoderDrift(f"The graph fails on the golden texts: {exc}") from exc
-    lowest = float(np.min(np.sum(found * expected, axis=1)))
-    if not lowest >= golden.min_cosine:  # written so that NaN fails too
+    cosines = [cosine(row, vector.embedding) for row, vector in zip(found, golden.vectors, strict=True)]
+    lowest = min(cosines)
+    if not all(found >= golden.min_cosine for found in cosines):  # NaN is not
         raise EncoderDrift(
             f"The embedding of a golden text has cosine {lowest:.4f} to the reference; expected at least"
             f" {golden.min_cosine}."

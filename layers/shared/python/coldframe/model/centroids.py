@@ -3,63 +3,58 @@
 `docs/decisions/0035-out-of-distribution.md` compares it with other distances.
 """
 
+from array import array
+from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
-from coldframe.errors import BundleCorrupt, BundleMissing
-from coldframe.model.encoder import Embeddings
+from coldframe.errors import BundleCorrupt
+from coldframe.graphs.graph import GraphError, Tensor
+from coldframe.model.estimator import share_more_usual
 from coldframe.model.files import CENTROIDS, REBUILD
-from coldframe.model.heads import Arrays, times
+from coldframe.model.heads import open_head_graph, rows_of
+from coldframe.model.weights import read_weights
+from coldframe.vectors import Vector, to_floats
+
+_RANKS = {"directions": 2, "usual": 1}
 
 
 class Centroids:
-    """The mean direction of each label, and how near the validation rows are. Safe for threads: only read."""
+    """The mean direction of each label, and how near the validation rows are. Safe for threads."""
 
-    def __init__(self, arrays: Arrays) -> None:
-        self._directions = arrays["directions"]  # (d, k), float32, columns of length 1
-        self._usual = arrays["usual"]  # (q,), float32: strangeness of validation rows, ascending
+    def __init__(self, directions: Tensor, usual: Tensor) -> None:
+        """directions: (k, d), rows of length 1. usual: strangeness of validation rows, ascending, (q,).
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Dimension and number of labels: (d, k)."""
-        return self._directions.shape
+        Directions of another kind are met by the first text: GraphError.
+        """
+        self.shape = directions.shape
+        """Number of labels and dimension: (k, d)."""
+        self._graph = open_head_graph("centroids", {"strangeness": "f"}, {"directions": directions})
+        self._usual = array("f", bytes(usual.content))
 
-    def strangeness(self, embeddings: Embeddings) -> NDArray[np.float32]:
-        """1 minus the cosine to the nearest centroid, (n,)."""
-        return _strangeness(times(embeddings, self._directions))
+    def strangeness(self, embeddings: Sequence[Vector]) -> list[float]:
+        """1 minus the cosine to the nearest centroid, for each embedding (d,)."""
+        if not embeddings:
+            return []
+        return to_floats(self._graph.run(rows_of(embeddings))[0])
 
-    def out_of_distribution(self, embeddings: Embeddings) -> list[float]:
-        """Share of the validation rows that look more usual than each text, 0 to 1, (n,).
+    def out_of_distribution(self, embeddings: Sequence[Vector]) -> list[float]:
+        """Share of the validation rows that look more usual than each text, 0 to 1.
 
         A text has the same score, to the bit, alone and among others.
         """
-        strangeness = _strangeness(times(embeddings, self._directions))
-        below = np.searchsorted(self._usual, strangeness, side="left")
-        shares: list[float] = (below / len(self._usual)).tolist()
-        return shares
-
-
-def _strangeness(cosines: NDArray[np.float32]) -> NDArray[np.float32]:
-    """cosines: to each label's centroid, (n, k)."""
-    nearest: NDArray[np.float32] = cosines.max(axis=1, initial=-1)
-    return 1 - nearest
+        return [share_more_usual(found, self._usual) for found in self.strangeness(embeddings)]
 
 
 def load_centroids(folder: Path) -> Centroids:
     """The centroids of the model in `folder`.
 
-    Raises BundleMissing or BundleCorrupt when their files cannot be used.
+    Raises BundleMissing or BundleCorrupt when their file cannot be used.
     """
+    arrays = read_weights(folder, CENTROIDS)
+    shapes = {name: tensor.shape for name, tensor in arrays.items()}
+    if [len(shapes.get(name, ())) for name in _RANKS] != list(_RANKS.values()) or arrays["usual"].kind != "f":
+        raise BundleCorrupt(f"{CENTROIDS} has the shapes {shapes}; expected (k, d) and (q,). {REBUILD}")
     try:
-        names = ("directions", "usual")
-        arrays = {name: np.load(folder / CENTROIDS / f"{name}.npy", allow_pickle=False) for name in names}
-    except OSError as exc:
-        raise BundleMissing(f"{folder} has no readable {CENTROIDS} ({exc.strerror}). {REBUILD}") from exc
-    except (ValueError, EOFError) as exc:
-        raise BundleCorrupt(f"{CENTROIDS} cannot be read: {exc}. {REBUILD}") from exc
-    if arrays["directions"].ndim != 2 or arrays["usual"].ndim != 1 or not len(arrays["usual"]):
-        shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
-        raise BundleCorrupt(f"{CENTROIDS} has the shapes {shapes}; expected (d, k) and (q,). {REBUILD}")
-    return Centroids(arrays)
+        return Centroids(arrays["directions"], arrays["usual"])
+    except GraphError as exc:
+        raise BundleCorrupt(f"{CENTROIDS} cannot be used: {exc}. {REBUILD}") from exc

@@ -1,31 +1,23 @@
-"""Rows of token ids to embeddings: the quantized ONNX session, and which rows share a pass of it.
+"""Rows of token ids to embeddings: the quantized ONNX graph, and which rows share a pass of it.
 
 Rows of equal length need no padding and no attention mask, so a row's embedding cannot
 depend on its neighbours, and no padding is computed.
 """
 
-import os
+from array import array
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from coldframe.errors import BundleCorrupt, EncoderDrift
+from coldframe.errors import BundleCorrupt, BundleError, BundleMissing, EncoderDrift
+from coldframe.graphs.graph import Graph, GraphError, Tensor
+from coldframe.graphs.runtime import open_graph
 from coldframe.model.bundle import EncoderFacts, Golden, GoldenVector
-from coldframe.model.files import ENCODER
+from coldframe.model.files import ENCODER, encoder_graph
 from coldframe.model.tokenizer import TextWindows, Window
-
-# onnxruntime's official packages report usage to their maker unless this is set
-# before the import: https://github.com/microsoft/onnxruntime/pull/27379
-os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
-import onnxruntime as ort
-
-Embeddings: TypeAlias = NDArray[np.float32]
-"""float32 (n, d), every row of length 1."""
-
+from coldframe.vectors import Vector, cosine, split, weighted_mean
 
 Batch = list[int]
 """Positions of the rows that share one forward pass."""
@@ -53,7 +45,7 @@ class RowEncoder(Protocol):
 
     dimension: int
 
-    def encode(self, rows: Sequence[Window]) -> Embeddings: ...
+    def encode(self, rows: Sequence[Window]) -> list[Vector]: ...
 
 
 class Encoder:
@@ -61,42 +53,56 @@ class Encoder:
 
     A text longer than `max_tokens` is cut into windows of that length; its
     embedding is the mean of theirs, weighted by their tokens, at unit length.
-    Safe for threads: a session of onnxruntime may run in several at once.
-    https://github.com/microsoft/onnxruntime/issues/13571, read 2026-11-21
+    Safe for threads, as its graph is.
     """
 
     def __init__(self, folder: Path, facts: EncoderFacts, threads: int) -> None:
         """Raises BundleMissing or BundleCorrupt when `folder` has no usable encoder."""
         self.dimension = facts.dimension
-        self._session = _load_session(folder / ENCODER, threads)
+        self._graph = _open(folder / ENCODER, threads)
 
-    def encode(self, rows: Sequence[Window]) -> Embeddings:
-        """Embeddings of rows of equal length: float32 (len(rows), d).
+    def encode(self, rows: Sequence[Window]) -> list[Vector]:
+        """Embeddings (d,) of rows of equal length, at least one. Raises BundleError when that fails.
 
         Source: mean pooling, Reimers & Gurevych 2019, section 3.
         """
-        input_ids = np.array(rows, dtype=np.int64)  # (B, T)
-        (embeddings,) = self._session.run(None, {"input_ids": input_ids})
-        return embeddings  # type: ignore[no-any-return]  # (B, d)
+        ids = array("q", chain.from_iterable(rows))  # (B, T)
+        try:
+            (embeddings,) = self._graph.run({"input_ids": Tensor("q", (len(rows), len(rows[0])), ids)})
+        except GraphError as exc:
+            raise BundleError(f"{ENCODER} cannot run here: {exc}. Run `coldframe verify`.") from exc
+        return split(embeddings, len(rows))  # (B, d)
 
 
-def pool_windows(embeddings: Embeddings, tokens: Sequence[int], counts: Sequence[int]) -> Embeddings:
+def pool_windows(rows: Sequence[Vector], tokens: Sequence[int], counts: Sequence[int]) -> list[Vector]:
     """One embedding per text from those of its windows.
 
-    embeddings: (windows, d), the windows of a text beside each other.
-    tokens: length of each window, its weight. counts: windows of each text.
-    Returns float32 (len(counts), d), every row of length 1.
+    rows: the windows of a text beside each other. tokens: length of each window, its weight.
+    counts: windows of each text. The embedding of a single window stays as it is, to the bit.
     """
-    if len(counts) == len(embeddings):
-        return embeddings  # one window each: nothing to pool, and not a bit to change
-    weighted = embeddings * np.asarray(tokens, dtype=np.float32)[:, None]  # (W, d)
-    starts = np.concatenate(([0], np.cumsum(counts)[:-1]))
-    pooled = np.add.reduceat(weighted, starts, axis=0)  # (n, d)
-    pooled /= np.linalg.norm(pooled, axis=1, keepdims=True)
-    single = np.asarray(counts) == 1
-    pooled[single] = embeddings[starts[single]]
-    embeddings_of_texts: Embeddings = pooled.astype(np.float32, copy=False)
-    return embeddings_of_texts
+    if len(counts) == len(rows):
+        return list(rows)
+    pooled = []
+    start = 0
+    for count in counts:
+        end = start + count
+        pooled.append(rows[start] if count == 1 else weighted_mean(rows[start:end], tokens[start:end]))
+        start = end
+    return pooled
+
+
+def pool_complete(
+    rows: Sequence[Vector | None], tokens: Sequence[int], counts: Sequence[int]
+) -> list[Vector | None]:
+    """One embedding per text, as `pool_windows` makes it; None for a text that lacks a window."""
+    pooled: list[Vector | None] = []
+    start = 0
+    for count in counts:
+        end = start + count
+        whole = [row for row in rows[start:end] if row is not None]
+        pooled += pool_windows(whole, tokens[start:end], [count]) if len(whole) == count else [None]
+        start = end
+    return pooled
 
 
 def check_golden(
@@ -109,11 +115,11 @@ def check_golden(
     """
     vectors = golden.vectors[:at_most]
     for _ in range(2):
-        lowest = float(np.min([_cosine(encoder, windows, vector) for vector in vectors]))
-        if lowest >= golden.min_cosine:  # NaN, which `np.min` passes on, is not
-            return lowest
+        cosines = [_cosine(encoder, windows, vector) for vector in vectors]
+        if all(found >= golden.min_cosine for found in cosines):  # NaN is not
+            return min(cosines)
     raise EncoderDrift(
-        f"The encoder's embedding of a golden text has cosine {lowest:.4f} to the reference; expected"
+        f"The encoder's embedding of a golden text has cosine {min(cosines):.4f} to the reference; expected"
         f" at least {golden.min_cosine}. This processor computes the int8 model wrongly, or"
         f" {ENCODER} is damaged: run `coldframe verify`."
     )
@@ -121,19 +127,13 @@ def check_golden(
 
 def _cosine(encoder: RowEncoder, windows: TextWindows, vector: GoldenVector) -> float:
     first = windows.cut([vector.text])[0][:1]
-    return float(encoder.encode(first)[0] @ np.asarray(vector.embedding, dtype=np.float32))
+    return cosine(encoder.encode(first)[0], vector.embedding)
 
 
-def _load_session(path: Path, threads: int) -> ort.InferenceSession:
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    # The graph was optimised when it was built; the weights are used where the
-    # page cache has them instead of being copied.
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.add_session_config_entry("session.use_memory_mapped_ort_model", "1")
-    options.add_session_config_entry("session.use_ort_model_bytes_for_initializers", "1")
+def _open(path: Path, threads: int) -> Graph:
+    if not path.is_file():
+        raise BundleMissing(f"{path} is missing. Run `coldframe build`.")
     try:
-        return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    except Exception as exc:  # onnxruntime's errors share no public base class
+        return open_graph(encoder_graph(path, threads))
+    except GraphError as exc:
         raise BundleCorrupt(f"{path.name} cannot be loaded: {exc}. Run `coldframe build`.") from exc

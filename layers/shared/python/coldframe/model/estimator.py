@@ -3,22 +3,23 @@
 The guess is TF-IDF over the encoder's own token ids, and a linear layer. Where it is not sure,
 `auto` is the geometric mean of the guess and the partner head.
 
-Plain Python over a memory-mapped file: a text has a few hundred different
-tokens at most, and neither numpy nor onnxruntime is needed to add them up.
-Once the model has loaded numpy, it does that (`coldframe.model.model`).
+Weights are a memory-mapped file; a graph of `coldframe.graphs` adds up those of a text's tokens.
 The idea of answering from an estimator when it is sure enough: SneakPeek.
 """
 
 import math
+from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from coldframe.errors import BundleCorrupt
+from coldframe.graphs.graph import GraphError, Tensor
 from coldframe.model.files import AUTO, ESTIMATOR, REBUILD, map_file
+from coldframe.model.heads import open_head_graph
 from coldframe.vectors import Vector, to_floats, to_vector
 
 if TYPE_CHECKING:
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from coldframe.model.bundle import EstimatorFacts
 
 LEAST = 0.001  # what each of guess and partner leaves to a label
-
-SumRows: TypeAlias = Callable[[Sequence[int], Sequence[float]], list[float]]
-"""The sum (k,) of the weights of tokens, each times its factor, in their order."""
 
 
 class Estimator:
@@ -46,11 +44,11 @@ class Estimator:
         self._idf = content[: 4 * tokens].cast("f")  # (V,)
         self._weights = content[4 * tokens :].cast("h")  # (V * k,), in units of `facts.scales`
         self._labels = labels
-        self._sum_rows: SumRows | None = None
-
-    def sum_with(self, sum_rows: SumRows) -> None:
-        """Has this add up the weights of tokens, to the same bits as plain Python."""
-        self._sum_rows = sum_rows
+        weights = Tensor("h", (tokens, labels), content[4 * tokens :])
+        try:
+            self._graph = open_head_graph("estimator", {"sums": "d"}, {"weights": weights})
+        except GraphError as exc:
+            raise BundleCorrupt(f"{ESTIMATOR} cannot be used: {exc}. {REBUILD}") from exc
 
     @property
     def idf(self) -> "memoryview[float]":
@@ -74,19 +72,23 @@ class Estimator:
         """
         counts = Counter(ids)
         factors = [(1 + math.log(count)) * self._idf[token] for token, count in counts.items()]
-        sums = (self._sum_rows or self._sum_plainly)(list(counts), factors)
+        sums = self._sum(list(counts), factors)
         squares = 0.0
         for factor in factors:  # `sum` rounds otherwise in Python 3.12
             squares += factor * factor
         length = math.sqrt(squares) or 1.0
         return [total * scale / length for total, scale in zip(sums, self._facts.scales, strict=True)]
 
-    def _sum_plainly(self, tokens: Sequence[int], factors: Sequence[float]) -> list[float]:
-        sums = [0.0] * self._labels
-        for token, factor in zip(tokens, factors, strict=True):
-            row = self._weights[token * self._labels : (token + 1) * self._labels]
-            sums = [total + factor * value for total, value in zip(sums, row, strict=True)]
-        return sums
+    def _sum(self, tokens: Sequence[int], factors: Sequence[float]) -> list[float]:
+        """The sum (k,) of the weights of tokens, each times its factor, added in their order."""
+        if not tokens:
+            return [0.0] * self._labels
+        size = (len(tokens),)
+        asked = {
+            "tokens": Tensor("q", size, array("q", tokens)),
+            "factors": Tensor("d", size, array("d", factors)),
+        }
+        return array("d", self._graph.run(asked)[0]).tolist()
 
     def probabilities(self, evidence: Iterable[float]) -> list[float]:
         """Probability of each label, from the evidence of a text."""

@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 
 from coldframe.errors import BundleCorrupt, BundleMissing
+from coldframe.graphs.graph import GraphFile
 
 ENCODERS = "encoders"
 DEFAULT = "default"
@@ -22,7 +23,7 @@ PIECES = "pieces.bin"  # of encoders with a Unigram tokenizer
 GOLDEN = "golden.json"
 ANSWERS = "answers.json"
 ESTIMATOR = "estimator.bin"
-CENTROIDS = "centroids"  # a folder, like those of the heads
+CENTROIDS = "centroids.bin"
 REBUILD = "Run `coldframe build` again, or `coldframe train` for a model of your own."
 AUTO = "auto"  # the head that is estimator and encoder together
 HEAD_NAMES = ("logreg", "rf", "hgb", "mlp")
@@ -31,6 +32,11 @@ HEAD_NAMES = ("logreg", "rf", "hgb", "mlp")
 def encoder_folder(model_dir: Path, name: str) -> Path:
     """The folder of an encoder."""
     return model_dir / ENCODERS / name
+
+
+def encoder_graph(path: Path, threads: int) -> GraphFile:
+    """How an encoder's graph is opened, wherever that is done."""
+    return GraphFile(path, {"embedding": "f"}, threads=threads)
 
 
 def model_folder(model_dir: Path, name: str) -> Path:
@@ -135,16 +141,19 @@ def check_trained_on(model_dir: Path, model: str, encoder: str, trained_on: str,
         )
 
 
-def head_folder(name: str) -> str:
-    """Folder with the arrays of the head `name`, relative to its model."""
-    return f"heads/{name}"
+def head_file(name: str) -> str:
+    """File with the weights of the head `name`, relative to its model."""
+    return f"heads/{name}.bin"
 
 
 def map_file(folder: Path, name: str) -> mmap.mmap:
-    """Content of one file, mapped instead of read. Raises BundleMissing when it is not there, or empty."""
+    """Content of one file, mapped instead of read. Raises BundleMissing when it is not there, or empty.
+
+    The C library of `coldframe.graphs` needs a map that may be written to; what is written stays in here.
+    """
     try:
         with (folder / name).open("rb") as file:
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     except (OSError, ValueError) as exc:  # ValueError: an empty file
         raise BundleMissing(f"{folder} has no readable {name}. {REBUILD}") from exc
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TypeAlias
 
 import msgspec
-import numpy as np
 from msgspec import Struct
 
 from coldframe.errors import BundleCorrupt
@@ -19,6 +18,7 @@ from coldframe.model.estimator import Estimator
 from coldframe.model.files import ANSWERS, REBUILD, read_file
 from coldframe.model.heads import load_head
 from coldframe.model.tokenizer import TextWindows, content_tokens
+from coldframe.vectors import to_floats
 
 ESTIMATOR_ANSWERS = "estimator"  # beside the names of heads
 
@@ -49,8 +49,11 @@ def probabilities_of_golden(
 ) -> dict[str, list[list[float]]]:
     """Probabilities (texts, k) by head, and by the estimator, of the first window of each golden text."""
     windows = [tokenizer.cut([vector.text])[0][:1] for vector in golden.vectors]
-    embeddings = np.concatenate([encoder.encode(rows) for rows in windows])
-    found = {head: load_head(folder, head).predict(embeddings).tolist() for head in manifest.heads}
+    embeddings = [encoder.encode(rows)[0] for rows in windows]
+    found = {
+        head: [to_floats(row) for row in load_head(folder, head).predict(embeddings)]
+        for head in manifest.heads
+    }
     estimator = Estimator(folder, manifest.estimator)
     return {**found, ESTIMATOR_ANSWERS: [estimator.predict(content_tokens(rows)) for rows in windows]}
 

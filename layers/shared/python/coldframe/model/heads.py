@@ -1,166 +1,80 @@
-"""Embeddings to class probabilities: four heads in plain numpy.
+"""Embeddings to class probabilities: four heads, each a graph over weights of its own.
 
-Each is a folder of arrays, read with `allow_pickle=False`. The arithmetic
-is that of scikit-learn and PyTorch at prediction time; `layers/model/convert.py`
-writes the arrays, and `train_heads.py` proves the agreement. Heads are only read once made: they are
-safe for threads.
+The arithmetic is that of scikit-learn and PyTorch at prediction time. `layers/model/head_graphs.py` writes
+the graphs, `convert.py` the weights, and `train_heads.py` proves the agreement.
 """
 
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
+from coldframe.errors import BundleCorrupt
+from coldframe.graphs.graph import Graph, GraphError, GraphFile, Kind, Tensor
+from coldframe.graphs.runtime import open_graph
+from coldframe.model.files import REBUILD, head_file
+from coldframe.model.weights import read_weights
+from coldframe.vectors import VALUE_BYTES, Vector, join, split
 
-from coldframe.errors import BundleCorrupt, BundleMissing
-from coldframe.model.encoder import Embeddings
-from coldframe.model.files import head_folder
+GRAPHS = Path(__file__).parent.parent / "graphs"
 
-Probabilities: TypeAlias = NDArray[np.float32]
-"""float32 (n, k), every row sums to 1."""
+_TREES = {"projection", "roots", "feature", "threshold", "right", "leaf"}
+_WEIGHTS = {
+    "logreg": {"weight", "bias"},
+    "rf": _TREES,
+    "hgb": _TREES | {"baseline", "label"},
+    "mlp": {"weight_1", "bias_1", "weight_2", "bias_2"},
+}
+"""Arrays of each head."""
 
-Arrays: TypeAlias = dict[str, NDArray[Any]]
-
-_TREE_ROWS = 64  # rows walked down the trees at once: keeps the work in the caches
+_ROWS = 64  # of one run: what trees are walked with stays in the caches
 
 
 class Head(Protocol):
-    """Anything that turns embeddings (n, d) into probabilities (n, k)."""
+    """Anything that turns embeddings (d,) into probabilities (k,), each text's alone."""
 
-    def predict(self, embeddings: Embeddings) -> Probabilities: ...
-
-
-class LogisticRegression:
-    """Multinomial logistic regression: softmax(x W + b)."""
-
-    def __init__(self, arrays: Arrays) -> None:
-        self._weight, self._bias = arrays["weight"], arrays["bias"]  # (d, k), (k,)
-
-    def predict(self, embeddings: Embeddings) -> Probabilities:
-        return _softmax(times(embeddings, self._weight) + self._bias)
+    def predict(self, embeddings: Sequence[Vector]) -> list[Vector]: ...
 
 
-class MultilayerPerceptron:
-    """One hidden layer of rectified units, then softmax."""
+class GraphHead:
+    """A head as a graph. Safe for threads. A text has the same answer, to the bit, alone and among others."""
 
-    def __init__(self, arrays: Arrays) -> None:
-        self._weight_1, self._bias_1 = arrays["weight_1"], arrays["bias_1"]  # (d, h), (h,)
-        self._weight_2, self._bias_2 = arrays["weight_2"], arrays["bias_2"]  # (h, k), (k,)
+    def __init__(self, name: str, weights: Mapping[str, Tensor]) -> None:
+        """name: of one of HEAD_NAMES. Weights of a wrong kind are met by the first text: GraphError."""
+        self._graph = open_head_graph(name, {"probabilities": "f"}, weights)
 
-    def predict(self, embeddings: Embeddings) -> Probabilities:
-        hidden = np.maximum(times(embeddings, self._weight_1) + self._bias_1, 0)  # (n, h)
-        return _softmax(times(hidden, self._weight_2) + self._bias_2)
-
-
-class Trees:
-    """Binary trees laid end to end; a node's left child is the node after it.
-
-    They are cut along the discriminant directions of the embedding, `projection`.
-    Thresholds are float32, rounded towards minus infinity from the float64
-    ones of training: for a float32 x both comparisons are the same.
-    """
-
-    def __init__(self, arrays: Arrays) -> None:
-        self._projection = arrays["projection"]  # (d, k - 1), float64
-        self._feature: NDArray[np.int16] = arrays["feature"].astype(np.int16, copy=False)  # -1: a leaf
-        self._threshold = arrays["threshold"]
-        self._right = arrays["right"]  # at a leaf: its row in the table of leaf values
-        self._roots: NDArray[np.int32] = arrays["roots"].astype(np.int32, copy=False)
-
-    def leaves(self, embeddings: Embeddings) -> NDArray[np.int32]:
-        """Row of the leaf table that each text reaches in each tree: (n, trees)."""
-        projected = times(embeddings, self._projection).astype(np.float32)  # (n, k - 1)
-        rows = np.arange(len(embeddings))[:, None]
-        node = np.repeat(self._roots[None, :], len(embeddings), axis=0)  # (n, trees)
-        feature = self._feature[node]
-        while (inner := feature >= 0).any():
-            left = projected[rows, feature] <= self._threshold[node]
-            node = np.where(inner, np.where(left, node + 1, self._right[node]), node)
-            feature = self._feature[node]
-        reached: NDArray[np.int32] = self._right[node]
-        return reached
+    def predict(self, embeddings: Sequence[Vector]) -> list[Vector]:
+        """Probabilities (k,) for each embedding (d,). Raises GraphError for another dimension."""
+        parts = (embeddings[start : start + _ROWS] for start in range(0, len(embeddings), _ROWS))
+        return [row for part in parts for row in split(self._graph.run(rows_of(part))[0], len(part))]
 
 
-class RandomForest:
-    """Mean of the class frequencies in the leaves reached."""
-
-    def __init__(self, arrays: Arrays) -> None:
-        self._trees = Trees(arrays)
-        self._frequencies = arrays["leaf"]  # (leaves, k), uint16: 65535 is 1
-
-    def predict(self, embeddings: Embeddings) -> Probabilities:
-        return _by_chunk(self._predict, embeddings)
-
-    def _predict(self, embeddings: Embeddings) -> Probabilities:
-        reached = self._frequencies[self._trees.leaves(embeddings)]  # (n, trees, k)
-        total = reached.sum(axis=1, dtype=np.uint32)  # (n, k), exact
-        probabilities: Probabilities = (total / total.sum(axis=1, keepdims=True)).astype(np.float32)
-        return probabilities
+def open_head_graph(name: str, outputs: Mapping[str, Kind], weights: Mapping[str, Tensor]) -> Graph:
+    """One of the graphs of `coldframe.graphs`, with its weights. Raises GraphError."""
+    # One thread: more would divide sums otherwise, and a row's work is too small to divide.
+    return open_graph(GraphFile(GRAPHS / f"{name}.onnx", outputs, weights, threads=1))
 
 
-class BoostedTrees:
-    """One-vs-rest gradient boosting: a sigmoid per class, made to sum to 1."""
-
-    def __init__(self, arrays: Arrays) -> None:
-        self._trees = Trees(arrays)
-        self._value = arrays["leaf"]  # (leaves,), float32
-        self._baseline = arrays["baseline"]  # (k,)
-        self._first_tree = arrays["first_tree"]  # (k,): where each class's trees begin
-
-    def predict(self, embeddings: Embeddings) -> Probabilities:
-        return _by_chunk(self._predict, embeddings)
-
-    def _predict(self, embeddings: Embeddings) -> Probabilities:
-        reached = self._value[self._trees.leaves(embeddings)].astype(np.float64)  # (n, trees)
-        raw = np.add.reduceat(reached, self._first_tree, axis=1) + self._baseline  # (n, k)
-        positive = 1 / (1 + np.exp(-raw))
-        probabilities: Probabilities = (positive / positive.sum(axis=1, keepdims=True)).astype(np.float32)
-        return probabilities
-
-
-_KINDS: dict[str, type[LogisticRegression | MultilayerPerceptron | RandomForest | BoostedTrees]] = {
-    "logreg": LogisticRegression,
-    "mlp": MultilayerPerceptron,
-    "rf": RandomForest,
-    "hgb": BoostedTrees,
-}
+def rows_of(embeddings: Sequence[Vector]) -> dict[str, Tensor]:
+    """Embeddings, at least one, as what these graphs take."""
+    shape = (len(embeddings), len(embeddings[0]) // VALUE_BYTES)
+    return {"embeddings": Tensor("f", shape, join(embeddings))}
 
 
 def load_head(folder: Path, name: str) -> Head:
-    """The head `name` of the bundle in `folder`.
+    """The head `name` of the model in `folder`.
 
     Raises BundleMissing or BundleCorrupt when its file cannot be used.
     """
-    place = head_folder(name)
+    file = head_file(name)
+    if name not in _WEIGHTS:
+        raise BundleCorrupt(f"{file} is of no head known here: {', '.join(_WEIGHTS)}. {REBUILD}")
+    weights = read_weights(folder, file)
+    if weights.keys() != _WEIGHTS[name]:
+        found, expected = sorted(weights), sorted(_WEIGHTS[name])
+        raise BundleCorrupt(
+            f"{file} cannot be used: it has the arrays {found}, expected {expected}. {REBUILD}"
+        )
     try:
-        files = list((folder / place).iterdir())
-        arrays = {path.stem: np.load(path, allow_pickle=False) for path in files}
-        return _KINDS[name](arrays)
-    except OSError as exc:
-        raise BundleMissing(
-            f"{folder} has no readable {place} ({exc.strerror}). Run `coldframe build`."
-        ) from exc
-    except (KeyError, ValueError, EOFError, TypeError) as exc:
-        raise BundleCorrupt(f"{place} cannot be read: {exc}. Run `coldframe build`.") from exc
-
-
-def times(rows: NDArray[Any], weight: NDArray[Any]) -> NDArray[Any]:
-    """Matrix product, one row at a time: BLAS rounds a row of a larger product otherwise.
-
-    A prediction must not depend, not by a bit, on the texts it was asked with:
-    it may come from the cache the next time.
-    """
-    product: NDArray[Any] = np.matmul(rows[:, None, :], weight)[:, 0, :]
-    return product
-
-
-def _softmax(logits: NDArray[Any]) -> Probabilities:
-    shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
-    probabilities: Probabilities = shifted / shifted.sum(axis=1, keepdims=True)
-    return probabilities
-
-
-def _by_chunk(predict: Callable[[Embeddings], Probabilities], embeddings: Embeddings) -> Probabilities:
-    chunks = range(0, max(1, len(embeddings)), _TREE_ROWS)
-    return np.concatenate([predict(embeddings[start : start + _TREE_ROWS]) for start in chunks])
+        return GraphHead(name, weights)
+    except GraphError as exc:
+        raise BundleCorrupt(f"{file} cannot be used: {exc}. {REBUILD}") from exc

@@ -1,8 +1,4 @@
-"""What needs numpy and onnxruntime: an encoder and the heads of a model, over vectors as bytes.
-
-Nothing imports this module before an environment needs it; a text that the
-estimator is sure of has its answer by then.
-"""
+"""A loaded model: its encoder, which other models may share, and its heads, over vectors as bytes."""
 
 import functools
 import time
@@ -10,24 +6,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
 from coldframe.config import DEFAULT_BATCH_TOKENS, Settings
 from coldframe.model.budget import measure_budget
 from coldframe.model.bundle import EncoderFacts, load_golden
 from coldframe.model.centroids import load_centroids
 from coldframe.model.encoder import (
     Batch,
-    Embeddings,
     Encoder,
     RowEncoder,
     check_golden,
     plan_batches,
+    pool_complete,
     pool_windows,
 )
-from coldframe.model.estimator import Estimator
-from coldframe.model.heads import Head, Probabilities, load_head
+from coldframe.model.heads import Head, load_head
 from coldframe.model.tokenizer import TextWindows, Window
 from coldframe.timing import Clock, Deadline, MovingAverage
 from coldframe.vectors import Vector, to_vector
@@ -93,8 +85,7 @@ class TextEncoder:
         """
         rows = [window for text in texts for window in text]
         lengths = [len(row) for row in rows]
-        embeddings = np.empty((len(rows), self.row_encoder.dimension), dtype=np.float32)
-        encoded = np.zeros(len(rows), dtype=bool)
+        embeddings: list[Vector | None] = [None] * len(rows)
 
         def run(batch: Batch) -> bool:
             """Runs a pass; whether there was time for it."""
@@ -102,27 +93,23 @@ class TextEncoder:
             if self.expected_s(tokens) > deadline.remaining_s():
                 return False
             started_s = self._clock()
-            embeddings[batch] = self.row_encoder.encode([rows[row] for row in batch])
+            encoded = self.row_encoder.encode([rows[row] for row in batch])
             self.ms_per_token.add((self._clock() - started_s) * 1e3 / tokens)
-            encoded[batch] = True
+            for row, embedding in zip(batch, encoded, strict=True):
+                embeddings[row] = embedding
             return True
 
         batches = sum(self._run_all(run, self._plan(lengths, self.max_batch_tokens)))
-        return Embedded(
-            pool_complete(embeddings, lengths, [len(text) for text in texts], encoded),
-            tokens=int(np.dot(lengths, encoded)),
-            windows=int(encoded.sum()),
-            batches=batches,
-        )
+        return embedded(texts, embeddings, batches)
 
     def end_rounds(self, deadline: Deadline) -> None:
         """No further round comes of the request with this deadline."""
 
     def pool(self, windows: Sequence[Sequence[Window]], vectors: Sequence[Sequence[Vector]]) -> list[Vector]:
         """The embedding of each text from those of its windows: what `embed` makes of them."""
-        rows = to_matrix([vector for text in vectors for vector in text])
+        rows = [vector for text in vectors for vector in text]
         lengths = [len(window) for text in windows for window in text]
-        return [row.tobytes() for row in pool_windows(rows, lengths, [len(text) for text in windows])]
+        return pool_windows(rows, lengths, [len(text) for text in windows])
 
     def measure_budget(self) -> None:
         """Sets the token budget of a pass to what is quickest here; answers stay the same, to the bit.
@@ -135,9 +122,9 @@ class TextEncoder:
 
 
 class Strange(Protocol):
-    """What says how strange embeddings (n, d) are to a model: (n,), each from 0 to 1."""
+    """What says how strange embeddings (d,) are to a model, each from 0 to 1."""
 
-    def out_of_distribution(self, embeddings: Embeddings) -> list[float]: ...
+    def out_of_distribution(self, embeddings: Sequence[Vector]) -> list[float]: ...
 
 
 class Heads:
@@ -158,19 +145,19 @@ class Heads:
 
         An answer is the probability of each label, and the out-of-distribution score of the text.
         """
-        matrix = to_matrix(list(embeddings.values()))
-        scores = [to_vector([score]) for score in self._centroids.out_of_distribution(matrix)]
-        answers = {head: self._head(head).predict(matrix) for head in dict.fromkeys(heads)}
+        vectors = list(embeddings.values())
+        if not vectors:
+            return {head: {} for head in heads}
+        scores = [to_vector([score]) for score in self._centroids.out_of_distribution(vectors)]
+        answers = {head: self._head(head).predict(vectors) for head in dict.fromkeys(heads)}
         return {
-            head: {
-                name: row.tobytes() + score for name, row, score in zip(embeddings, rows, scores, strict=True)
-            }
+            head: {name: row + score for name, row, score in zip(embeddings, rows, scores, strict=True)}
             for head, rows in answers.items()
         }
 
-    def probabilities(self, embeddings: Embeddings, head: str) -> Probabilities:
-        """Probabilities (n, k) by one head for embeddings (n, d)."""
-        return self._head(head).predict(embeddings)
+    def probabilities(self, vectors: Sequence[Vector], head: str) -> list[Vector]:
+        """Probabilities (k,) by one head for each embedding (d,)."""
+        return self._head(head).predict(vectors)
 
     def read(self, head: str) -> None:
         """Reads a head before it is asked for."""
@@ -184,26 +171,12 @@ class Model(NamedTuple):
     heads: Heads
 
 
-def pool_complete(
-    embeddings: Embeddings, tokens: Sequence[int], counts: Sequence[int], encoded: NDArray[np.bool_]
-) -> list[Vector | None]:
-    """One vector per text, None for those of which not every window is encoded."""
-    owner = np.repeat(np.arange(len(counts)), counts)  # (windows,): the text of each
-    whole = np.bincount(owner, encoded, len(counts)) == counts
-    kept = np.flatnonzero(whole[owner])
-    pooled = iter(
-        pool_windows(
-            embeddings[kept],
-            np.asarray(tokens)[kept].tolist(),
-            [count for count, is_whole in zip(counts, whole, strict=True) if is_whole],
-        )
-    )
-    return [next(pooled).tobytes() if is_whole else None for is_whole in whole]
-
-
-def to_matrix(vectors: Sequence[Vector]) -> Embeddings:
-    """float32 (n, d) of n vectors of d values each."""
-    return np.frombuffer(b"".join(vectors), dtype=np.float32).reshape(len(vectors), -1 if vectors else 0)
+def embedded(texts: Sequence[Sequence[Window]], rows: Sequence[Vector | None], batches: int) -> Embedded:
+    """The embeddings of texts from those of their windows. rows: one for each window, None without time."""
+    lengths = [len(window) for text in texts for window in text]
+    encoded = [length for length, row in zip(lengths, rows, strict=True) if row is not None]
+    pooled = pool_complete(rows, lengths, [len(text) for text in texts])
+    return Embedded(pooled, sum(encoded), len(encoded), batches)
 
 
 def load_encoder(
@@ -234,19 +207,3 @@ def load_heads(folder: Path, partner: str) -> Heads:
     heads = Heads(functools.partial(load_head, folder), load_centroids(folder))
     heads.read(partner)
     return heads
-
-
-def add_with_numpy(estimator: Estimator) -> None:
-    """Has numpy add up what tokens say: the same bits, sooner. Safe while other threads use the estimator."""
-    labels = len(estimator.weights) // len(estimator.idf)
-    rows = np.frombuffer(estimator.weights, dtype=np.int16).reshape(-1, labels)  # (V, k)
-
-    def sum_rows(tokens: Sequence[int], factors: Sequence[float]) -> list[float]:
-        if not tokens:
-            return [0.0] * labels
-        scaled = rows[tokens] * np.array(factors)[:, None]  # (n, k)
-        # Accumulated row after row, as plain Python does it: a sum may take its terms in another order.
-        sums: list[float] = np.add.accumulate(scaled, axis=0)[-1].tolist()
-        return sums
-
-    estimator.sum_with(sum_rows)

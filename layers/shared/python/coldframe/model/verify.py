@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from coldframe.errors import BundleCorrupt, BundleMissing
+from coldframe.graphs.graph import GraphError
 from coldframe.model.bundle import (
     EncoderFacts,
     EncoderManifest,
@@ -27,7 +26,7 @@ from coldframe.model.files import (
     VOCABULARY,
     built_models,
     encoder_folder,
-    head_folder,
+    head_file,
     model_folder,
     no_models,
     read_file,
@@ -35,6 +34,7 @@ from coldframe.model.files import (
 from coldframe.model.golden_answers import check_answers, load_answers, probabilities_of_golden
 from coldframe.model.heads import load_head
 from coldframe.model.tokenizer import TextWindows
+from coldframe.vectors import to_floats, to_vector
 
 
 @dataclass(frozen=True)
@@ -119,19 +119,19 @@ def check_head(folder: Path, name: str, manifest: Manifest, facts: EncoderFacts)
     """Raises BundleCorrupt unless the head turns an embedding into one probability per label."""
     head, dimension, labels = load_head(folder, name), facts.dimension, len(manifest.labels)
     try:
-        answer = head.predict(np.full((1, dimension), dimension**-0.5, dtype=np.float32))
-    except (ValueError, IndexError) as exc:
+        (answer,) = head.predict([to_vector([dimension**-0.5] * dimension)])
+    except GraphError as exc:
         raise BundleCorrupt(
-            f"{head_folder(name)} cannot answer for an embedding of {dimension} dimensions: {exc}. {REBUILD}"
+            f"{head_file(name)} cannot answer for an embedding of {dimension} dimensions: {exc}. {REBUILD}"
         ) from exc
-    if answer.shape != (1, labels):
-        found = f"{head_folder(name)} answers {answer.shape[1]} classes"
+    if (classes := len(to_floats(answer))) != labels:
+        found = f"{head_file(name)} answers {classes} classes"
         raise BundleCorrupt(f"{found}; the manifest has {labels} labels. {REBUILD}")
 
 
 def check_centroids(folder: Path, manifest: Manifest, facts: EncoderFacts) -> None:
     """Raises BundleCorrupt unless there is a centroid of each label."""
-    found, expected = load_centroids(folder).shape, (facts.dimension, len(manifest.labels))
+    found, expected = load_centroids(folder).shape, (len(manifest.labels), facts.dimension)
     if found != expected:
         raise BundleCorrupt(f"{CENTROIDS} has the shape {found}; expected {expected}. {REBUILD}")
 

@@ -1,12 +1,11 @@
 """The road of a request, in order: this screen is the product."""
 
 from collections.abc import Iterable, Mapping, Sequence, Sized
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from coldframe.api.schemas import CacheUsage, Usage
 from coldframe.cache.cache import CacheLookup, CacheScope, PredictionCache, Unsaved
 from coldframe.cache.values import Shapes
-from coldframe.coldstart.lazy import LazyValue
 from coldframe.errors import Invalid, OutOfTime, Overloaded, echo
 from coldframe.model.bundle import EncoderManifest, Manifest
 from coldframe.model.estimator import (
@@ -18,18 +17,13 @@ from coldframe.model.estimator import (
     split_answers,
 )
 from coldframe.model.files import AUTO
+from coldframe.model.model import Model
 from coldframe.model.tokenizer import Window, content_tokens
 from coldframe.pipeline.answers import Embedding, Encoded, Prediction
 from coldframe.pipeline.rounds import LongText, read_in_rounds, rounds_of
 from coldframe.text import normalise
 from coldframe.timing import NO_DEADLINE, Deadline, StageTimes
 from coldframe.vectors import Vector
-
-if TYPE_CHECKING:
-    from coldframe.model.model import Model
-
-_LOAD_S = 0.3
-"""What loading the model takes, roughly: no request with less time than this waits for the model."""
 
 
 class TextTokenizer(Protocol):
@@ -56,7 +50,7 @@ class Predictor:
     """One model, and the road that each request takes through it.
 
     Safe for threads: a request's state is in local variables and in its answer.
-    model: what the estimator can do without; loaded for the first text that cannot, or before.
+    model: encoder and heads, which the estimator does without.
     min_probability: by head; below it, the head abstains unless a request says otherwise.
     """
 
@@ -66,7 +60,7 @@ class Predictor:
         encoder: EncoderManifest,
         tokenizer: TextTokenizer,
         estimator: TextEstimator,
-        model: "LazyValue[Model]",
+        model: Model,
         cache: PredictionCache,
     ) -> None:
         self.manifest = manifest
@@ -100,7 +94,7 @@ class Predictor:
         With too little time for the encoder, `auto` is the estimator's guess, sure or not. Of a long
         text `auto` reads as many windows as its answer takes to be settled.
         Raises Invalid for a text that is not Unicode, OutOfTime when another head cannot
-        answer in time, and a BundleError when the model cannot be loaded.
+        answer in time, and a BundleError when a head cannot be read.
         """
         times = StageTimes()
         named = [head for head in heads if head != AUTO]
@@ -156,7 +150,7 @@ class Predictor:
         return Embedding(usage, times, unsaved, known.error, vectors, prompt_tokens)
 
     def guess(self, texts: Sequence[str], deadline: Deadline = NO_DEADLINE) -> list[Guess]:
-        """What the estimator says of each text, sure or not; the encoder is neither loaded nor run.
+        """What the estimator says of each text, sure or not; the encoder is not run.
 
         Raises Invalid and OutOfTime, as `predict` does.
         """
@@ -207,36 +201,24 @@ class Predictor:
             return Encoded()
         unknown = [text for text in texts if text not in known]
         tokens = sum(len(row) for text in unknown for row in windows[text])
-        model = self._load(deadline, times)
-        if require_all and (model is None or model.encoder.expected_s(tokens) > deadline.remaining_s()):
+        encoder = self.model.encoder
+        if require_all and encoder.expected_s(tokens) > deadline.remaining_s():
             raise OutOfTime(_no_time(len(unknown), tokens, deadline))
-        if model is None:
-            return Encoded()
         at_once = [text for text in unknown if text not in long]
         with times.stage("encode"):
             rounds = rounds_of(long.values()) if long else ()
-            embedded = model.encoder.embed([windows[text] for text in at_once], deadline, rounds)
+            embedded = encoder.embed([windows[text] for text in at_once], deadline, rounds)
         fresh = {text: row for text, row in zip(at_once, embedded.vectors, strict=True) if row is not None}
         vectors = {text: known[text] for text in texts if text in known} | fresh
         encoded = Encoded(vectors, fresh, embedded.tokens, embedded.windows, embedded.batches)
         if long:
             partner, is_settled = self.manifest.estimator.partner, self._estimator.is_settled
-            encoded += read_in_rounds(long, model, partner, is_settled, deadline, times)
+            encoded += read_in_rounds(long, self.model, partner, is_settled, deadline, times)
         if require_all and len(encoded.vectors) < len(texts):
             detail = _no_time(len(unknown), tokens, deadline)
             late_s = embedded.retry_after_s
             raise OutOfTime(detail) if late_s is None else Overloaded(detail, late_s)
         return encoded
-
-    def _load(self, deadline: Deadline, times: StageTimes) -> "Model | None":
-        """The model; None where loading it would probably take longer than there is time."""
-        if self.model.is_made:
-            return self.model.get()
-        if deadline.remaining_s() < _LOAD_S:
-            self.model.start()  # a later request will need it
-            return None
-        with times.stage("load"):
-            return self.model.get()
 
     def _classify(
         self, named: Sequence[str], vectors: Mapping[str, Vector], guesses: Mapping[str, Guess]
@@ -244,7 +226,7 @@ class Predictor:
         """Row by (head, text): of the named heads for texts encoded, of `auto` for texts guessed."""
         partner = self.manifest.estimator.partner
         asked = [*named, partner] if guesses else named
-        rows = self.model.get().heads.classify(vectors, asked) if vectors else {}
+        rows = self.model.heads.classify(vectors, asked) if vectors else {}
         computed = {(head, text): rows[head][text] for head in named for text in vectors}
         for text, guess in guesses.items():
             aided = text in vectors and not guess.sure

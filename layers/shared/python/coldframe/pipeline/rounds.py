@@ -8,18 +8,15 @@ else. An answer that may be had early and gets better with time: anytime predict
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
 from coldframe.model.estimator import Guess, answer_auto, mean_with
+from coldframe.model.model import Model, TextEncoder
 from coldframe.model.tokenizer import Window
 from coldframe.pipeline.answers import Encoded
 from coldframe.timing import Deadline, StageTimes
 from coldframe.vectors import Vector, to_floats
-
-if TYPE_CHECKING:
-    from coldframe.model.model import Model, TextEncoder
 
 IsSettled = Callable[[Sequence[float]], bool]
 """Whether an answer from some windows is final."""
@@ -70,7 +67,7 @@ class LongText(Struct):
 
 def read_in_rounds(
     texts: Mapping[str, LongText],
-    model: "Model",
+    model: Model,
     partner: str,
     is_settled: IsSettled,
     deadline: Deadline,
@@ -122,7 +119,7 @@ def _add_windows(texts: Mapping[str, LongText], vectors: Sequence[Vector | None]
     return read
 
 
-def _pool(texts: Mapping[str, LongText], encoder: "TextEncoder") -> dict[str, Vector]:
+def _pool(texts: Mapping[str, LongText], encoder: TextEncoder) -> dict[str, Vector]:
     """The mean of the windows read, by text."""
     windows = [text.read_windows for text in texts.values()]
     return dict(zip(texts, encoder.pool(windows, [text.vectors for text in texts.values()]), strict=True))

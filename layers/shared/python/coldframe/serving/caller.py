@@ -24,8 +24,11 @@ class Caller:
         arrived_s: float | None = None,
         limits: Limits | None = None,
         when_read: Callable[[], None] = lambda: None,
+        most_s: float = math.inf,
     ) -> None:
         """arrived_s: None: now. limits: how long a caller waits who states no time; None: for ever.
+
+        most_s: what the caller stated, where that is known before the request is read.
 
         when_read: called, perhaps more than once, when the texts are cut, and only passes are left to do.
         """
@@ -35,14 +38,17 @@ class Caller:
         self.job: Job | None = None
         self.promised_s: float | None = None
         self._limits = limits
+        self._most_s = most_s
         self._lock = threading.Lock()
         self._has_left = False
         self._on_leave: Callable[[], None] | None = None
 
     @property
     def due_s(self) -> float:
-        """The moment by which a request that states no time is answered, or refused; else infinity."""
-        return math.inf if self._limits is None else self.arrived_s + self._limits.patience_s(self.bulk)
+        """The moment by which a request that states no longer time is answered, or refused; else infinity."""
+        if self._limits is None:
+            return math.inf
+        return self.arrived_s + min(self._limits.patience_s(self.bulk), self._most_s)
 
     def begin_part(self, now_s: float) -> None:
         """A part of the request is done: the next one, if any, is promised anew."""

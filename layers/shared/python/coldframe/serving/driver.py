@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-
 from coldframe.errors import NotReady
-from coldframe.model.encoder import Embeddings, RowEncoder
+from coldframe.model.encoder import RowEncoder
 from coldframe.model.tokenizer import Window
 from coldframe.scheduling.jobs import Job, Outcome, Refusal, Work
 from coldframe.scheduling.limits import Limits
@@ -17,6 +15,7 @@ from coldframe.scheduling.passes import Pass
 from coldframe.scheduling.scheduler import Run
 from coldframe.scheduling.stats import Stats
 from coldframe.timing import Clock, MovingAverage
+from coldframe.vectors import Vector
 
 _CLOSED = "This server is stopping. Send the request again: another one will answer."
 _BROKEN = "A device's thread of this server has ended with an error. Send the request to another server."
@@ -25,26 +24,18 @@ _BROKEN = "A device's thread of this server has ended with an error. Send the re
 class Ticket:
     """The rows of one request at one encoder, and their embeddings as far as they are there.
 
-    embeddings: (rows, d), empty before the first pass; encoded: (rows,), which of them are there. error: of
-    the pass that failed.
+    embeddings: of each row, None before it is encoded. error: of the pass that failed.
     Written by drivers until the job ends, read by the thread that waits for that.
     """
 
-    def __init__(self, rows: Sequence[Window], dimension: int) -> None:
+    def __init__(self, rows: Sequence[Window]) -> None:
         self.rows = rows
-        self.dimension = dimension
-        self.embeddings: Embeddings = np.empty((0, dimension), dtype=np.float32)
-        self.encoded = np.zeros(len(rows), dtype=bool)
+        self.embeddings: list[Vector | None] = [None] * len(rows)
         self.passes = 0
         self.outcome = Outcome.CANCELLED
         self.error: Exception | None = None
         self._ended = threading.Lock()  # a tenth of what an Event costs, and there is one for each request
         self._ended.acquire()
-
-    def make_room(self) -> None:
-        """Before the first pass: who is refused, or waits, needs no memory for results."""
-        if not len(self.embeddings):
-            self.embeddings = np.empty((len(self.rows), self.dimension), dtype=np.float32)
 
     def wait(self) -> Outcome:
         """Waits until the job has ended, and says how."""
@@ -209,8 +200,6 @@ class Driver:
                     parts: dict[Ticket, list[int]] = {}
                     for job, row in run.planned.entries:
                         parts.setdefault(self._tickets[job], []).append(row)
-                    for ticket in parts:
-                        ticket.make_room()
                     return _TicketedRun(run, parts)
                 if self._is_closed:
                     return None
@@ -222,11 +211,9 @@ class Driver:
         rows = [ticket.rows[row] for ticket, numbers in tickets.items() for row in numbers]
         try:
             embeddings = self._encoders[planned.group.encoder].encode(rows)
-            start = 0
-            for ticket, numbers in tickets.items():
-                ticket.embeddings[numbers] = embeddings[start : start + len(numbers)]
-                ticket.encoded[numbers] = True
-                start += len(numbers)
+            places = ((ticket, row) for ticket, numbers in tickets.items() for row in numbers)
+            for (ticket, row), embedding in zip(places, embeddings, strict=True):
+                ticket.embeddings[row] = embedding
         except Exception as exc:  # whatever it is, the thread goes on
             return exc
         return None

@@ -3,19 +3,17 @@
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from coldframe.errors import CallerGone, Overloaded
-from coldframe.model.model import Embedded, TextEncoder, pool_complete
+from coldframe.model.model import Embedded, TextEncoder, embedded
 from coldframe.model.tokenizer import Window
 from coldframe.scheduling.jobs import Outcome, Reason, Refusal, Work
 from coldframe.serving.driver import Driver, Ticket
 from coldframe.timing import Deadline
+from coldframe.vectors import VALUE_BYTES
 
 _BUSY = "More waits here than can be answered in time. Send the request again after the time in Retry-After."
 _GONE = "The caller hung up before the answer was there, or this server is stopping."
 _TOKEN_BYTES = 40  # of a row: a list's place and an integer
-_VALUE_BYTES = 4  # of an embedding: float32
 
 
 class SharedEncoder(TextEncoder):
@@ -43,7 +41,7 @@ class SharedEncoder(TextEncoder):
         of `later` rounds. Raises CallerGone when the caller hangs up, NotReady while the server stops.
         """
         caller = deadline.caller
-        ticket = Ticket([window for text in texts for window in text], self.row_encoder.dimension)
+        ticket = Ticket([window for text in texts for window in text])
         if not ticket.rows:
             return Embedded([], 0, 0, 0)
         job = self._driver.submit(self._work(ticket.rows, deadline, later), ticket)
@@ -91,7 +89,7 @@ class SharedEncoder(TextEncoder):
 
     def _size_bytes(self, lengths: Sequence[int]) -> int:
         """What rows and their embeddings take."""
-        return len(lengths) * self.row_encoder.dimension * _VALUE_BYTES + _TOKEN_BYTES * sum(lengths)
+        return len(lengths) * self.row_encoder.dimension * VALUE_BYTES + _TOKEN_BYTES * sum(lengths)
 
     def _refused(self, refusal: Refusal, texts: Sequence[Sequence[Window]], deadline: Deadline) -> Embedded:
         """Nothing for a deadline that was stated: `auto` answers without. Raises Overloaded for others."""
@@ -109,10 +107,4 @@ def _embedded(texts: Sequence[Sequence[Window]], ticket: Ticket, outcome: Outcom
         raise CallerGone(_GONE)
     if outcome is Outcome.FAILED:
         raise ticket.error or RuntimeError("A pass failed without an error.")
-    lengths = [len(row) for row in ticket.rows]
-    return Embedded(
-        pool_complete(ticket.embeddings, lengths, [len(text) for text in texts], ticket.encoded),
-        tokens=int(np.dot(lengths, ticket.encoded)),
-        windows=int(ticket.encoded.sum()),
-        batches=ticket.passes,
-    )
+    return embedded(texts, ticket.embeddings, ticket.passes)

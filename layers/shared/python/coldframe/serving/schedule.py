@@ -3,7 +3,6 @@
 import time
 from collections.abc import Mapping
 
-from coldframe.coldstart.lazy import LazyValue
 from coldframe.model.encoder import RowEncoder
 from coldframe.model.model import Model, TextEncoder
 from coldframe.pipeline.models import Models
@@ -19,15 +18,15 @@ from coldframe.timing import Clock
 def schedule_models(models: Models, limits: Limits, clock: Clock = time.monotonic) -> Driver:
     """Has all requests to these models share passes; the models answer as before, to the bit.
 
-    Loads every model, measures how long passes take, in half a second, and starts `limits.workers` threads.
-    Raises a BundleError when a model cannot be loaded.
+    Measures how long passes take, in half a second, and starts `limits.workers` threads.
+    Raises the BundleError of a model that cannot be used.
     """
     predictors = models.all()
-    alone = {predictor.encoder.name: predictor.model.get().encoder for predictor in predictors}
+    alone = {predictor.encoder.name: predictor.model.encoder for predictor in predictors}
     driver = _drive(alone, limits, clock)
     for predictor in predictors:
-        name, heads = predictor.encoder.name, predictor.model.get().heads
-        predictor.model = _made(Model(SharedEncoder(alone[name], name, driver), heads))
+        name, heads = predictor.encoder.name, predictor.model.heads
+        predictor.model = Model(SharedEncoder(alone[name], name, driver), heads)
     return driver
 
 
@@ -44,9 +43,3 @@ def _drive(encoders: Mapping[str, TextEncoder], limits: Limits, clock: Clock) ->
 def mixes_lengths(encoder: RowEncoder) -> bool:
     """Whether a pass of this encoder may hold rows of several lengths: a GPU's may, and say so."""
     return bool(getattr(encoder, "mixes_lengths", False))
-
-
-def _made(model: Model) -> LazyValue[Model]:
-    made = LazyValue(lambda: model)
-    made.get()
-    return made

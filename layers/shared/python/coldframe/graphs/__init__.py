@@ -1,0 +1,1 @@
+"""Graphs of ONNX and what runs them: onnxruntime's C library, or its Python binding where there is none."""
