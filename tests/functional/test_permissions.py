@@ -147,7 +147,12 @@ def grants(
 
     names: of the policies; empty: all of them but those of jobs.
     """
-    policies = stacks.properties(stack(**parameters), role)["Policies"]
+    made = stack(**parameters)
+    attached = made.of_type("AWS::IAM::RolePolicy").values()
+    policies = [
+        *stacks.properties(made, role)["Policies"],
+        *(policy for policy in attached if policy["RoleName"] == {"Ref": role}),
+    ]
     statements = [
         statement
         for policy in policies
