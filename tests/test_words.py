@@ -1,0 +1,174 @@
+"""Rules of plain English that a program can check, in code and in documents."""
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+CODE = ("layers", "functions", "local", "bench")
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs", "local", "bench")
+
+NOT_YET = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "docs",
+    "bench",
+    "functions",
+    "layers",
+    "local",
+)
+"""Files and folders whose words are not yet rewritten. The list only becomes shorter."""
+
+FIRST_WORDS = re.compile(r"(Of|That|With|In which|What|Who|Whose|Which)\b")
+LISTED = re.compile(
+    r"\b(works off|goes on|is told of|lets expect|borne|heeds|those that|that one|so many|so long|none of"
+    r"|is no(?! longer))\b",
+    re.IGNORECASE,
+)
+PARTICIPLES = re.compile(
+    r"_?(answered|asked|begun|borne|called|chosen|drawn|found|given|gone|guessed|held|judged|kept|known|made|meant"
+    r"|met|named|needed|said|seen|sent|shown|spent|taken|told|wanted|written)"
+)
+
+
+@cache
+def sources() -> tuple[Path, ...]:
+    """Python files of the product whose words are already rewritten."""
+    return tuple(path for folder in CODE for path in sorted((ROOT / folder).rglob("*.py")) if rewritten(path))
+
+
+def documents() -> list[Path]:
+    """Markdown files of the repository whose words are already rewritten."""
+    roots = [ROOT / name for name in DOCUMENTS]
+    pages = [page for root in roots for page in ([root] if root.is_file() else sorted(root.rglob("*.md")))]
+    return [page for page in pages if rewritten(page)]
+
+
+def rewritten(path: Path) -> bool:
+    """Whether `path` lies outside every entry of NOT_YET."""
+    name = path.relative_to(ROOT).as_posix()
+    return not any(name == entry or name.startswith(f"{entry}/") for entry in NOT_YET)
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def docstrings_and_helps(tree: ast.Module) -> Iterator[str]:
+    """Texts that a person reads alone: docstrings, field notes, and help texts of options and arguments."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                yield text
+            case ast.keyword(arg="help" | "short_help", value=ast.Constant(value=str(text))):
+                yield text
+
+
+def comments(source: str) -> Iterator[str]:
+    """Comments, with the lines of one paragraph joined."""
+    lines: list[tuple[int, str]] = []
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            if lines and token.start[0] != lines[-1][0] + 1:
+                yield " ".join(text for _, text in lines)
+                lines = []
+            lines.append((token.start[0], token.string.lstrip("# ")))
+    yield " ".join(text for _, text in lines)
+
+
+def texts(path: Path) -> Iterator[str]:
+    """All prose of a source: its comments, docstrings, help texts, and its messages."""
+    yield from comments(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
+            yield node.value
+
+
+def listed_words(path: Path) -> list[str]:
+    """Listed words in a file's prose. Fences and code spans of a document are not prose."""
+    if path.suffix == ".py":
+        prose = " ".join(" ".join(text.split()) + " ." for text in texts(path))
+    else:
+        prose = " ".join(prose_of(path).split())
+    return [match.group() for match in LISTED.finditer(prose)]
+
+
+def prose_of(page: Path) -> str:
+    """The text of a document without its fenced blocks and code spans."""
+    return re.sub(r"```.*?```|`[^`\n]*`", " ", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def participles(tree: ast.Module) -> Iterator[str]:
+    """Variables and parameters named by a bare participle, once per function or class that binds one."""
+
+    def bindings(node: ast.AST, scope: set[str]) -> Iterator[str]:
+        for child in ast.iter_child_nodes(node):
+            inner = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda)
+            names: set[str] = set() if inner else scope
+            name = bound_name(child)
+            if PARTICIPLES.fullmatch(name) and name not in scope:
+                scope.add(name)
+                yield name
+            yield from bindings(child, names)
+
+    return bindings(tree, set())
+
+
+def bound_name(node: ast.AST) -> str:
+    """The name that a node binds, or an empty string."""
+    match node:
+        case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()):
+            return name
+    return ""
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def test_each_docstring_and_help_text_names_its_subject() -> None:
+    """No docstring and no help text begins with a word that needs the name above it to be understood."""
+    wrong = [
+        f"{name_of(path)}: {text.strip().splitlines()[0]}"
+        for path in sources()
+        for text in docstrings_and_helps(tree_of(path))
+        if FIRST_WORDS.match(text.strip())
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_listed_words_do_not_occur() -> None:
+    """Words of the style guide's list, which a reader has to read twice, occur in no prose."""
+    wrong = [f"{name_of(path)}: {word}" for path in (*sources(), *documents()) for word in listed_words(path)]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_documents_have_few_of() -> None:
+    """Chains of "of" hide who does what: each document has fewer than 20 in 1,000 words, or at most three."""
+    wrong = []
+    for page in documents():
+        words = re.findall(r"[A-Za-z']+", prose_of(page))
+        count = sum(word.lower() == "of" for word in words)
+        if count > 3 and count * 1000 >= 20 * len(words):
+            wrong.append(f"{name_of(page)}: {count} in {len(words)} words")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_few_names_are_bare_participles() -> None:
+    """Fewer than 100 variables and parameters are participles without their noun, such as `found`."""
+    wrong = [f"{name_of(path)}: {name}" for path in sources() for name in participles(tree_of(path))]
+    assert len(wrong) < 100, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("entry", NOT_YET)
+def test_folders_not_yet_rewritten_exist(entry: str) -> None:
+    """An entry that names nothing has to leave the list."""
+    assert (ROOT / entry).exists(), f"{entry} does not exist. Remove it from NOT_YET."
