@@ -34,7 +34,7 @@ from coldframe.jobs.records import PartName, Result, content_digest, read_part
 from coldframe.jobs.worker import INLINE_BYTES, Message, Worker
 from coldframe.pipeline.models import Models
 from coldframe.timing import Deadline
-from tests.jobs_world import (
+from tests.support.jobs_world import (
     KILLER,
     POISON,
     SLOW,

@@ -22,9 +22,9 @@ import boto3
 import pytest
 
 from local.paths import SAM_PYTHON
-from tests import stacks
 from tests.conftest import ROOT
-from tests.stacks import TEMPLATE, WARMED, WATCHED
+from tests.support import stacks
+from tests.support.stacks import TEMPLATE, WARMED, WATCHED
 
 MINISTACK = ROOT / ".venv-ministack" / "bin" / "ministack"
 NAME, AS_ONE, REGION = "coldframe", "coldframe-as-one", "us-east-1"

@@ -11,7 +11,7 @@ import pytest
 
 from bench.benchmarks.gpu_image import Weights, weigh, weights_table
 from bench.targets.container import docker
-from tests.example import SPACE
+from tests.support.example import SPACE
 
 pytestmark = pytest.mark.docker
 

@@ -26,7 +26,7 @@ from local.homes.compose import compose
 from local.homes.facts import ALLOW_ANYONE, NOTICE, Choices, Replicas, Size
 from local.homes.notes import as_yaml
 from tests.conftest import ROOT
-from tests.example import SPACE
+from tests.support.example import SPACE
 from tests.test_docs import command_environ
 
 pytestmark = pytest.mark.docker

@@ -26,10 +26,10 @@ from bench.records.raw_files import Cold, read_results
 from bench.targets.container import AS_ON_LAMBDA, Container, docker, running
 from bench.targets.faulty_server import FaultyServer
 from tests.conftest import ROOT
-from tests.example import SPACE
 from tests.functional.conftest import BUCKET, TABLE
 from tests.integration.conftest import BuiltImage
 from tests.integration.requests_of_all_routes import REQUESTS, TEXTS, Asked, ask_container
+from tests.support.example import SPACE
 
 pytestmark = pytest.mark.docker
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.stacks import APPLICATIONS
+from tests.support.stacks import APPLICATIONS
 
 ROOT = Path(__file__).parents[2]
 OWN_SAM = ROOT / ".venv-sam" / "bin" / "sam"

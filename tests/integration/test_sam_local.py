@@ -22,9 +22,9 @@ from bench.records.raw_files import Cold, Fact, read_results
 from bench.targets.container import Container, docker
 from bench.targets.serving import free_port
 from tests.conftest import ROOT
-from tests.example import SPACE
 from tests.integration.conftest import BuiltImage
 from tests.integration.requests_of_all_routes import REQUESTS, Asked, answer_of, ask_container
+from tests.support.example import SPACE
 from tests.test_docs import command_environ
 
 pytestmark = [pytest.mark.docker, pytest.mark.sam]

@@ -10,8 +10,8 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from tests import stacks
-from tests.stacks import PROVISIONED, properties, stack
+from tests.support import stacks
+from tests.support.stacks import PROVISIONED, properties, stack
 
 pytestmark = stacks.needs_translator
 ALIAS = "function:predict:live"

@@ -4,7 +4,7 @@ import re
 
 TIMEOUT_S = 1
 
-# Payloads for the handler `told` of tests/functional/handlers.py. ASCII: what the runtime client
+# Payloads for the handler `told` of tests/support/handlers.py. ASCII: what the runtime client
 # makes of other characters depends on the version of Python.
 CASES = {
     "result": b'{"do": "echo", "list": [1, null]}',

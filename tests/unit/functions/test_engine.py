@@ -11,7 +11,7 @@ import pytest
 from functions.predict.engine import Engine
 from functions.predict.priming import prime
 from tests.conftest import EXAMPLE, ROOT, SECOND
-from tests.example import SPACE
+from tests.support.example import SPACE
 
 EVENT = json.loads((ROOT / "tests" / "events" / "http_api_predict.json").read_text())
 CONTEXT = SimpleNamespace(aws_request_id="1", get_remaining_time_in_millis=lambda: 290_000)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from coldframe.api.operations import JOB_OPERATIONS, OPERATIONS
-from tests import stacks
-from tests.stacks import JWT, OPEN, PREDICT_ALIAS, properties, stack
+from tests.support import stacks
+from tests.support.stacks import JWT, OPEN, PREDICT_ALIAS, properties, stack
 
 pytestmark = stacks.needs_translator
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from local.template.cloudformation import Stack
-from tests import stacks
-from tests.stacks import ALL, FORGETFUL, MODES, PREDICT_ALIAS, WARMED, properties, stack
+from tests.support import stacks
+from tests.support.stacks import ALL, FORGETFUL, MODES, PREDICT_ALIAS, WARMED, properties, stack
 
 pytestmark = stacks.needs_translator
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests import stacks
-from tests.stacks import FORGETFUL, JWT, PREDICT_ALIAS, SNAPSTART, WARMED, WATCHED, properties, stack
+from tests.support import stacks
+from tests.support.stacks import FORGETFUL, JWT, PREDICT_ALIAS, SNAPSTART, WARMED, WATCHED, properties, stack
 
 pytestmark = stacks.needs_translator
 

@@ -8,8 +8,8 @@ from coldframe.capacity.prices import PRICES
 from coldframe.warming.rounds import Guards
 from coldframe.warming.settings import predicting
 from local.template.cloudformation import load_stack
-from tests import stacks
-from tests.stacks import (
+from tests.support import stacks
+from tests.support.stacks import (
     ALL,
     FORGETFUL,
     GUARANTEED,

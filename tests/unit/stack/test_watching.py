@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests import stacks
 from tests.conftest import ROOT
-from tests.stacks import OFFLINE, PROVISIONED, WATCHED, WITH_JOBS, properties, stack
+from tests.support import stacks
+from tests.support.stacks import OFFLINE, PROVISIONED, WATCHED, WITH_JOBS, properties, stack
 
 pytestmark = stacks.needs_translator
 

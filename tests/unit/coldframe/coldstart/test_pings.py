@@ -20,7 +20,7 @@ from coldframe.errors import BundleCorrupt
 from coldframe.timing import StartMark
 from functions.predict.answer_ping import answer_ping
 from tests.conftest import TinyEncoder, TinyHead, served, tiny_predictor
-from tests.functional.test_predict_function import HTTP, REST
+from tests.functional.function.test_predict_function import HTTP, REST
 
 
 class Environments:

@@ -27,7 +27,7 @@ from coldframe.jobs.splitting import LOT_PARTS
 from coldframe.jobs.states import Event, State, state_after
 from coldframe.jobs.worker import Message
 from coldframe.timing import Deadline
-from tests.jobs_world import (
+from tests.support.jobs_world import (
     KILLER,
     Faults,
     Killed,
@@ -37,7 +37,7 @@ from tests.jobs_world import (
     Told,
     VirtualTime,
 )
-from tests.jobs_world import (
+from tests.support.jobs_world import (
     replace as changed,
 )
 

@@ -20,7 +20,7 @@ from coldframe.jobs.worker import Worker
 from coldframe.pipeline.models import Models
 from coldframe.timing import Deadline, StartMark
 from functions.jobs.answering import ModelAnswerer
-from tests.jobs_world import (
+from tests.support.jobs_world import (
     KILLER,
     Faults,
     Killed,

@@ -20,8 +20,8 @@ from coldframe.jobs.object_file import Cursor, Pin
 from coldframe.jobs.ports import Unavailable
 from coldframe.jobs.records import Job, Options, PartName, Push, Result, Source, SplitPlace
 from coldframe.jobs.states import Event, State
-from tests.jobs_table import JOBS_TABLE, create_jobs_table
-from tests.jobs_world import MemoryStore
+from tests.support.jobs_table import JOBS_TABLE, create_jobs_table
+from tests.support.jobs_world import MemoryStore
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from coldframe.jobs.object_file import Pin
 from coldframe.jobs.ports import Store
 from coldframe.jobs.records import Job, PartName, Result
 from tests.jobs_proof import prove
-from tests.jobs_world import MemoryObjects, MemoryStore
+from tests.support.jobs_world import MemoryObjects, MemoryStore
 
 
 @pytest.mark.parametrize(

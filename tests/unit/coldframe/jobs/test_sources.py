@@ -24,7 +24,7 @@ from coldframe.jobs.parquet import parquet_texts
 from coldframe.jobs.ports import BadSource, Unavailable
 from coldframe.jobs.records import PART_TEXTS, Source, divided
 from coldframe.jobs.sources import read_parts
-from tests.jobs_world import MemoryObjects
+from tests.support.jobs_world import MemoryObjects
 
 URI = "s3://ours/in"
 CSV, LINES, PARQUET = (Source(URI, kind, "body") for kind in ("csv", "jsonl", "parquet"))

@@ -17,7 +17,7 @@ from coldframe.jobs.records import Job, Notify, Options, Part, PartName, Push, S
 from coldframe.jobs.states import Event, State
 from coldframe.jobs.worker import NOT_OURS, Answers, Message, Worker
 from coldframe.timing import Deadline
-from tests.jobs_world import (
+from tests.support.jobs_world import (
     KILLER,
     POISON,
     Echo,

@@ -19,7 +19,7 @@ from coldframe.pipeline.predictor import Predictor
 from coldframe.vectors import Vector, cosine, to_floats
 from layers.model.matrices import to_matrix, to_vectors
 from tests.conftest import ENCODER_NAME, EXAMPLE
-from tests.example import BASEBALL, CRYPTOGRAPHY, MOTORCYCLES, SPACE
+from tests.support.example import BASEBALL, CRYPTOGRAPHY, MOTORCYCLES, SPACE
 
 WORDS = [
     "the",

@@ -16,9 +16,19 @@ from coldframe.model.files import DEFAULT
 from local.check.check import RULES, check
 from local.check.deployment import Deployment, InitFailed, load_deployment, measure_init_s
 from local.template.cloudformation import Stack, load_stack, stack_of
-from tests import stacks
 from tests.conftest import EXAMPLE, ROOT, tiny_encoder_manifest, tiny_manifest
-from tests.stacks import FORGETFUL, JWT, OPEN, PROVISIONED, SNAPSTART, TEMPLATE, WARMED, WATCHED, WITH_JOBS
+from tests.support import stacks
+from tests.support.stacks import (
+    FORGETFUL,
+    JWT,
+    OPEN,
+    PROVISIONED,
+    SNAPSTART,
+    TEMPLATE,
+    WARMED,
+    WATCHED,
+    WITH_JOBS,
+)
 
 pytestmark = stacks.needs_translator
 

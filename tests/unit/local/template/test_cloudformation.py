@@ -7,7 +7,7 @@ import pytest
 
 from local.template.cloudformation import load_stack, stack_of
 from local.template.errors import TemplateError
-from tests import stacks
+from tests.support import stacks
 
 WRITTEN: dict[str, Any] = {"Parameters": {"Given": {"Type": "String"}}, "Resources": {}}
 
