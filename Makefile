@@ -139,7 +139,7 @@ $(SPARK)/stamp: tests/spark-requirements.txt
 
 # --- encoder and example -------------------------------------------------------------------
 
-MODEL_SOURCES := $(wildcard layers/model/*.py layers/model/encoder/* layers/model/heads/*) \
+MODEL_SOURCES := $(wildcard layers/model/build.py $(addprefix layers/model/,encoder_build/*.py files/*.py publishing/*.py encoder/* heads/*)) \
 	$(addprefix layers/shared/python/coldframe/,$(addprefix model/,bundle.py encoder.py first_tokens.py heads.py model.py pieces.py tokenizer.py unigram.py wordpiece.py))
 
 $(BUILT): $(MODEL_SOURCES) | $(VENV)/local.stamp

@@ -36,7 +36,7 @@ from coldframe.pipeline.models import Models, load_predictor
 from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import NO_DEADLINE, Clock, Deadline, MovingAverage, StartMark
 from coldframe.vectors import Vector, to_floats
-from layers.model.matrices import to_matrix, to_vectors
+from layers.model.embeddings.matrices import to_matrix, to_vectors
 
 # No law is about how long an example takes: a busy machine would break them all.
 settings.register_profile("no deadline", deadline=None)

@@ -11,7 +11,7 @@ from local.paths import BUILD_PYTHON, ROOT, build_environ
 
 _READ = r"""
 import json, re
-from layers.model.data import load_split
+from layers.model.training_data.data import load_split
 split = load_split("test")
 subject = re.compile(r"^Subject:[ \t]*(?:re:[ \t]*)*(.+)$", re.MULTILINE | re.IGNORECASE)
 found = [subject.search(text) for text in split.full]

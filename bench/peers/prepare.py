@@ -18,8 +18,8 @@ from optimum.onnxruntime.configuration import AutoQuantizationConfig
 from sklearn.linear_model import LogisticRegression
 
 from coldframe.model.bundle import load_manifest
-from layers.model.paths import CACHE, EXAMPLE, MODELS, TRAINED
-from layers.model.weights import find_weights
+from layers.model.encoder_build.weights import find_weights
+from layers.model.files.paths import CACHE, EXAMPLE, MODELS, TRAINED
 
 
 def main(folder: Path) -> None:

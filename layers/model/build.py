@@ -1,8 +1,7 @@
 """Weights to the model bundle: `coldframe build`."""
 
-import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
@@ -12,12 +11,12 @@ from tqdm import tqdm
 
 from coldframe.model.files import encoder_folder, model_folder
 from coldframe.model.verify import load_whole_encoder, verify_encoder
-from layers.model.assemble import assemble, write_encoder_manifest
-from layers.model.make_encoder import make_encoder
-from layers.model.paths import CACHE, DEFAULT_ENCODER, EXAMPLE, MODELS, TRAINED
-from layers.model.publish import whole_encoder, whole_model
+from layers.model.encoder_build.make_encoder import make_encoder
+from layers.model.encoder_build.weights import weights_argument
+from layers.model.files.paths import DEFAULT_ENCODER, EXAMPLE, MODELS, TRAINED
+from layers.model.publishing.assemble import assemble, write_encoder_manifest
+from layers.model.publishing.publish import whole_encoder, whole_model
 from layers.model.report import REPORT_JSON, read_figures, write_report
-from layers.model.weights import WeightsNotFound, find_weights
 
 
 def main(weights: Path) -> None:
@@ -49,16 +48,6 @@ def step(bar: "tqdm[NoReturn]", text: str) -> Iterator[None]:
         print(text, file=sys.stderr, flush=True)
     yield
     bar.update()
-
-
-def weights_argument(arguments: Sequence[str]) -> Path:
-    """The folder of the weights: the one given, or wherever they can be had. Without any, the end."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--weights", type=Path, default=None)
-    try:
-        return find_weights(parser.parse_args(arguments).weights, CACHE / "weights")
-    except WeightsNotFound as exc:
-        sys.exit(f"Error: {exc}")
 
 
 if __name__ == "__main__":

@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 
 from coldframe.model.tokenizer import TextWindows
 from coldframe.text import normalise
-from layers.model.build import weights_argument
-from layers.model.data import Split, load_split
-from layers.model.export import export_fp32
-from layers.model.json_files import write_json
-from layers.model.make_encoder import ENCODER_FACTS
-from layers.model.paths import CALIBRATION
-from layers.model.progress import progress
-from layers.model.quantize import measure_ranges
-from layers.model.samples import SEED
-from layers.model.tokenizer_files import write_tokenizer
+from layers.model.encoder_build.export import export_fp32
+from layers.model.encoder_build.make_encoder import ENCODER_FACTS
+from layers.model.encoder_build.quantize import measure_ranges
+from layers.model.encoder_build.tokenizer_files import write_tokenizer
+from layers.model.encoder_build.weights import weights_argument
+from layers.model.files.json_files import write_json
+from layers.model.files.paths import CALIBRATION
+from layers.model.files.progress import progress
+from layers.model.training_data.data import Split, load_split
+from layers.model.training_data.samples import SEED
 
 _TEXTS = 200  # of each kind
 

@@ -9,7 +9,7 @@ the bits of a text's answer do not depend on its neighbours. It would join rows 
 
 from pathlib import Path
 
-from layers.model.paths import ROOT
+from layers.model.files.paths import ROOT
 
 GRAPHS = ROOT / "layers" / "shared" / "python" / "coldframe" / "graphs"
 

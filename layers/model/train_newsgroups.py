@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from coldframe.errors import BundleError
-from layers.model.encoders import encoder_for
-from layers.model.evaluate import NotBetter
-from layers.model.make_model import ModelFolder, make_model
-from layers.model.newsgroups import load_example
-from layers.model.paths import EXAMPLE, MODELS, TRAINED
-from layers.model.prove import AnswersDiffer
-from layers.model.publish import whole_folder
+from layers.model.encoder_build.encoders import encoder_for
+from layers.model.files.paths import EXAMPLE, MODELS, TRAINED
+from layers.model.publishing.publish import whole_folder
 from layers.model.report import EvaluationFault, write_figures
-from layers.model.train_heads import HeadDiffers
-from layers.model.training_result import (
+from layers.model.training.check_served import AnswersDiffer
+from layers.model.training.evaluate import NotBetter
+from layers.model.training.make_model import ModelFolder, make_model
+from layers.model.training.newsgroups import load_example
+from layers.model.training.train_heads import HeadDiffers
+from layers.model.training.training_result import (
     TrainingResult,
     count_task_rows,
     lines_aside,

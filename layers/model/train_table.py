@@ -21,29 +21,29 @@ from coldframe.model.files import (
     encoder_folder,
     model_folder,
 )
-from layers.model.abstain import OutOfReach
-from layers.model.checks import Checked, Finding, check_table, spellings_of, write_faults
-from layers.model.embed import ServedEncoder
-from layers.model.encoders import encoder_for
-from layers.model.evaluate import NotBetter
-from layers.model.head_trainers import scale_parameters
-from layers.model.make_model import ModelFolder, make_model
-from layers.model.paths import EXAMPLE, MODELS, ROOT
-from layers.model.prove import AnswersDiffer
-from layers.model.publish import default_line
-from layers.model.refused import EncoderRefused
+from layers.model.embeddings.embed import ServedEncoder
+from layers.model.encoder_build.encoders import encoder_for
+from layers.model.files.errors import EncoderRefused
+from layers.model.files.paths import EXAMPLE, MODELS, ROOT
+from layers.model.publishing.publish import default_line
 from layers.model.report import EvaluationFault
-from layers.model.table import Columns, Table, TableFault, read_table
-from layers.model.table_task import task_of
-from layers.model.train_heads import HeadDiffers
-from layers.model.trained_on import NotComparable, opponent_of
-from layers.model.training_result import (
+from layers.model.thresholds.abstaining import OutOfReach
+from layers.model.training.check_served import AnswersDiffer
+from layers.model.training.evaluate import NotBetter
+from layers.model.training.head_trainers import scale_parameters
+from layers.model.training.make_model import ModelFolder, make_model
+from layers.model.training.train_heads import HeadDiffers
+from layers.model.training.trained_on import NotComparable, opponent_of
+from layers.model.training.training_result import (
     TrainingResult,
     count_task_rows,
     lines_aside,
     print_result,
     training_result,
 )
+from layers.model.training_data.checks import Checked, Finding, check_table, spellings_of, write_faults
+from layers.model.training_data.table import Columns, Table, TableFault, read_table
+from layers.model.training_data.table_task import task_of
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _OF_HEADS = tuple(f"-{head}" for head in (AUTO, *HEAD_NAMES))  # heads of other models are listed so

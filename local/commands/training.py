@@ -36,7 +36,7 @@ def build(train: bool, gpu: bool, weights: Path | None) -> None:
     if not gpu or EXAMPLE not in built_models(MODELS):
         _run_in_build_environment("layers.model.build", *arguments)
     if gpu:
-        _run_in_build_environment("layers.model.gpu.build", *arguments)
+        _run_in_build_environment("layers.model.build_gpu", *arguments)
     if train:  # on the encoder that was just built
         _run_in_build_environment("layers.model.train_newsgroups")
 
@@ -143,7 +143,7 @@ def train(
     needed = {"--text": text, "--label": label, "--name": name}
     if missing := [f"'{option}'" for option, value in needed.items() if value is None]:
         if text is None or label is None:
-            _run_in_build_environment("layers.model.table", str(table.resolve()))
+            _run_in_build_environment("layers.model.training_data.table", str(table.resolve()))
         raise click.UsageError(f"Missing option{'s' * (len(missing) > 1)} {', '.join(missing)}.")
     if separator is not None and separator != "tab" and len(separator) != 1:
         raise click.BadParameter(f"{separator!r} is not one character, nor `tab`.", param_hint="--separator")

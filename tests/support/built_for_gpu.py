@@ -15,9 +15,9 @@ from onnx import TensorProto
 from coldframe.gpu.files import gpu_encoder
 from coldframe.gpu.start import GRAPHS
 from coldframe.model.files import encoder_folder
-from layers.model.gpu.build import build_for_gpu
-from layers.model.paths import CACHE, DEFAULT_ENCODER
-from layers.model.weights import find_weights
+from layers.model.build_gpu import build_for_gpu
+from layers.model.encoder_build.weights import find_weights
+from layers.model.files.paths import CACHE, DEFAULT_ENCODER
 
 
 def describe(path: Path) -> dict[str, Any]:

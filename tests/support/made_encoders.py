@@ -13,7 +13,7 @@ from coldframe.model.bundle import EncoderFacts
 from coldframe.model.encoder import Encoder
 from coldframe.model.tokenizer import TextWindows
 from coldframe.text import normalise
-from layers.model.matrices import to_matrix
+from layers.model.embeddings.matrices import to_matrix
 from local.paths import BUILD_PYTHON, ROOT, build_environ
 
 

@@ -16,13 +16,13 @@ import numpy as np
 from coldframe.model.bundle import EncoderFacts, Source
 from coldframe.model.files import encoder_folder, model_folder
 from coldframe.model.verify import load_whole_encoder
-from layers.model.assemble import EncoderPart, assemble, write_encoder_manifest
-from layers.model.embed import served_encoder
-from layers.model.head_trainers import scale_parameters
-from layers.model.make_encoder import built_with
-from layers.model.prove import prove
-from layers.model.samples import Samples, Task
-from layers.model.train import train
+from layers.model.embeddings.embed import served_encoder
+from layers.model.encoder_build.make_encoder import built_with
+from layers.model.publishing.assemble import EncoderPart, assemble, write_encoder_manifest
+from layers.model.training.check_served import prove
+from layers.model.training.head_trainers import scale_parameters
+from layers.model.training.train import train
+from layers.model.training_data.samples import Samples, Task
 from tests.support.languages import ENCODER, MODEL, WORDS
 
 _EACH = 40

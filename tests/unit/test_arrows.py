@@ -30,6 +30,7 @@ PLANTS = {
     "gpu": (f"{COLDFRAME}/model/heads.py", "import coldframe.gpu.files"),
     "served": (f"{COLDFRAME}/model/heads.py", "import sklearn"),
     "rooms-of-local": ("local/gateway/routes.py", "from local.front import console"),
+    "rooms-of-model": ("layers/model/files/paths.py", "from layers.model.training import train"),
     "rooms-of-bench": ("bench/data/texts.py", "from bench.benchmarks import load"),
 }
 """For each rule a file, and a line in it that breaks the rule and no other one."""
@@ -40,7 +41,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of everything that has rules."""
     copy = tmp_path_factory.mktemp("tree")
     shutil.copy(ROOT / "pyproject.toml", copy)
-    for part in ("functions", "local", "bench", COLDFRAME):
+    for part in ("functions", "layers/model", "local", "bench", COLDFRAME):
         ignored = shutil.ignore_patterns("__pycache__", "published", "results", "*.html")
         shutil.copytree(ROOT / part, copy / part, ignore=ignored)
     return copy

@@ -19,9 +19,9 @@ from onnxruntime.transformers.onnx_model import OnnxModel
 from onnxruntime.transformers.optimizer import optimize_model
 from transformers import BertConfig
 
-from layers.model.encoder_folder import Pooling
+from layers.model.encoder_build.encoder_folder import Pooling
+from layers.model.files.errors import EncoderRefused
 from layers.model.gpu.pooling import append_pooling
-from layers.model.refused import EncoderRefused
 
 
 def fuse(fp32: Path, config: BertConfig) -> OnnxModel:

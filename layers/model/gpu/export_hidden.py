@@ -1,7 +1,7 @@
 """Original weights to an fp32 ONNX graph in the form that onnxruntime's fusions look for.
 
-It is another form than `layers.model.graph` has: rows of several lengths share a pass, so there is an
-attention mask, and query, key and value are three products, which the fusion makes one of.
+It is another form than `layers.model.encoder_build.graph` has: rows of several lengths share a pass, so there
+is an attention mask, and query, key and value are three products, which the fusion makes one of.
 """
 
 import warnings
@@ -14,8 +14,8 @@ from optimum.utils import NormalizedTextConfig
 from torch import Tensor
 from transformers import BertConfig, PreTrainedModel
 
-from layers.model.export import load_original
-from layers.model.refused import EncoderRefused
+from layers.model.encoder_build.export import load_original
+from layers.model.files.errors import EncoderRefused
 
 IDS, MASK, HIDDEN = "input_ids", "attention_mask", "hidden"
 # One with which all fusions happen; from 18 on, shape inference before them fails on reductions.

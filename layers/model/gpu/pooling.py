@@ -3,9 +3,9 @@
 import numpy as np
 from onnx import GraphProto, TensorProto, helper, numpy_helper
 
-from layers.model.encoder_folder import Pooling
+from layers.model.encoder_build.encoder_folder import Pooling
+from layers.model.encoder_build.graph import OUTPUT
 from layers.model.gpu.export_hidden import HIDDEN, MASK
-from layers.model.graph import OUTPUT
 
 
 def append_pooling(graph: GraphProto, pooling: Pooling) -> None:

@@ -1,7 +1,8 @@
 """The report beside a model: what the model says of held-out rows, as `report.json` and `report.html`."""
 
-from layers.model.report.compare import Comparison, answered_by, compare, part_of
-from layers.model.report.evaluation import Evaluation, EvaluationFault, Strangeness
+from layers.model.report.figures.compare import Comparison, answered_by, compare, part_of
+from layers.model.report.figures.evaluation import Evaluation, EvaluationFault, Strangeness
+from layers.model.report.figures.report import HeadScore, Report, Summary, make_report
 from layers.model.report.files import (
     REPORT_DIGESTS,
     REPORT_JSON,
@@ -11,7 +12,6 @@ from layers.model.report.files import (
     write_predictions,
     write_report,
 )
-from layers.model.report.report import HeadScore, Report, Summary, make_report
 
 __all__ = [
     "REPORT_DIGESTS",

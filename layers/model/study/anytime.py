@@ -20,17 +20,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coldframe.model.bundle import EstimatorFacts
-from layers.model.anytime import MARGINS, READ_ALL, Steps, choose_margin, steps_of, windows_read
-from layers.model.cascade import cascade, combine
-from layers.model.embed import served_encoder
-from layers.model.guesses import Guesses, guesses
-from layers.model.head_trainers import CHOSEN, new_head
-from layers.model.lexical import Tokens, fit_lexical, tokens_of, vocabulary_size
-from layers.model.matrices import predict_rows
-from layers.model.newsgroups import load_task
-from layers.model.paths import DEFAULT_ENCODER, FACTS, MODELS, TRAINED
-from layers.model.samples import Embedded, Task, embed_samples, share_right, stack_forms
-from layers.model.train_heads import load_saved
+from layers.model.embeddings.embed import served_encoder
+from layers.model.embeddings.matrices import predict_rows
+from layers.model.files.paths import DEFAULT_ENCODER, FACTS, MODELS, TRAINED
+from layers.model.thresholds.estimator import cascade, combine
+from layers.model.thresholds.estimator_outputs import Guesses, guesses
+from layers.model.thresholds.lexical import Tokens, fit_lexical, tokens_of, vocabulary_size
+from layers.model.thresholds.long_texts import MARGINS, READ_ALL, Steps, choose_margin, steps_of, windows_read
+from layers.model.training.head_trainers import CHOSEN, new_head
+from layers.model.training.newsgroups import load_task
+from layers.model.training.train_heads import load_saved
+from layers.model.training_data.samples import Embedded, Task, embed_samples, share_right, stack_forms
 
 _PROBABILITIES = (0.3, 0.4, 0.5, 0.6)
 _HEAD = (
@@ -50,7 +50,7 @@ class Asked(NamedTuple):
 
 
 def main(trained: Path) -> None:
-    """Prints two Markdown tables. trained: a folder that `layers.model.train` wrote."""
+    """Prints two Markdown tables. trained: a folder that `layers.model.training.train` wrote."""
     task, encoder = load_task(), served_encoder(MODELS, DEFAULT_ENCODER)
     facts = msgspec.json.decode((trained / FACTS).read_bytes(), type=EstimatorFacts)
     tokens, vocabulary = tokens_of("train", task.train, encoder), vocabulary_size(encoder)

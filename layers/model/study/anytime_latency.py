@@ -21,9 +21,9 @@ from coldframe.config import Settings
 from coldframe.model.files import AUTO
 from coldframe.pipeline.models import load_predictor
 from coldframe.pipeline.predictor import Predictor
-from layers.model.anytime import READ_ALL
-from layers.model.data import load_split
-from layers.model.paths import EXAMPLE, MODELS
+from layers.model.files.paths import EXAMPLE, MODELS
+from layers.model.thresholds.long_texts import READ_ALL
+from layers.model.training_data.data import load_split
 
 _SEED = 0
 _HEAD = "logreg"

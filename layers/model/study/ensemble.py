@@ -14,14 +14,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
-from layers.model.cascade import choose_temperature, combine
-from layers.model.embed import served_encoder
-from layers.model.guesses import Guesses
-from layers.model.head_trainers import CHOSEN, new_head
-from layers.model.lexical import Tfidf, Tokens, tokens_of, vocabulary_size
-from layers.model.newsgroups import load_task
-from layers.model.paths import DEFAULT_ENCODER, MODELS
-from layers.model.samples import Task, embed_samples, share_right, stack_forms
+from layers.model.embeddings.embed import served_encoder
+from layers.model.files.paths import DEFAULT_ENCODER, MODELS
+from layers.model.thresholds.estimator import choose_temperature, combine
+from layers.model.thresholds.estimator_outputs import Guesses
+from layers.model.thresholds.lexical import Tfidf, Tokens, tokens_of, vocabulary_size
+from layers.model.training.head_trainers import CHOSEN, new_head
+from layers.model.training.newsgroups import load_task
+from layers.model.training_data.samples import Task, embed_samples, share_right, stack_forms
 
 Answers = NDArray[np.float64]
 ByForm = Mapping[str, NDArray[np.floating]]

@@ -19,8 +19,8 @@ from tqdm import tqdm
 from coldframe.model.bundle import Golden
 from coldframe.model.tokenizer import TextWindows, Window
 from coldframe.text import normalise
-from layers.model.make_encoder import ENCODER_FACTS
-from layers.model.paths import CACHE, GOLDEN_VECTORS
+from layers.model.encoder_build.make_encoder import ENCODER_FACTS
+from layers.model.files.paths import CACHE, GOLDEN_VECTORS
 
 _TRAINING_DOCUMENTS = 1_500
 _TEST_DOCUMENTS = 4_000
@@ -61,7 +61,7 @@ def documents(tokenizer_folder: Path) -> Documents:
     if "COLDFRAME_DATA" not in os.environ:
         golden = msgspec.json.decode(GOLDEN_VECTORS.read_bytes(), type=Golden)
         return Documents(first_windows([vector.text for vector in golden.vectors]), None, 0)
-    from layers.model.data import load_split
+    from layers.model.training_data.data import load_split
 
     random = np.random.default_rng(_SEED)
     texts, classes = [], []

@@ -23,18 +23,18 @@ from sklearn.linear_model import LogisticRegression
 from tqdm import tqdm
 
 from coldframe.model.estimator import Estimator
-from layers.model.embed import ServedEncoder, embed_windows, pool, served_encoder
-from layers.model.guesses import Ids
-from layers.model.lexical import Tfidf, Tokens, fit_lexical, token_ids, tokens_of, vocabulary_size
-from layers.model.matrices import Embeddings
-from layers.model.newsgroups import load_task
-from layers.model.other_kinds import other_texts
-from layers.model.paths import DEFAULT_ENCODER, MODELS
+from layers.model.embeddings.embed import ServedEncoder, embed_windows, pool, served_encoder
+from layers.model.embeddings.matrices import Embeddings
+from layers.model.files.paths import DEFAULT_ENCODER, MODELS
+from layers.model.out_of_distribution.other_kinds import other_texts
 from layers.model.report import Strangeness
-from layers.model.report.detection import auroc
-from layers.model.report.intervals import Interval
-from layers.model.samples import SEED, Embedded, Rows, Task, embed_samples, stack_forms
-from layers.model.train_centroids import directions
+from layers.model.report.figures.detection import auroc
+from layers.model.report.figures.intervals import Interval
+from layers.model.thresholds.estimator_outputs import Ids
+from layers.model.thresholds.lexical import Tfidf, Tokens, fit_lexical, token_ids, tokens_of, vocabulary_size
+from layers.model.training.newsgroups import load_task
+from layers.model.training.train_centroids import directions
+from layers.model.training_data.samples import SEED, Embedded, Rows, Task, embed_samples, stack_forms
 
 _PARTS = 5
 _SHORT_WORDS = 20

@@ -17,8 +17,8 @@ from coldframe.config import Settings
 from coldframe.model.files import AUTO
 from coldframe.pipeline.models import load_predictor
 from coldframe.vectors import to_floats
-from layers.model.data import load_split
-from layers.model.paths import EXAMPLE, MODELS
+from layers.model.files.paths import EXAMPLE, MODELS
+from layers.model.training_data.data import load_split
 
 _SEED = 0
 

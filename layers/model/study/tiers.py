@@ -36,25 +36,25 @@ from coldframe.model.estimator import Estimator
 from coldframe.model.files import ENCODER, TOKENIZER, VOCABULARY
 from coldframe.model.tokenizer import TextWindows, content_tokens
 from coldframe.text import normalise
-from layers.model.anytime import Steps, choose_margin, steps_of, windows_read
-from layers.model.cascade import cascade, choose_certainty
-from layers.model.checks import check_table
-from layers.model.embed import ServedEncoder, embed_windows, pool, served_encoder
-from layers.model.embedding_store import EmbeddedWindows
-from layers.model.export import export_fp32, load_original
-from layers.model.graph import OUTPUT, LeanEncoder, LeanOnnxConfig, sum_over_tokens
-from layers.model.guesses import Guesses, Ids, guesses
-from layers.model.head_trainers import new_head, scale_parameters
-from layers.model.lexical import Tokens, fit_lexical, tokens_of, vocabulary_size
-from layers.model.matrices import to_matrix
-from layers.model.newsgroups import load_task
-from layers.model.paths import CACHE, CALIBRATION, DEFAULT_ENCODER, EXAMPLE, MODELS, ROOT
-from layers.model.quantize import Ranges, quantize
-from layers.model.report.paired import pair
-from layers.model.samples import SEED, Rows, Samples, Task
-from layers.model.table import Columns, Table, read_table
-from layers.model.table_task import task_of
-from layers.model.weights import find_weights
+from layers.model.embeddings.embed import ServedEncoder, embed_windows, pool, served_encoder
+from layers.model.embeddings.embedding_store import EmbeddedWindows
+from layers.model.embeddings.matrices import to_matrix
+from layers.model.encoder_build.export import export_fp32, load_original
+from layers.model.encoder_build.graph import OUTPUT, LeanEncoder, LeanOnnxConfig, sum_over_tokens
+from layers.model.encoder_build.quantize import Ranges, quantize
+from layers.model.encoder_build.weights import find_weights
+from layers.model.files.paths import CACHE, CALIBRATION, DEFAULT_ENCODER, EXAMPLE, MODELS, ROOT
+from layers.model.report.figures.paired import pair
+from layers.model.thresholds.estimator import cascade, choose_certainty
+from layers.model.thresholds.estimator_outputs import Guesses, Ids, guesses
+from layers.model.thresholds.lexical import Tokens, fit_lexical, tokens_of, vocabulary_size
+from layers.model.thresholds.long_texts import Steps, choose_margin, steps_of, windows_read
+from layers.model.training.head_trainers import new_head, scale_parameters
+from layers.model.training.newsgroups import load_task
+from layers.model.training_data.checks import check_table
+from layers.model.training_data.samples import SEED, Rows, Samples, Task
+from layers.model.training_data.table import Columns, Table, read_table
+from layers.model.training_data.table_task import task_of
 
 Answers = NDArray[np.floating]
 """Probabilities, (n, k)."""

@@ -10,11 +10,18 @@ from collections.abc import Iterator
 
 from tqdm import tqdm
 
-from layers.model.embed import served_encoder
-from layers.model.head_trainers import CHOSEN, Parameters, new_head
-from layers.model.newsgroups import load_task
-from layers.model.paths import DEFAULT_ENCODER, MODELS
-from layers.model.samples import Embedded, Rows, Samples, embed_samples, share_right, stack_forms
+from layers.model.embeddings.embed import served_encoder
+from layers.model.files.paths import DEFAULT_ENCODER, MODELS
+from layers.model.training.head_trainers import CHOSEN, Parameters, new_head
+from layers.model.training.newsgroups import load_task
+from layers.model.training_data.samples import (
+    Embedded,
+    Rows,
+    Samples,
+    embed_samples,
+    share_right,
+    stack_forms,
+)
 
 CANDIDATES: dict[str, list[Parameters]] = {
     "logreg": [{"c": c} for c in (0.25, 0.5, 1.0, 2.0, 4.0)],

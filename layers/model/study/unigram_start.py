@@ -18,7 +18,7 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 from tqdm import tqdm
 
 from coldframe.model.files import PIECES, TOKENIZER
-from layers.model.tokenizer_files import pieces_of
+from layers.model.encoder_build.tokenizer_files import pieces_of
 
 _PIECES = 250_000
 _PROCESSES = 15  # of each way

@@ -23,13 +23,13 @@ from optimum.onnxruntime.configuration import AutoQuantizationConfig
 from tqdm import tqdm
 
 from coldframe.model.tokenizer import Window
-from layers.model.export import export_fp32
-from layers.model.graph import INPUT
-from layers.model.paths import CACHE, CALIBRATION
-from layers.model.quantize import Ranges, quantize, quantize_dynamic, save_ort
+from layers.model.encoder_build.export import export_fp32
+from layers.model.encoder_build.graph import INPUT
+from layers.model.encoder_build.quantize import Ranges, quantize, quantize_dynamic, save_ort
+from layers.model.encoder_build.tokenizer_files import write_tokenizer
+from layers.model.encoder_build.weights import find_weights
+from layers.model.files.paths import CACHE, CALIBRATION
 from layers.model.study.fidelity import Documents, Fidelity, Session, difference, documents, embed, judge
-from layers.model.tokenizer_files import write_tokenizer
-from layers.model.weights import find_weights
 
 SHAPES = ((1, 16), (1, 64), (1, 128), (1, 256), (8, 32))
 BASELINE = "Optimum avx512_vnni, dynamic"

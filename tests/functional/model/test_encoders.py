@@ -18,8 +18,8 @@ from coldframe.model.verify import verify_bundle
 from coldframe.pipeline.models import load_predictor
 from coldframe.text import normalise
 from coldframe.vectors import ranked, to_floats
-from layers.model.make_encoder import LEAST_COSINE
-from layers.model.own_texts import own_texts
+from layers.model.encoder_build.calibration_texts import own_texts
+from layers.model.encoder_build.make_encoder import LEAST_COSINE
 from local.paths import BUILD_PYTHON
 from tests.support.made_encoders import Made, in_build_environment
 

@@ -31,7 +31,7 @@ from coldframe.pipeline.models import load_models
 from coldframe.timing import NO_DEADLINE, StartMark
 from functions.server.loading import limits_for, load
 from functions.server.settings import load_server_settings
-from layers.model.matrices import to_matrix
+from layers.model.embeddings.matrices import to_matrix
 from local.paths import BUILD_PYTHON
 from tests.conftest import ENCODER_NAME, EXAMPLE
 from tests.support.made_encoders import in_build_environment

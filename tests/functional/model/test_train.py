@@ -57,8 +57,8 @@ content = codecs.encode(pickle.dumps(splits), "zlib_codec")
 
 EXAMPLE = """
 import json
-from layers.model.data import load_split, threads_of
-from layers.model.newsgroups import load_example
+from layers.model.training_data.data import load_split, threads_of
+from layers.model.training.newsgroups import load_example
 example, threads = load_example(), threads_of(load_split("train").full)
 sides = example.task.fit, example.task.validation
 fit, validation = ({int(threads[row]) for row in rows} for rows in sides)

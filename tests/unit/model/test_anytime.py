@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from coldframe.timing import NO_DEADLINE
 from coldframe.vectors import Vector
-from layers.model.anytime import MARGINS, READ_ALL, Steps, choose_margin, steps_of, windows_read
-from layers.model.embedding_store import EmbeddedWindows
-from layers.model.guesses import Guesses
-from layers.model.matrices import predict_rows, to_matrix
+from layers.model.embeddings.embedding_store import EmbeddedWindows
+from layers.model.embeddings.matrices import predict_rows, to_matrix
+from layers.model.thresholds.estimator_outputs import Guesses
+from layers.model.thresholds.long_texts import MARGINS, READ_ALL, Steps, choose_margin, steps_of, windows_read
 from tests.conftest import TinyHead, tiny_predictor
 
 ROWS = 40

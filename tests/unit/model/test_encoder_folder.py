@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from layers.model.encoder_folder import read_encoder_folder
-from layers.model.make_encoder import LEAST_COSINE, least_cosine
-from layers.model.refused import EncoderRefused
-from layers.model.weights import is_default
+from layers.model.encoder_build.encoder_folder import read_encoder_folder
+from layers.model.encoder_build.make_encoder import LEAST_COSINE, least_cosine
+from layers.model.encoder_build.weights import is_default
+from layers.model.files.errors import EncoderRefused
 
 CONFIG: dict[str, Any] = {
     "model_type": "bert",

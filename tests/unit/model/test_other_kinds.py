@@ -3,8 +3,8 @@
 from collections import Counter
 
 from coldframe.text import normalise
-from layers.model.other_kinds import other_texts
-from layers.model.paths import ROOT
+from layers.model.files.paths import ROOT
+from layers.model.out_of_distribution.other_kinds import other_texts
 
 
 def test_many_kinds() -> None:

@@ -6,9 +6,9 @@ from numpy.typing import NDArray
 
 from coldframe.model.bundle import EstimatorFacts
 from coldframe.model.centroids import Centroids
-from layers.model.guesses import Guesses
-from layers.model.head_files import tensor_of
-from layers.model.strangeness import Seen, measures, strangeness
+from layers.model.out_of_distribution.strangeness import Seen, measures, strangeness
+from layers.model.publishing.head_files import tensor_of
+from layers.model.thresholds.estimator_outputs import Guesses
 
 FACTS = EstimatorFacts(
     vocabulary=1,

@@ -10,9 +10,9 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from coldframe.model.bundle import EncoderFacts, load_golden
 from coldframe.model.tokenizer import TextWindows
 from coldframe.text import normalise
-from layers.model.own_texts import own_texts
-from layers.model.refused import EncoderRefused
-from layers.model.tokenizer_files import write_tokenizer
+from layers.model.encoder_build.calibration_texts import own_texts
+from layers.model.encoder_build.tokenizer_files import write_tokenizer
+from layers.model.files.errors import EncoderRefused
 
 BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 PIECES = [("<s>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), ("▁", -2.0), ("a", -3.0), ("▁a", -3.5), ("é", -5.0)]

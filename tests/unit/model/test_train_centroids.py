@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coldframe.model.centroids import load_centroids
-from layers.model.matrices import to_vectors
-from layers.model.samples import Embedded
-from layers.model.train_centroids import directions, train_centroids, unpack_centroids
-from layers.model.usual import thin
+from layers.model.embeddings.matrices import to_vectors
+from layers.model.out_of_distribution.ood_quantiles import thin
+from layers.model.publishing.head_files import unpack_centroids
+from layers.model.training.train_centroids import directions, train_centroids
+from layers.model.training_data.samples import Embedded
 
 
 def embedded(labels: int, each: int, dimension: int = 16) -> Embedded:

@@ -5,7 +5,7 @@
 
 PREFIX = "COLDFRAME_"
 OF_TRAINING = frozenset({"COLDFRAME_DATA"})
-"""Whoever trains may have it exported: `layers/model/data.py` reads it, serving does not."""
+"""Whoever trains may have it exported: `layers/model/training_data/data.py` reads it, serving does not."""
 
 SERVER_RANGES = {
     "workers": (0, 64),

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layers.model.paths import TRAINED
+from layers.model.files.paths import TRAINED
 from layers.model.report import Evaluation, read_figures
-from layers.model.report.calibration import reliability
-from layers.model.report.coverage import coverage
-from layers.model.report.evaluation import Answers, answers_of
-from layers.model.report.sharing import estimator_share
+from layers.model.report.figures.calibration import reliability
+from layers.model.report.figures.coverage import coverage
+from layers.model.report.figures.evaluation import Answers, answers_of
+from layers.model.report.figures.sharing import estimator_share
 from tests.unit.model.report.evaluations import EVALUATIONS
 
 

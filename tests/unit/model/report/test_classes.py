@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layers.model.report import Evaluation
-from layers.model.report.classes import accuracy, class_scores, macro_f1
-from layers.model.report.confusion import confusion_cells, dense_matrix, most_confused
-from layers.model.report.evaluation import answers_of
-from layers.model.report.intervals import wilson
+from layers.model.report.figures.classes import accuracy, class_scores, macro_f1
+from layers.model.report.figures.confusion import confusion_cells, dense_matrix, most_confused
+from layers.model.report.figures.evaluation import answers_of
+from layers.model.report.figures.intervals import wilson
 from tests.unit.model.report.evaluations import EVALUATIONS
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from layers.model.report import EvaluationFault
-from layers.model.report.evaluation import answers_of
+from layers.model.report.figures.evaluation import answers_of
 from tests.unit.model.report.evaluations import bare, evaluation
 
 GOOD = bare(3, 4)

@@ -1,0 +1,1 @@
+"""Commands that build encoders and train models, in an environment with torch."""

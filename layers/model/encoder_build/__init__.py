@@ -1,0 +1,1 @@
+"""Encoders from weights: tokenizer files, graph, quantization and golden vectors."""

@@ -1,0 +1,32 @@
+"""What training leaves for the manifest: `metrics.json` beside the heads."""
+
+from pathlib import Path
+
+import msgspec
+
+from coldframe.model.bundle import Figures, HeadFacts
+from layers.model.files.json_files import write_json
+from layers.model.files.paths import METRICS
+
+
+class HeadMetrics(msgspec.Struct, frozen=True):
+    """Accuracies of the heads, the best of them by validation, and figures of the whole model.
+
+    encoder_graph: digest of the encoder that the heads were trained on.
+    """
+
+    labels: list[str]
+    best_head: str
+    encoder_graph: str
+    heads: dict[str, HeadFacts]
+    figures: Figures | None = None
+
+
+def read_metrics(folder: Path) -> HeadMetrics:
+    """The metrics of the trained heads in `folder`."""
+    return msgspec.json.decode((folder / METRICS).read_bytes(), type=HeadMetrics)
+
+
+def write_metrics(folder: Path, metrics: HeadMetrics) -> None:
+    """The metrics of the trained heads in `folder`, in place of those that are there."""
+    write_json(folder / METRICS, metrics)

@@ -1,0 +1,1 @@
+"""Figures of a report: scores, intervals, calibration, confusion, coverage and comparisons."""

@@ -1,0 +1,56 @@
+"""Figures as a page writes them."""
+
+from layers.model.report.figures.evaluation import Setting
+from layers.model.report.figures.intervals import Interval
+from layers.model.report.figures.paired import Paired
+
+NOTHING = "–"
+
+
+def percent(share: float | None) -> str:
+    """`81.2%`."""
+    return NOTHING if share is None else f"{share:.1%}"
+
+
+def with_interval(found: Interval | None) -> str:
+    """`81.2% (77.5 to 84.4)`."""
+    return NOTHING if found is None else f"{found.value:.1%} ({_range(found)})"
+
+
+def range_of(found: Interval) -> str:
+    """`95% interval 77.5 to 84.4`."""
+    return f"95% interval {_range(found)}"
+
+
+def points(found: Paired) -> str:
+    """`+1.2 (−0.3 to +2.7)`, in percentage points."""
+    value, low, high = (
+        _signed(side) for side in (found.difference.value, found.difference.low, found.difference.high)
+    )
+    return f"{value} ({low} to {high})"
+
+
+def p_value(found: Paired) -> str:
+    """`0.031`, or that it is very small."""
+    return "< 0.001" if found.p < 0.001 else f"{found.p:.3f}"
+
+
+def count(rows: int, word: str = "row") -> str:
+    """`1 row`, `2,300 rows`."""
+    plural = "es" if word.endswith("s") else "s"
+    return f"{rows:,} {word}{'' if rows == 1 else plural}"
+
+
+def setting(value: Setting) -> str:
+    """A setting as somebody would write it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return NOTHING if value is None else str(value)
+
+
+def _range(found: Interval) -> str:
+    return f"{100 * found.low:.1f} to {100 * found.high:.1f}"
+
+
+def _signed(share: float) -> str:
+    return f"{100 * share:+.1f}".replace("-", "−")

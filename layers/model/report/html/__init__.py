@@ -1,0 +1,1 @@
+"""HTML of a report: sections, plots and tables."""

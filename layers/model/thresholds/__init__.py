@@ -1,0 +1,1 @@
+"""Estimator outputs on the training rows, and the thresholds that are chosen from them."""

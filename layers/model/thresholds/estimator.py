@@ -1,0 +1,130 @@
+"""When the estimator may answer alone: its temperature and its threshold, chosen on validation rows.
+
+Both have a floor. On easy data every threshold costs nothing on validation, and the estimator would answer
+alone whatever comes, also what is nothing like the data.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coldframe.model.estimator import LEAST, temper
+from layers.model.thresholds.estimator_outputs import Guesses
+from layers.model.training_data.samples import share_right
+
+_MAX_LOSS = 0.001  # accuracy that answering alone may cost on validation
+_TEMPERATURES = [round(0.6 + 0.05 * step, 2) for step in range(29)]
+_ANSWER_TEMPERATURES = [round(0.2 + 0.05 * step, 2) for step in range(37)]
+_MIN_ANSWERS = 20  # with fewer, chance decides on the temperature
+NEVER = 1.0
+"""A threshold that no probability is above."""
+
+_MORE_MODEST = (0.05, 0.1, 0.15)
+_THRESHOLDS = [round(0.6 + 0.01 * step, 2) for step in range(40)]
+
+
+class Certainty(NamedTuple):
+    """What makes guesses probabilities, and above which of them the estimator answers alone."""
+
+    temperature: float
+    threshold: float
+
+
+def choose_certainty(bare: Guesses, partner: NDArray[np.floating], target: NDArray[np.int64]) -> Certainty:
+    """The most likely temperature, or one a little higher if that lets the estimator answer more rows alone.
+
+    bare: the estimator's guesses of the held-out rows at temperature 1. A temperature that suits all rows may
+    promise too much of the surest ones, and then the estimator does not keep its word at any threshold.
+    """
+    likely = choose_temperature(bare, target)
+    found = {}
+    for temperature in (likely, *(round(likely + step, 2) for step in _MORE_MODEST)):
+        guessed = bare.at(temperature)
+        threshold = choose_threshold(guessed, partner, target)
+        found[Certainty(temperature, threshold)] = float(guessed.sure(threshold).mean())
+    return max(found, key=found.__getitem__)  # of equals the first
+
+
+def choose_temperature(
+    bare: Guesses, target: NDArray[np.int64], temperatures: Sequence[float] = _TEMPERATURES
+) -> float:
+    """The temperature that makes the held-out labels most likely: Guo et al. 2017.
+
+    bare: the estimator's guesses of the held-out rows at temperature 1.
+    """
+
+    def surprise(temperature: float) -> float:
+        found = bare.at(temperature).probabilities[np.arange(len(target)), target]
+        return float(-np.log(np.maximum(found, 1e-12)).mean())
+
+    return min(temperatures, key=surprise)
+
+
+def choose_answer_temperature(answers: NDArray[np.float64], target: NDArray[np.int64]) -> float:
+    """The temperature of answers (n, k) that makes the held-out labels most likely; 1 for a few answers."""
+    if len(target) < _MIN_ANSWERS:
+        return 1.0
+    known = np.ones(len(target), dtype=bool)
+    return choose_temperature(Guesses(answers, known, np.zeros(len(target))), target, _ANSWER_TEMPERATURES)
+
+
+def temper_rows(
+    answers: NDArray[np.float64], alone: NDArray[np.bool_], temperatures: tuple[float, float]
+) -> NDArray[np.float64]:
+    """Answers of `auto` (n, k), as they are served, to the bit. alone: by the estimator alone, (n,)."""
+    by = [temperatures[0 if is_alone else 1] for is_alone in alone]
+    rows = [temper(row, temperature) for row, temperature in zip(answers.tolist(), by, strict=True)]
+    return np.array(rows, dtype=np.float64)
+
+
+def cascade(guessed: Guesses, partner: NDArray[np.floating], threshold: float) -> NDArray[np.float64]:
+    """What `auto` answers, for all rows at once: (n, k)."""
+    return _where_unsure(guessed, combine(guessed, partner), threshold)
+
+
+def combine(guessed: Guesses, partner: NDArray[np.floating]) -> NDArray[np.float64]:
+    """What guesses and partner say together, (n, k): what `mean_with` says of each row, to the bit."""
+    roots = np.sqrt((guessed.probabilities + LEAST) * (partner.astype(np.float64) + LEAST))
+    totals = np.array([math.fsum(row) for row in roots.tolist()])
+    means: NDArray[np.float64] = roots / totals[:, None]
+    return means
+
+
+def _where_unsure(guessed: Guesses, both: NDArray[np.float64], threshold: float) -> NDArray[np.float64]:
+    return np.where(guessed.sure(threshold)[:, None], guessed.probabilities, both)
+
+
+def choose_threshold(guessed: Guesses, partner: NDArray[np.floating], target: NDArray[np.int64]) -> float:
+    """The lowest threshold that costs next to no accuracy, and above which the estimator keeps its word."""
+    both = combine(guessed, partner)
+    always = share_right(both, target)
+    for threshold in _THRESHOLDS:
+        if not guessed.sure(threshold).any():
+            break
+        reached = share_right(_where_unsure(guessed, both, threshold), target)
+        if reached >= always - _MAX_LOSS and keeps_its_word(guessed, partner, threshold, target):
+            return threshold
+    return NEVER
+
+
+def keeps_its_word(
+    guessed: Guesses, partner: NDArray[np.floating], threshold: float, target: NDArray[np.int64]
+) -> bool:
+    """Whether the estimator, where it answers alone, is as good as its probabilities promise.
+
+    It has to be right so often, and the partner head has to agree with it so often: labels that are easy for
+    words alone say little about texts that use other words. Two standard errors below the promise are taken
+    for chance.
+    """
+    sure = guessed.sure(threshold)
+    if not sure.any():
+        return True
+    found = guessed.probabilities[sure]
+    promised = found.max(axis=1)
+    error = np.sqrt((promised * (1 - promised)).sum()) / len(promised)
+    least = promised.mean() - 2 * error
+    agreed = share_right(found, partner[sure].argmax(axis=1))
+    return bool(min(share_right(found, target[sure]), agreed) >= least)

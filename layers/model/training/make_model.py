@@ -1,0 +1,73 @@
+"""A task becomes a model: trained, judged, assembled, proved and reported."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from types import MappingProxyType
+
+import msgspec
+
+from coldframe.model.files import model_folder
+from coldframe.model.verify import load_whole_encoder
+from layers.model.embeddings.embed import ServedEncoder
+from layers.model.publishing.assemble import assemble
+from layers.model.publishing.metrics import read_metrics, write_metrics
+from layers.model.publishing.publish import whole_model
+from layers.model.report import Report, make_report, write_predictions, write_report
+from layers.model.training.check_served import prove
+from layers.model.training.evaluate import check_not_worse, compare_with, evaluation_of, figures_of
+from layers.model.training.head_trainers import Parameters
+from layers.model.training.train import train
+from layers.model.training.trained_on import Opponent, write_digests
+from layers.model.training_data.samples import Task
+
+
+class ModelFolder(msgspec.Struct, frozen=True):
+    """Where a model is made. trained: folder that training writes to. models: where the model appears."""
+
+    name: str
+    trained: Path
+    models: Path
+
+
+def make_model(
+    task: Task,
+    numbers: Sequence[int],
+    place: ModelFolder,
+    encoder: ServedEncoder,
+    chosen: Mapping[str, Parameters],
+    seed: int,
+    other: Opponent | None = None,
+    must_beat: bool = False,
+    accuracy: float | None = None,
+    provenance: Mapping[str, str] = MappingProxyType({}),
+    predictions: Path | None = None,
+) -> Report:
+    """Trains and judges a model; it appears when everything about it is right, and not before.
+
+    numbers: of the test rows in their file. other: a model to compare with. accuracy: below which
+    the model rather abstains. provenance: for the report. predictions: file for the answers to the test rows.
+    Raises a BundleError, HeadDiffers, AnswersDiffer, EvaluationFault, NotBetter with `must_beat`, or
+    OutOfReach for an accuracy that validation does not support.
+    """
+    with whole_model(place.models, place.name) as stage:
+        answers = train(task, encoder, place.trained, chosen, accuracy)
+        evaluation = evaluation_of(place.name, task, numbers, answers, seed)
+        evaluation = replace(evaluation, settings={**evaluation.settings, **provenance})
+        report = make_report(evaluation)
+        metrics = read_metrics(place.trained)
+        write_metrics(place.trained, msgspec.structs.replace(metrics, figures=figures_of(report.summary)))
+        loaded = load_whole_encoder(stage, encoder.manifest.name)
+        manifest = assemble(stage, place.name, place.trained, loaded)
+        prove(stage, place.name, task.test, answers.probabilities)
+        evaluation = replace(evaluation, version=manifest.version)
+        comparison = compare_with(other, task, evaluation) if other else None
+        if must_beat:
+            check_not_worse(comparison, report)
+        report = msgspec.structs.replace(report, version=manifest.version, comparison=comparison)
+        write_report(report, model_folder(stage, place.name))
+        write_digests(chain.from_iterable(task.train.forms.values()), model_folder(stage, place.name))
+        if predictions:
+            write_predictions(evaluation, predictions)
+    return report

@@ -1,0 +1,77 @@
+"""A task to a folder of trained heads and estimator.
+
+The encoder is that of the built bundle: its calibration is its own, and nobody's labels touch it.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coldframe.model.bundle import EstimatorFacts
+from coldframe.model.files import AUTO
+from layers.model.embeddings.embed import ServedEncoder
+from layers.model.embeddings.matrices import predict_rows
+from layers.model.embeddings.near_copies import find_near_copies
+from layers.model.files.json_files import write_json
+from layers.model.files.paths import FACTS
+from layers.model.out_of_distribution.ood_texts import see_others
+from layers.model.out_of_distribution.strangeness import Seen, strangeness
+from layers.model.publishing.metrics import HeadMetrics, write_metrics
+from layers.model.report import Strangeness
+from layers.model.training.head_trainers import CHOSEN, Parameters
+from layers.model.training.train_centroids import train_centroids
+from layers.model.training.train_estimator import train_estimator
+from layers.model.training.train_heads import abstaining, train_heads
+from layers.model.training_data.samples import Task, embed_samples
+
+
+class Trained(NamedTuple):
+    """What a trained model says of the test samples as callers send them.
+
+    probabilities: (n, k) by the name of the head, `auto` among them. alone: whether the estimator answered
+    `auto` alone, (n,). uncalibrated: of `auto` without any temperature, (n, k). estimator: facts.
+    strangeness: of the test samples and of texts of other kinds, by the name of the measure.
+    near_copies: which test samples nearly repeat a training sample, (n,).
+    """
+
+    probabilities: dict[str, NDArray[np.floating]]
+    alone: NDArray[np.bool_]
+    uncalibrated: NDArray[np.floating]
+    estimator: EstimatorFacts
+    strangeness: dict[str, Strangeness]
+    near_copies: NDArray[np.bool_]
+
+
+def train(
+    task: Task,
+    encoder: ServedEncoder,
+    folder: Path,
+    chosen: Mapping[str, Parameters] = CHOSEN,
+    accuracy: float | None = None,
+) -> Trained:
+    """Writes heads, estimator, centroids and metrics to `folder`.
+
+    accuracy: what the heads and `auto` have to reach by abstaining. Raises OutOfReach when `auto` cannot.
+    """
+    train_set = embed_samples("train", task.train, encoder)
+    test_set = embed_samples("test", task.test, encoder)
+    heads = train_heads(chosen, train_set, task.fit, task.validation, test_set, folder)
+    if accuracy is not None:
+        heads = abstaining(heads, task.train.target[task.validation], accuracy)
+    best = max(heads, key=lambda name: heads[name].facts.validation)
+    judged = train_estimator(task, train_set, test_set, best, heads[best], encoder, folder, accuracy)
+    centroids = train_centroids(train_set, task.fit, task.validation, folder)
+    write_json(folder / FACTS, judged.facts)
+    graph = encoder.manifest.graph.removeprefix("sha256:")
+    metrics = HeadMetrics(task.labels, best, graph, {name: head.facts for name, head in heads.items()})
+    write_metrics(folder, metrics)
+    answers = {name: predict_rows(head.served, test_set.as_sent) for name, head in heads.items()}
+    seen = Seen(test_set.as_sent, judged.guessed, judged.answers)
+    others = see_others(judged.facts, heads[best].served, encoder, folder)
+    found = strangeness(seen, others, judged.facts, centroids)
+    probabilities: dict[str, NDArray[np.floating]] = {AUTO: judged.answers, **answers}
+    copies = find_near_copies(test_set.as_sent, train_set.as_sent)
+    return Trained(probabilities, judged.alone, judged.uncalibrated, judged.facts, found, copies)
