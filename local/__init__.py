@@ -1,0 +1,1 @@
+"""Command line of coldframe, with emulator, planner, deployment checks and batch work."""

@@ -33,9 +33,9 @@ from botocore.config import Config
 from pyarrow import parquet
 
 from bench.targets.faulty_server import Exchange, faulty_server
-from local.front.emulator import Emulator
-from local.front.options import EmulatorOptions
-from local.template.template import Template, load_template
+from local.emulator.front.emulator import Emulator
+from local.emulator.options import EmulatorOptions
+from local.emulator.template.template import Template, load_template
 from tests.conftest import ROOT
 
 T = TypeVar("T")

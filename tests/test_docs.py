@@ -22,8 +22,8 @@ from coldframe.errors import REQUEST_ERRORS
 from coldframe.model.bundle import load_manifest
 from coldframe.model.files import previous_folder
 from functions.server.settings import ServerSettings
-from local.check.check import RULES, Rule
 from local.cli import main
+from local.deploy.check.check import RULES, Rule
 from local.paths import BUILD_PYTHON, MODELS
 from tests.conftest import EXAMPLE, ROOT
 

@@ -9,7 +9,7 @@ import time
 
 import click
 
-from local.lambda_service.cpu import CpuLimit, vcpus
+from local.emulator.lambda_service.environments.cpu import CpuLimit, vcpus
 
 _MEMORY_MB = (128, 256, 512, 1024)
 _BUSY = "while True: pass"

@@ -40,8 +40,8 @@ _HERE = ROOT / "bench" / "targets" / "trivial_function"
 _EMULATOR = f"""
 import sys
 from pathlib import Path
-from local.front.emulator import run
-from local.front.options import EmulatorOptions, one_function
+from local.emulator.front.emulator import run
+from local.emulator.options import EmulatorOptions, one_function
 template = one_function("trivial.handler", Path({str(_HERE)!r}), memory_mb=512)
 template = template.with_settings(freeze="thawed" not in sys.argv)
 run(EmulatorOptions(template, port=0, max_environments={_ENVIRONMENTS}))

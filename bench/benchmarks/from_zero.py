@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from bench.targets.container import docker
 from bench.targets.server_container import ServerContainer, as_knative, serving
 from functions.server.facts import LIVE, READY
-from local.homes.facts import Choices
+from local.deploy.homes.facts import Choices
 
 PORT = 8080
 _POLL_S = 0.002

@@ -18,9 +18,9 @@ import click
 import numpy as np
 
 from bench.targets.environments import ENVIRONMENTS, PEERS, install
-from local.planning.by_rules import simulate_by_rules
-from local.planning.jit import HAS_NUMBA
-from local.planning.simulator import Engine, Pool, Setup, Workload, simulate
+from local.planner.simulator.numba_switch import HAS_NUMBA
+from local.planner.simulator.reference import simulate_by_rules
+from local.planner.simulator.simulator import Engine, Pool, Setup, Workload, simulate
 
 CONCURRENCIES = (0.02, 1.0, 10.0, 100.0)
 DURATION_S = 0.05

@@ -55,7 +55,7 @@ def image(image: str, samples: int, gpu: bool) -> None:
 def from_zero(image: str, samples: int, cpu: float, memory_mb: int) -> None:
     """The server's IMAGE as Knative runs it: from no container to the first answer, and its memory."""
     from bench.benchmarks.from_zero import run
-    from local.homes.facts import ALLOW_ANYONE, Choices, Replicas, Size
+    from local.deploy.homes.facts import ALLOW_ANYONE, Choices, Replicas, Size
 
     anyone = {ALLOW_ANYONE: "true"}
     run(Choices("server", image, Size(cpu, memory_mb), Replicas(0, 1), anyone), samples)

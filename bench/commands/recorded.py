@@ -233,7 +233,7 @@ def serve(out: Path, seed: int, **given: Any) -> None:
 def report(files: tuple[Path, ...], out: Path, docs: bool) -> None:
     """Raw FILES to one page that needs nothing else; default: bench/results, else bench/published."""
     from bench.reporting.report import PUBLISHED, fill, markdown, raw_files, read_all, write_page
-    from local.planning import timings
+    from local.planner.scenarios import timings
 
     require_bench_libraries()
     results = read_all(files or raw_files(RESULTS) or raw_files(PUBLISHED))

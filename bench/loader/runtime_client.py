@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bench.loader.samples import SampleFailed
-from local.lambda_service.runtime_api import Invocation, RuntimeApi
-from local.lambda_service.settings import ACCOUNT_ID
+from local.emulator.lambda_service.environments.runtime_api import Invocation, RuntimeApi
+from local.emulator.lambda_service.settings import ACCOUNT_ID
 
 _HANDLER = "functions.predict.app.handler"
 _LIMIT_S = 60.0

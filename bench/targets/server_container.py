@@ -12,9 +12,9 @@ from typing import Any
 
 from bench.targets.container import docker
 from functions.server.facts import PORT, READY
-from local.homes.facts import Choices
-from local.homes.knative import probed
-from local.homes.notes import plain
+from local.deploy.homes.facts import Choices
+from local.deploy.homes.knative import probed
+from local.deploy.homes.notes import plain
 
 _START_S = 120.0
 _ANSWER_S = 300.0

@@ -34,10 +34,10 @@ def check(
     template: Path, parameters: tuple[tuple[str, str], ...], account_concurrency: int, as_json: bool
 ) -> None:
     """Refuse what AWS would refuse during a deployment, or after it."""
-    from local.check.check import RULES
-    from local.check.check import check as findings_of
-    from local.check.deployment import load_deployment
-    from local.template.cloudformation import load_stack
+    from local.deploy.check.check import RULES
+    from local.deploy.check.check import check as findings_of
+    from local.deploy.check.deployment import load_deployment
+    from local.emulator.template.syntax.cloudformation import load_stack
 
     stack = load_stack(template, dict(parameters))
     findings = findings_of(load_deployment(stack, _model_dir(), account_concurrency))

@@ -6,9 +6,9 @@ import math
 
 import click
 
-from local.planning.provisioning import PROVISION, RECYCLE, RESERVE
-from local.planning.scenario import ALL
-from local.planning.simulator import Change
+from local.planner.scenarios.scenario import ALL
+from local.planner.simulator.provisioning import PROVISION, RECYCLE, RESERVE
+from local.planner.simulator.simulator import Change
 
 _EXPECTED = "provisioned=N, reserved=N, reserved=none or deploy"
 

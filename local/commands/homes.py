@@ -67,9 +67,9 @@ def homes(
     as_json: bool,
 ) -> None:
     """USD a month of Lambda, of containers and of GPUs by texts per second, and the break-even points."""
-    from local.homes.costs import Work, costs
-    from local.homes.costs_table import numbers, table
-    from local.planning.prices import PRICES, load_prices
+    from local.deploy.homes.costs import Work, costs
+    from local.deploy.homes.costs_table import numbers, table
+    from local.planner.scenarios.prices import PRICES, load_prices
 
     prices = load_prices(price_file or PRICES)
     if warning := prices.stale(datetime.now(UTC).date()):

@@ -104,7 +104,7 @@ def predict(
     if column is None or out is None:
         raise click.UsageError(f"Missing option '{'--out' if column else '--text'}', which --file needs.")
     require("pyarrow", "files")
-    from local.files.predict_file import predict_file
+    from local.batch.predict_file.predict_file import predict_file
 
     done = predict_file(path, column, out, settings, heads, prefix, processes)
     kept = f", {done.kept:,} of them answered by an earlier run" if done.kept else ""
@@ -147,7 +147,7 @@ def _lines() -> list[str]:
 @json_option
 def fill_cache(file: Path, heads: tuple[str, ...], as_json: bool) -> None:
     """Fill the shared cache from FILE: one JSON object with "text", or one string, per line."""
-    from local.stores.fill_cache import fill
+    from local.emulator.stores.fill_cache import fill
 
     counts = fill(file, _model_dir(), heads)
     if as_json:

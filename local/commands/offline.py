@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from coldframe.capacity import limits
+from local.emulator.template.syntax.parameters import REGION
 from local.paths import ROOT
-from local.template.parameters import REGION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from local.offline.here import Here
-    from local.offline.request import OfflineRequest
+    from local.batch.offline.request import OfflineRequest
+    from local.batch.offline.run_locally import Here
 
 _FUNCTION = "PredictFunction"
 _JOURNALS = ROOT / ".cache" / "offline"
@@ -108,10 +108,10 @@ def start(
     Says what it will cost, then starts. Started again with the same arguments, it resumes where it was cut
     off; with another object or model version it is another run.
     """
-    from local.offline.here import Here
-    from local.offline.pin import pin
-    from local.offline.request import OfflineRequest, format_of, place_of
-    from local.state_machines.lambda_task import LambdaTask
+    from local.batch.offline.pin import pin
+    from local.batch.offline.request import OfflineRequest, format_of, place_of
+    from local.batch.offline.run_locally import Here
+    from local.emulator.state_machines.lambda_task import LambdaTask
 
     if (state_machine is None) == (url is None):
         raise click.UsageError(
@@ -150,7 +150,7 @@ def _failures() -> Iterator[None]:
     """What AWS, or what stands for it here, refuses: a line that says so."""
     from botocore.exceptions import BotoCoreError, ClientError
 
-    from local.state_machines.workflow import Failed
+    from local.emulator.state_machines.workflow import Failed
 
     try:
         yield
@@ -161,8 +161,8 @@ def _failures() -> Iterator[None]:
 
 
 def _say_estimate(here: Here, region: str, architecture: str) -> None:
-    from local.offline.estimate import estimate
-    from local.planning.prices import load_prices
+    from local.batch.offline.estimate import estimate
+    from local.planner.scenarios.prices import load_prices
 
     found = estimate(here.batches(), here.probe, here.request.concurrency, random.Random(0))
     if not found.rows:
@@ -175,7 +175,7 @@ def _say_estimate(here: Here, region: str, architecture: str) -> None:
 
 
 def _run_here(here: Here, region: str, architecture: str) -> None:
-    from local.planning.prices import load_prices
+    from local.planner.scenarios.prices import load_prices
 
     rows = 0  # a bar without a terminal counts nothing
     with _bar() as bar:
@@ -193,8 +193,8 @@ def _run_here(here: Here, region: str, architecture: str) -> None:
 
 
 def _run_on_aws(request: OfflineRequest, name: str, s3: Any, states: Any, arn: str) -> None:
-    from local.offline.on_aws import OnAws
-    from local.offline.pin import check_unchanged
+    from local.batch.offline.on_aws import OnAws
+    from local.batch.offline.pin import check_unchanged
 
     with _bar() as bar:
 

@@ -67,9 +67,9 @@ def plan(
 
     Every lever is simulated on the trace with several settings and memory sizes.
     """
-    from local.planning import planner as planning
-    from local.planning.candidates import Goal
-    from local.planning.scenario import Scenario
+    from local.planner import planner as planning
+    from local.planner.scenarios.candidates import Goal
+    from local.planner.scenarios.scenario import Scenario
 
     if html is not None:
         require("plotly", "plan")
@@ -91,7 +91,7 @@ def plan(
     made = planner.plan(trace, _with_bar)
     click.echo(planning.as_json(made) if as_json else planning.table(made), nl=as_json)
     if html is not None:
-        from local.planning.page import page
+        from local.planner.page import page
 
         html.write_text(page(planner, trace, made, _MOST_SCALED, _with_bar))
         click.echo(f"{html}: the curves", err=True)

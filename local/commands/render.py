@@ -12,8 +12,8 @@ from local.commands.traffic import architecture_option
 from local.name_value import NameValue
 
 if TYPE_CHECKING:
-    from local.homes.facts import Choices
-    from local.homes.notes import Manifest
+    from local.deploy.homes.facts import Choices
+    from local.deploy.homes.notes import Manifest
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -80,13 +80,13 @@ def render() -> None:
 )
 def kubernetes(kustomize: Path | None, **options: Any) -> None:
     """Deployment, Service, HorizontalPodAutoscaler, PodDisruptionBudget and NetworkPolicy."""
-    from local.homes.kubernetes import kubernetes as objects_of
+    from local.deploy.homes.kubernetes import kubernetes as objects_of
 
     objects = objects_of(_choices(**options))
     if kustomize is None:
         _print(objects)
         return
-    from local.homes.kustomize import write_base
+    from local.deploy.homes.kustomize import write_base
 
     for path in write_base(kustomize, objects):
         click.echo(path)
@@ -97,7 +97,7 @@ def kubernetes(kustomize: Path | None, **options: Any) -> None:
 @_replica_options(least=0)
 def knative(**options: Any) -> None:
     """A Service of Knative Serving, which scales to zero."""
-    from local.homes.knative import knative as objects_of
+    from local.deploy.homes.knative import knative as objects_of
 
     _print(objects_of(_choices(**options)))
 
@@ -107,7 +107,7 @@ def knative(**options: Any) -> None:
 @_replica_options(least=0)
 def kserve(**options: Any) -> None:
     """An InferenceService of KServe, for the Open Inference Protocol (v2)."""
-    from local.homes.kserve import kserve as objects_of
+    from local.deploy.homes.kserve import kserve as objects_of
 
     _print(objects_of(_choices(**options)))
 
@@ -116,7 +116,7 @@ def kserve(**options: Any) -> None:
 @_server_options
 def compose(**options: Any) -> None:
     """A Compose file."""
-    from local.homes.compose import compose as objects_of
+    from local.deploy.homes.compose import compose as objects_of
 
     _print(objects_of(_choices(least=1, most=1, **options)))
 
@@ -134,9 +134,9 @@ def compose(**options: Any) -> None:
 @click.option("--task-role", metavar="ARN", help="Of the server, for the shared cache and jobs.")
 def ecs(architecture: str, region: str, execution_role: str, task_role: str | None, **options: Any) -> None:
     """A task definition of Amazon ECS, as JSON: for Fargate, with --gpu for EC2."""
-    from local.homes.ecs import OnEcs
-    from local.homes.ecs import ecs as definition_of
-    from local.homes.notes import as_json
+    from local.deploy.homes.ecs import OnEcs
+    from local.deploy.homes.ecs import ecs as definition_of
+    from local.deploy.homes.notes import as_json
 
     on = OnEcs(execution_role, architecture, region, task_role)
     click.echo(as_json(definition_of(_choices(least=1, most=1, **options), on)), nl=False)
@@ -156,7 +156,7 @@ def _choices(
 ) -> Choices:
     """Raises BadSetting for a setting that the server would refuse at its start."""
     from functions.server.settings import load_server_settings
-    from local.homes.facts import ALLOW_ANYONE, TOKENS, Choices, Replicas, Size
+    from local.deploy.homes.facts import ALLOW_ANYONE, TOKENS, Choices, Replicas, Size
 
     if most < least:
         raise click.UsageError(f"--min {least} is more than --max {most}.")
@@ -174,6 +174,6 @@ def _choices(
 
 
 def _print(objects: Sequence[Manifest]) -> None:
-    from local.homes.notes import as_yaml
+    from local.deploy.homes.notes import as_yaml
 
     click.echo(as_yaml(objects), nl=False)

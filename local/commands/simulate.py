@@ -77,7 +77,7 @@ def simulate(
     Every function of the trace has the same settings and versions; together they share the account.
     """
     from local.commands.events import changes, versions
-    from local.planning.scenario import Scenario, play, table
+    from local.planner.scenarios.scenario import Scenario, play, table
 
     if provisioned and snapstart:
         raise click.UsageError("SnapStart and provisioned concurrency exclude each other on Lambda.")

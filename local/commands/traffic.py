@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from local.lambda_service.settings import RESTORE_MS
+from local.emulator.lambda_service.settings import RESTORE_MS
 
 if TYPE_CHECKING:
-    from local.planning.prices import RegionPrices
-    from local.planning.timings import Measured
-    from local.planning.traces.trace import Trace
+    from local.planner.scenarios.prices import RegionPrices
+    from local.planner.scenarios.timings import Measured
+    from local.planner.traces.trace import Trace
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -125,20 +125,20 @@ class Traffic:
         if len(named) != 1:
             raise click.UsageError("Name one of --trace FILE, --from-cloudwatch NAME and --rps RATE.")
         if self.file is not None:
-            from local.planning.traces.read import read_trace
+            from local.planner.traces.read import read_trace
 
             return read_trace(self.file, function=self.function, durations=self.durations, seed=self.seed)
         if self.from_cloudwatch is not None:
-            from local.planning.traces.cloudwatch import from_cloudwatch
+            from local.planner.traces.cloudwatch import from_cloudwatch
 
             return from_cloudwatch(self.from_cloudwatch, self.days, self.seed)
-        from local.planning.traces.made import made
+        from local.planner.traces.made import made
 
         return made(self.rps or 0.0, self.hours, self.shape, self.seed, self.burst)
 
     def measured(self) -> Measured:
         """How long the function works and starts."""
-        from local.planning.timings import of_benchmark, of_reports, published
+        from local.planner.scenarios.timings import of_benchmark, of_reports, published
 
         if self.reports:
             return of_reports(self.reports)
@@ -150,7 +150,7 @@ class Traffic:
 
     def prices(self) -> tuple[RegionPrices, str]:
         """Those of the region, and a warning when they are old. Raises PricesUnusable."""
-        from local.planning.prices import PRICES, load_prices
+        from local.planner.scenarios.prices import PRICES, load_prices
 
         prices = load_prices(self.price_file or PRICES)
         return prices.region(self.region), prices.stale(datetime.now(UTC).date(), self.region)

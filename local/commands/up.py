@@ -9,7 +9,7 @@ from coldframe.capacity import limits
 from coldframe.capacity.idle_expiry import IdleExpiry
 from coldframe.capacity.switches import Switches
 from local.commands.rules import lifetimes, rate_switches
-from local.lambda_service.settings import RESTORE_MS
+from local.emulator.lambda_service.settings import RESTORE_MS
 from local.name_value import template_parameters
 from local.paths import ROOT, check_served
 
@@ -185,11 +185,11 @@ def up(
     One request per environment, each a process that starts cold. The Lambda API is on the same port: boto3
     and the AWS CLI reach it with --endpoint-url.
     """
-    from local.front.emulator import run
-    from local.front.options import EmulatorOptions
-    from local.stores.places import StoreOptions
-    from local.stores.stores import without_stores
-    from local.template.template import load_template
+    from local.emulator.front.emulator import run
+    from local.emulator.options import EmulatorOptions
+    from local.emulator.stores.places import StoreOptions
+    from local.emulator.stores.stores import without_stores
+    from local.emulator.template.template import load_template
 
     if models:
         os.environ[_MODELS] = ",".join(models)

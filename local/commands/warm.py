@@ -12,10 +12,10 @@ import click
 from coldframe.capacity import limits
 from local.commands.outputs import json_option, print_json, with_bar
 from local.commands.traffic import price_options
-from local.lambda_service.settings import RESTORE_MS
+from local.emulator.lambda_service.settings import RESTORE_MS
 
 if TYPE_CHECKING:
-    from local.planning.warming.demand import Demand
+    from local.planner.warming.demand import Demand
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -103,13 +103,13 @@ def warm(
     short trace, are for learning and are not counted. A name that ends in * is in no paper.
     """
     from coldframe.warming.costs import COLD_USD
-    from local.planning.prices import PRICES, load_prices
-    from local.planning.timings import published
-    from local.planning.warming.demand import demands, made_demands
-    from local.planning.warming.fit import fit
-    from local.planning.warming.on_lambda import Outcome, Terms, outcome_table, outcomes
-    from local.planning.warming.raw import write_raw
-    from local.planning.warming.replay import Line, replay, table
+    from local.planner.scenarios.prices import PRICES, load_prices
+    from local.planner.scenarios.timings import published
+    from local.planner.warming.demand import demands, made_demands
+    from local.planner.warming.fit import fit
+    from local.planner.warming.on_lambda import Outcome, Terms, outcome_table, outcomes
+    from local.planner.warming.raw import write_raw
+    from local.planner.warming.replay import Line, replay, table
 
     paths = (*traces, *more_traces)
     if (fitted is None) == (not paths and not shapes):

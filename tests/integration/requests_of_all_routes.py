@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.targets.container import Container
-from local.gateway.arrival import Arrived
-from local.gateway.http import HttpRequest, HttpResponse
-from local.gateway.payload_v2 import event_from_request, response_from_result
+from local.emulator.gateway.arrival import Arrived
+from local.emulator.gateway.http import HttpRequest, HttpResponse
+from local.emulator.gateway.payload_v2 import event_from_request, response_from_result
 
 TEXTS = [
     "The shuttle reached orbit",

@@ -77,7 +77,7 @@ def ministack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @cache
 def translated(path: Path) -> dict[str, Any]:
     """One of the templates by itself, as `sam deploy` sends it."""
-    script = ROOT / "local" / "template" / "translate.py"
+    script = ROOT / "local" / "emulator" / "template" / "syntax" / "translate.py"
     done = subprocess.run([SAM_PYTHON, script, path], capture_output=True, check=True, text=True)
     application = "" if path == TEMPLATE else path.stem.title()
     return sendable(json.loads(done.stdout)["translated"], application)

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from local.gateway.cors import rest_preflight
-from local.gateway.definitions import Throttling
+from local.emulator.gateway.cors import rest_preflight
+from local.emulator.gateway.definitions import Throttling
+from local.emulator.template.syntax.cloudformation import translated as translated_by_sam
+from local.emulator.template.syntax.ref_names import IDENTITIES
+from local.emulator.template.template import load_template
 from local.paths import SAM_PYTHON
-from local.template.cloudformation import translated as translated_by_sam
-from local.template.identities import IDENTITIES
-from local.template.template import load_template
 from tests.conftest import ROOT
 
 HTTP_API, REST_API = "AWS::ApiGatewayV2::Api", "AWS::ApiGateway::RestApi"

@@ -22,9 +22,9 @@ from bench.benchmarks.from_zero import memory, start
 from bench.targets.container import docker
 from bench.targets.server_container import Answer, ServerContainer, serving
 from functions.server.facts import DRAINED, HEALTH_COMMAND, LIVE, METRICS, READY
-from local.homes.compose import compose
-from local.homes.facts import ALLOW_ANYONE, NOTICE, Choices, Replicas, Size
-from local.homes.notes import as_yaml
+from local.deploy.homes.compose import compose
+from local.deploy.homes.facts import ALLOW_ANYONE, NOTICE, Choices, Replicas, Size
+from local.deploy.homes.notes import as_yaml
 from tests.conftest import ROOT
 from tests.support.example import SPACE
 from tests.test_docs import command_environ

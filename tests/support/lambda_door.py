@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from coldframe.capacity.admission import Throttle
-from local.lambda_service.report import InvocationStatus
-from local.lambda_service.service import LambdaService
-from local.lambda_service.settings import FunctionSettings
+from local.emulator.lambda_service.account.service import LambdaService
+from local.emulator.lambda_service.report import InvocationStatus
+from local.emulator.lambda_service.settings import FunctionSettings
 from tests.conftest import ROOT
 
 VERSION = "7"

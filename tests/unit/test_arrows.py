@@ -25,11 +25,21 @@ PLANTS = {
     "capacity": (f"{COLDFRAME}/capacity/prices.py", "from coldframe.errors import ColdframeError"),
     "scheduling": (f"{COLDFRAME}/scheduling/limits.py", "from coldframe.timing import Deadline"),
     "warming": (f"{COLDFRAME}/warming/costs.py", "from coldframe.capacity.prices import PRICES"),
-    "planning": ("local/planning/bill.py", "import boto3"),
+    "planning": ("local/planner/scenarios/bill.py", "import boto3"),
     "pipeline": (f"{COLDFRAME}/pipeline/answers.py", "import boto3"),
     "gpu": (f"{COLDFRAME}/model/heads.py", "import coldframe.gpu.files"),
     "served": (f"{COLDFRAME}/model/heads.py", "import sklearn"),
-    "rooms-of-local": ("local/gateway/routes.py", "from local.front import console"),
+    "rooms-of-local": ("local/planner/scenarios/prices.py", "from local.emulator.gateway import routes"),
+    "rooms-of-emulator": ("local/emulator/gateway/routes.py", "from local.emulator.console import console"),
+    "rooms-of-lambda": (
+        "local/emulator/lambda_service/report.py",
+        "from local.emulator.lambda_service.account import views",
+    ),
+    "rooms-of-template": (
+        "local/emulator/template/syntax/values.py",
+        "from local.emulator.template import stores",
+    ),
+    "rooms-of-planner": ("local/planner/traces/trace.py", "from local.planner.scenarios import prices"),
     "rooms-of-model": ("layers/model/files/paths.py", "from layers.model.training import train"),
     "rooms-of-bench": ("bench/data/texts.py", "from bench.benchmarks import load"),
 }

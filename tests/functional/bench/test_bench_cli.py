@@ -31,7 +31,8 @@ def test_command_line_is_light() -> None:
 
 def test_serving_imports_no_benchmark() -> None:
     """What `coldframe up` imports holds nothing of `bench`: that is found by its entry point when called."""
-    source = "import sys, local.cli, local.front.emulator; print([n for n in sys.modules if 'bench' in n])"
+    emulator = "local.emulator.front.emulator"
+    source = f"import sys, local.cli, {emulator}; print([n for n in sys.modules if 'bench' in n])"
     done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

@@ -162,12 +162,13 @@ def test_check(bundle: Path) -> None:
 
 def test_check_costs_the_emulator_nothing() -> None:
     """What `up` imports holds nothing of `check`, of AWS's tools, or of what waits until it is asked for."""
-    code = "import sys, local.cli, local.front.emulator; print(*sys.modules)"
+    code = "import sys, local.cli, local.emulator.front.emulator; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     modules = set(done.stdout.split())
-    assert "local.front.emulator" in modules
+    assert "local.emulator.front.emulator" in modules
     later = {"boto3", "prometheus_client"}
-    assert not {"local.check.check", "local.template.cloudformation", "samtranslator", *later} & modules
+    checks = {"local.deploy.check.check", "local.emulator.template.syntax.cloudformation"}
+    assert not {*checks, "samtranslator", *later} & modules
 
 
 @pytest.mark.parametrize(

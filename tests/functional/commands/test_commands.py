@@ -88,7 +88,7 @@ WITHOUT_PLOTLY = """
 import importlib.util, sys
 found = importlib.util.find_spec
 importlib.util.find_spec = lambda name, package=None: None if name == "plotly" else found(name, package)
-from local.planning import planner
+from local.planner import planner
 planner.Planner.plan = None  # nothing may be simulated
 from local.cli import main
 main(sys.argv[1:])

@@ -14,8 +14,8 @@ import pytest
 from bench.data.texts import sentences
 from coldframe.columns import predict_column
 from coldframe.pipeline.predictor import Predictor
-from local.files import answering
-from local.files.errors import Stopped
+from local.batch.predict_file import answering
+from local.batch.predict_file.errors import Stopped
 from tests.conftest import tiny_predictor
 from tests.functional.commands.test_cli import COLDFRAME, coldframe
 

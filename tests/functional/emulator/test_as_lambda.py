@@ -16,8 +16,8 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from local.front.emulator import Emulator
-from local.front.options import EmulatorOptions, one_function
+from local.emulator.front.emulator import Emulator
+from local.emulator.options import EmulatorOptions, one_function
 from tests.support.emulation import HERE, PATIENCE_S, FakeClock, function, running_pids, until
 
 pytestmark = pytest.mark.anyio

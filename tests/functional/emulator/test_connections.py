@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from local.front import server
-from local.front.emulator import Emulator
+from local.emulator.front import server
+from local.emulator.front.emulator import Emulator
 from tests.support.emulation import PATIENCE_S, running_pids, until
 from tests.support.running import SERVE, LogLines, emulator_process, options, serving
 
@@ -264,7 +264,7 @@ async def test_signal_ends_the_emulator_with_an_answer_unread(tmp_path: Path) ->
 
 NEVER_ENDS = """
 import asyncio
-from local.front.emulator import Emulator
+from local.emulator.front.emulator import Emulator
 async def stays(*error):
     print("leaving", flush=True)
     await asyncio.sleep(3600)

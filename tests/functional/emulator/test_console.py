@@ -19,11 +19,11 @@ import pytest
 from axe_playwright_python.base import AXE_FILE_PATH
 from playwright.async_api import Browser, Page, async_playwright, expect
 
-from local.front.emulator import Emulator
-from local.front.options import EmulatorOptions
-from local.gateway.definitions import ANY, DEFAULT_ROUTE, Api, ApiKind, PayloadFormat, Route
-from local.template.functions import Function
-from local.template.template import Template
+from local.emulator.front.emulator import Emulator
+from local.emulator.gateway.definitions import ANY, DEFAULT_ROUTE, Api, ApiKind, PayloadFormat, Route
+from local.emulator.options import EmulatorOptions
+from local.emulator.template.functions.functions import Function
+from local.emulator.template.template import Template
 from tests.conftest import ROOT
 from tests.support import emulation, running
 from tests.support.emulation import PATIENCE_S, running_pids, until
@@ -31,7 +31,7 @@ from tests.support.example import SPACE
 
 pytestmark = pytest.mark.anyio
 
-PAGE = ROOT / "local" / "front" / "page"
+PAGE = ROOT / "local" / "emulator" / "console" / "page"
 SCREENSHOTS = ROOT / "build" / "screenshots"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 # No graphics card, no sandbox for root, and nothing sent to anybody.

@@ -16,10 +16,10 @@ from click.testing import CliRunner
 
 from coldframe.api.gateway_event import principal_of
 from local.cli import main
-from local.front.emulator import Emulator
-from local.front.options import EmulatorOptions
-from local.lambda_service.lambda_types import InvalidParameterValueException
-from local.template.template import load_template
+from local.emulator.front.emulator import Emulator
+from local.emulator.lambda_service.lambda_types import InvalidParameterValueException
+from local.emulator.options import EmulatorOptions
+from local.emulator.template.template import load_template
 from tests.support.emulation import HERE, FakeClock
 
 pytestmark = pytest.mark.anyio
@@ -441,7 +441,7 @@ def test_flag_as_aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "template.yaml"
     path.write_text(FAILURES)
     told: list[EmulatorOptions] = []
-    monkeypatch.setattr("local.front.emulator.run", told.append)
+    monkeypatch.setattr("local.emulator.front.emulator.run", told.append)
     for flags in ([], ["--as-aws"]):
         assert CliRunner().invoke(main, ["up", "--template", str(path), *flags]).exit_code == 0
     assert [options.as_aws for options in told] == [False, True]

@@ -12,10 +12,10 @@ from typing import Any
 import boto3
 import pytest
 
-from local.front.emulator import Emulator
-from local.front.options import EmulatorOptions
-from local.stores.stores import without_stores
-from local.template.template import Template, load_template
+from local.emulator.front.emulator import Emulator
+from local.emulator.options import EmulatorOptions
+from local.emulator.stores.stores import without_stores
+from local.emulator.template.template import Template, load_template
 from tests.conftest import ROOT
 from tests.support.emulation import PATIENCE_S
 

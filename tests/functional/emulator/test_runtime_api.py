@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from local.lambda_service.runtime_api import Invocation, RuntimeApi
+from local.emulator.lambda_service.environments.runtime_api import Invocation, RuntimeApi
 
 pytestmark = pytest.mark.anyio
 

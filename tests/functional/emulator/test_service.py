@@ -17,7 +17,10 @@ import psutil
 import pytest
 
 from coldframe.capacity.admission import Limits, Throttle, ThrottleReason
-from local.lambda_service.lambda_types import (
+from local.emulator.lambda_service.account.service import LambdaService
+from local.emulator.lambda_service.environments.pool import EnvironmentPool
+from local.emulator.lambda_service.environments.spawn import can_freeze
+from local.emulator.lambda_service.lambda_types import (
     EnvironmentView,
     InvalidParameterValueException,
     Invoked,
@@ -25,9 +28,6 @@ from local.lambda_service.lambda_types import (
     ResourceConflictException,
     ResourceNotFoundException,
 )
-from local.lambda_service.pool import EnvironmentPool
-from local.lambda_service.service import LambdaService
-from local.lambda_service.spawn import can_freeze
 from tests.support.emulation import (
     PATIENCE_S,
     FakeClock,

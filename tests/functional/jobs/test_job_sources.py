@@ -10,9 +10,9 @@ import boto3
 import httpx
 import pytest
 
-from local.front.emulator import Emulator
-from local.front.options import EmulatorOptions
-from local.template.template import load_template
+from local.emulator.front.emulator import Emulator
+from local.emulator.options import EmulatorOptions
+from local.emulator.template.template import load_template
 from tests.conftest import ROOT
 from tests.support.emulation import PATIENCE_S
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from coldframe.model.files import DEFAULT
-from local.template.documents import read_document
+from local.emulator.template.syntax.documents import read_document
 
 ROOT = Path(__file__).parents[3]
 DOCKERFILE = (ROOT / "functions" / "Dockerfile").read_text()

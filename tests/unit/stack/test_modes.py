@@ -7,7 +7,7 @@ import pytest
 from coldframe.capacity.prices import PRICES
 from coldframe.warming.rounds import Guards
 from coldframe.warming.settings import predicting
-from local.template.cloudformation import load_stack
+from local.emulator.template.syntax.cloudformation import load_stack
 from tests.support import stacks
 from tests.support.stacks import (
     ALL,

@@ -16,8 +16,8 @@ from coldframe.config import ENVIRONMENT_NAMES, Settings
 from coldframe.jobs.dynamodb import DUE_INDEX
 from coldframe.jobs.records import LONGEST_MESSAGE_S, Job, Options
 from coldframe.jobs.states import State
-from local.template.applications import read_with_applications
-from local.template.documents import read_document
+from local.emulator.template.syntax.applications import read_with_applications
+from local.emulator.template.syntax.documents import read_document
 
 ROOT = Path(__file__).parents[3]
 

@@ -1,0 +1,1 @@
+"""Batch work: whole tables and whole objects in S3."""

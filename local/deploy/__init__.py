@@ -1,0 +1,1 @@
+"""Checks before a deployment, and homes of the server outside of Lambda."""

@@ -1,0 +1,1 @@
+"""Lambda API: invocations, functions and concurrency, as boto3 calls them."""

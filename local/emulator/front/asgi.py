@@ -1,0 +1,99 @@
+"""The ASGI application of the emulator: reads a request whole, asks its door, sends the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from http import HTTPStatus
+from typing import Any
+
+from local.emulator.console.console import lead_browser
+from local.emulator.front.doors import Doors
+from local.emulator.gateway.http import HttpRequest, HttpResponse
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+# Their answers end with their headers: a body would be read as the start of the next answer.
+# https://www.rfc-editor.org/rfc/rfc9112#section-6.3
+_WITHOUT_BODY = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
+
+
+class ClientLeft(Exception):
+    """The connection ended before the request did."""
+
+
+class Application:
+    """Serves the doors. answered: called after each answer of a door."""
+
+    def __init__(self, doors: Doors, answered: Callable[[], None]) -> None:
+        self._doors = doors
+        self._answered = answered
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request, as ASGI gives it."""
+        try:
+            response = await self._respond(scope, receive)
+        except ClientLeft:
+            return
+        if response is None:
+            await self._doors.events.respond(receive, send)
+        else:
+            await _send(response, send)
+
+    async def _respond(self, scope: Scope, receive: Receive) -> HttpResponse | None:
+        """The answer of the path's door; None where the stream of events is to follow."""
+        path = scope["raw_path"].decode("latin-1")
+        if self._doors.is_events(path):
+            return self._doors.events.refusal(_request(scope, b""))
+        door = self._doors.of(path, scope["headers"])
+        body = await _read_body(receive, door.max_body_bytes)
+        if body is None:
+            return door.too_large()
+        request = _request(scope, body)
+        response = lead_browser(request, await door.respond(request))
+        self._answered()
+        return response
+
+
+async def _send(response: HttpResponse, send: Send) -> None:
+    headers, body = response.headers, response.body
+    if response.status in _WITHOUT_BODY:
+        body = b""
+    else:
+        headers = [*headers, (b"content-length", str(len(body)).encode("ascii"))]
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _read_body(receive: Receive, max_bytes: int) -> bytes | None:
+    """The whole body, or None as soon as it is too large.
+
+    Raises ClientLeft rather than let half a body pass for a whole one.
+    """
+    chunks: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientLeft
+        chunk = message.get("body", b"")
+        size += len(chunk)
+        if size > max_bytes:
+            return None
+        chunks.append(chunk)
+        if not message.get("more_body", False):
+            return b"".join(chunks)
+
+
+def _request(scope: Scope, body: bytes) -> HttpRequest:
+    return HttpRequest(
+        method=scope["method"],
+        path=scope["raw_path"].decode("latin-1"),
+        query=scope["query_string"].decode("latin-1"),
+        headers=scope["headers"],
+        body=body,
+        source_ip=scope["client"][0] if scope.get("client") else "",
+        protocol=f"HTTP/{scope['http_version']}",
+    )

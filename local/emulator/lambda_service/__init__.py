@@ -1,0 +1,1 @@
+"""Lambda service: types, settings and reports that all of its parts share."""

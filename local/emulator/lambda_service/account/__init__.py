@@ -1,0 +1,1 @@
+"""Functions of an account: versions, aliases, concurrency and invocations."""

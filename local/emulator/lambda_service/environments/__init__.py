@@ -1,0 +1,1 @@
+"""Execution environments: processes, their Runtime API, memory, CPU and snapshots."""

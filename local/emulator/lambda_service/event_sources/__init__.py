@@ -1,0 +1,1 @@
+"""Event sources and destinations: queues, schedules and asynchronous events."""

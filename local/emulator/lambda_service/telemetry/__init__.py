@@ -1,0 +1,1 @@
+"""Telemetry of functions: log lines, reports, metrics and recordings."""

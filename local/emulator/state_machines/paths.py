@@ -1,0 +1,53 @@
+"""Values that a definition takes from its input or its context, by JSONPath."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from jsonpath_ng import JSONPath
+from jsonpath_ng.parser import parse
+
+from local.emulator.state_machines.definition import DefinitionUnusable
+
+Context = Mapping[str, Any]
+
+
+class PathNotFound(Exception):
+    """A path that leads nowhere; `States.ParameterPathFailure` on AWS."""
+
+
+def value_at(path: str, given: Any, context: Context) -> Any:
+    """What `$…` finds in the input, or `$$…` in the context. Raises PathNotFound."""
+    if path == "$":
+        return given
+    root, wanted = (context, path[1:]) if path.startswith("$$") else (given, path)
+    found = [match.value for match in _parsed(wanted).find(root)]
+    if not found:
+        raise PathNotFound(f"The path {path} leads nowhere.")
+    return found if "*" in wanted or ".." in wanted else found[0]
+
+
+def filled(template: Any, given: Any, context: Context) -> Any:
+    """A payload template: where a name ends in `.$`, the value at its path."""
+    if isinstance(template, list):
+        return [filled(each, given, context) for each in template]
+    if not isinstance(template, dict):
+        return template
+    return {
+        name.removesuffix(".$"): (
+            value_at(value, given, context) if name.endswith(".$") else filled(value, given, context)
+        )
+        for name, value in template.items()
+    }
+
+
+@cache
+def _parsed(path: str) -> JSONPath:
+    if not path.startswith("$"):
+        raise DefinitionUnusable(f"{path} is no path that can be run here: intrinsic functions are not.")
+    try:
+        return parse(path)
+    except Exception as exc:  # the library has no type of its own for this
+        raise DefinitionUnusable(f"{path} is no JSONPath.") from exc

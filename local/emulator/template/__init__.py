@@ -1,0 +1,1 @@
+"""SAM templates as settings of the emulator: resources, event sources and stores."""

@@ -1,0 +1,1 @@
+"""APIs of a template: routes, CORS and throttling."""

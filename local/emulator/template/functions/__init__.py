@@ -1,0 +1,1 @@
+"""Functions of a template: code, image, settings and events."""

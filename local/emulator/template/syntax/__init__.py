@@ -1,0 +1,1 @@
+"""Syntax of templates: documents, intrinsic functions, parameters, references and nested applications."""

@@ -1,0 +1,134 @@
+"""The stack that CloudFormation would make of a SAM template: translated, its conditions decided.
+
+What only exists once it is deployed (an ARN, a generated name) stays the reference that it is: intrinsic
+functions are evaluated partially.
+"""
+
+import json
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from local.emulator.template.syntax.applications import local_applications, read_with_applications
+from local.emulator.template.syntax.documents import read_document
+from local.emulator.template.syntax.errors import TemplateError
+from local.emulator.template.syntax.intrinsics import Intrinsics
+from local.emulator.template.syntax.parameters import (
+    declared_parameters,
+    parameter_values,
+    pseudo_parameters,
+    why_refused,
+)
+from local.paths import SAM_PYTHON
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why CloudFormation refuses parameters, and what asks for it: a parameter or a rule of the template."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Stack:
+    """What would be created.
+
+    resources: by logical id, each with Type and Properties; those whose condition does not hold are left out.
+    folders: of the code and content that functions and layers are made of, by logical id as it is written.
+    refusals: what is wrong with the parameters.
+    """
+
+    path: Path
+    resources: Mapping[str, dict[str, Any]]
+    folders: Mapping[str, Path]
+    refusals: tuple[Refusal, ...]
+
+    def of_type(self, kind: str) -> dict[str, dict[str, Any]]:
+        """Properties of the resources of a type, by logical id."""
+        return {
+            name: resource.get("Properties", {})
+            for name, resource in self.resources.items()
+            if resource["Type"] == kind
+        }
+
+
+def load_stack(path: Path, given: Mapping[str, str] | None = None) -> Stack:
+    """The stack of the template at `path`; `given` are parameters over its defaults. Raises TemplateError."""
+    documents = translated(path, given or {})
+    return stack_of(path, documents["written"], documents["translated"], given or {})
+
+
+def stack_of(
+    path: Path, written: dict[str, Any], translated: dict[str, Any], given: Mapping[str, str]
+) -> Stack:
+    """The stack of a template that is translated already. Raises TemplateError."""
+    declared = declared_parameters(written, given)
+    parameters = parameter_values(declared, given)
+    conditions, mappings = translated.get("Conditions", {}), translated.get("Mappings", {})
+    intrinsics = Intrinsics(pseudo_parameters() | parameters, None, conditions, mappings)
+    resources = {
+        name: intrinsics.resolve(resource, name)
+        for name, resource in translated["Resources"].items()
+        if "Condition" not in resource or intrinsics.holds(resource["Condition"], f"{name}.Condition")
+    }
+    refusals = (*_refused(declared, parameters), *_broken_rules(written.get("Rules", {}), intrinsics))
+    return Stack(path, resources, _folders(path, written), refusals)
+
+
+def translated(path: Path, given: Mapping[str, str]) -> dict[str, Any]:
+    """The template as it is `written` and as SAM has `translated` it. Raises TemplateError."""
+    if not SAM_PYTHON.exists():
+        raise TemplateError(
+            f"{SAM_PYTHON} is missing: AWS's own translator reads the template. Run `make check`."
+        )
+    whole = _with_applications(path)
+    pairs = [f"{name}={value}" for name, value in given.items()]
+    script = Path(__file__).with_name("translate.py")
+    command = [SAM_PYTHON, script, "-" if whole else path, *pairs]
+    done = subprocess.run(command, input=whole, capture_output=True, text=True)
+    if done.returncode:
+        raise TemplateError(f"{path} {done.stderr.strip().splitlines()[-1]}.")
+    documents: dict[str, Any] = json.loads(done.stdout)
+    return documents
+
+
+def _with_applications(path: Path) -> str | None:
+    """The template with its nested applications, as JSON; None: the translator reads the file as it is."""
+    try:
+        document = read_document(path)
+    except TemplateError:
+        return None  # the translator says what is wrong with it
+    if not dict(local_applications(document, path)):
+        return None
+    return json.dumps(read_with_applications(path), default=str)
+
+
+def _folders(path: Path, written: dict[str, Any]) -> dict[str, Path]:
+    found = {}
+    for name, resource in written["Resources"].items():
+        properties = resource.get("Properties") or {}
+        place = properties.get("CodeUri") or properties.get("ContentUri")
+        if isinstance(place, str):
+            found[name] = path.resolve().parent / place
+    return found
+
+
+def _refused(declared: Mapping[str, Any], parameters: Mapping[str, Any]) -> list[Refusal]:
+    return [
+        Refusal(name, reason)
+        for name, value in parameters.items()
+        if (reason := why_refused(name, declared[name], value)) is not None
+    ]
+
+
+def _broken_rules(rules: Mapping[str, Any], intrinsics: Intrinsics) -> list[Refusal]:
+    return [
+        Refusal(name, assertion["AssertDescription"])
+        for name, rule in rules.items()
+        if "RuleCondition" not in rule or intrinsics.holds(rule["RuleCondition"], f"Rules.{name}")
+        for assertion in rule["Assertions"]
+        if not intrinsics.holds(assertion["Assert"], f"Rules.{name}")
+    ]

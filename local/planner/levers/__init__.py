@@ -1,0 +1,1 @@
+"""Levers: configurations that the planner tries, and the prediction of their effect."""

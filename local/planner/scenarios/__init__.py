@@ -1,0 +1,1 @@
+"""Scenarios: one configuration under one trace, with its times and its bill."""

@@ -1,0 +1,1 @@
+"""Simulator: Lambda's rules in virtual time, compiled by numba where it is installed."""

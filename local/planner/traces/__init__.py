@@ -1,0 +1,1 @@
+"""Traces: arrivals from tables, logs, CloudWatch or a formula."""

@@ -1,0 +1,1 @@
+"""Warming policies under a trace: the contest, the replay and the demand."""

@@ -1,0 +1,37 @@
+"""The weights that the warmer's forecast starts with: learnt on functions of a trace, for other functions."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from coldframe.warming.forecast import Forecaster
+from coldframe.warming.mixture import Mixture
+from coldframe.warming.past import RATES, SIDES
+from coldframe.warming.weights import Weights
+from local.planner.warming.demand import Demand
+
+_RATE, _ROUNDS = 0.003, 2
+_START = (*(0.2,) * SIDES, *(0.05,) * RATES, -0.3)
+
+
+def fit(demands: Sequence[Demand], seed: int = 0) -> Weights:
+    """All levels of all functions learn the same weights, one function after the other, twice.
+
+    seed: of the order of the functions.
+    """
+    shared = [list(_START) for _ in range(3)]
+
+    def new_mixture() -> Mixture:
+        mixture = Mixture(rate=_RATE)
+        mixture.weights = shared
+        return mixture
+
+    order, source = list(demands), random.Random(seed)
+    for _ in range(_ROUNDS):
+        source.shuffle(order)
+        for demand in order:
+            forecaster = Forecaster(demand.slot_s, new_mixture=new_mixture)
+            for peak in demand.needed.tolist():
+                forecaster.observe(peak)
+    return tuple(tuple(round(weight, 3) for weight in row) for row in shared)

@@ -1,0 +1,84 @@
+"""Policies side by side on the functions of a trace, by FeMux's cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from local.planner.warming.contest import BOUND, OURS, VARIANT, Contest
+from local.planner.warming.demand import Demand
+from local.planner.warming.rum import RATIOS, Ratio, Score, score
+
+_LEARNT_SLOTS = 120
+_MB_PER_GB = 1024
+
+
+@dataclass(frozen=True)
+class Line:
+    """One policy on one function, by one ratio."""
+
+    trace: str
+    function: str
+    ratio: str
+    policy: str
+    memory_gb: float
+    slots: int
+    score: Score
+
+
+def scored_from(slots: int) -> int:
+    """The first slot that counts: policies learn before it. Two hours of minutes, or a quarter of all."""
+    return min(_LEARNT_SLOTS, slots // 4)
+
+
+def replay(
+    trace: str,
+    demands: Iterable[Demand],
+    memory_mb: float | None,
+    ratios: Sequence[Ratio] = RATIOS,
+) -> Iterator[Line]:
+    """A line for each policy, function and ratio. memory_mb: of an environment; None: as the trace says."""
+    for demand in demands:
+        memory_gb = (memory_mb or demand.memory_mb or _MB_PER_GB) / _MB_PER_GB
+        contest = Contest(demand, memory_gb)
+        first = scored_from(len(demand.needed))
+        for ratio in ratios:
+            for policy, held in contest.held(ratio).items():
+                found = score(demand.needed[first:], held[first:], ratio, memory_gb, demand.slot_s)
+                slots = len(demand.needed) - first
+                yield Line(trace, demand.name, ratio.name, policy, memory_gb, slots, found)
+
+
+def totals(lines: Iterable[Line]) -> dict[tuple[str, str], Score]:
+    """The sum over all functions, by policy and ratio."""
+    sums: dict[tuple[str, str], Score] = {}
+    for line in lines:
+        key = line.policy, line.ratio
+        sums[key] = sums.get(key, Score()) + line.score
+    return sums
+
+
+def table(lines: Sequence[Line]) -> str:
+    """A row for each policy, RUM and share of cold starts at each ratio; then ours against the best."""
+    sums = totals(lines)
+    policies = list(dict.fromkeys(policy for policy, _ in sums))
+    ratios = list(dict.fromkeys(ratio for _, ratio in sums))
+    width = max(map(len, policies))
+    head = f"{'':{width}}" + "".join(f"{ratio:>13}{'cold':>8} " for ratio in ratios)
+    rows = [
+        f"{policy:{width}}" + "".join(_cell(sums[policy, ratio]) for ratio in ratios) for policy in policies
+    ]
+    rivals = [policy for policy in policies if policy not in (OURS, BOUND)]
+    published = [policy for policy in rivals if not policy.endswith(VARIANT)]
+    for name, among in (("ours / best published", published), ("ours / best of all", rivals)):
+        shares = (sums[OURS, ratio].rum / _least(sums, among, ratio) for ratio in ratios)
+        rows.append(f"{name:{width}}" + "".join(f"{share:12.2f}{'':10}" for share in shares))
+    return "\n".join([head, *rows])
+
+
+def _least(sums: dict[tuple[str, str], Score], policies: Iterable[str], ratio: str) -> float:
+    return max(min(sums[policy, ratio].rum for policy in policies), 1e-12)
+
+
+def _cell(found: Score) -> str:
+    return f"{found.rum:12,.1f}{found.cold_share:9.1%} "

@@ -1,0 +1,40 @@
+"""FeMux's switching: for each block of slots, the forecaster that suits an application best.
+
+FeMux chooses by features of the block before, with clusters learnt on other applications. Here the forecaster
+with the least RUM in that block is chosen; and, as the bound of any such choice, the one that turns out best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from local.planner.warming.demand import Levels
+from local.planner.warming.rum import Ratio, score
+
+BLOCK = 504
+
+
+def switched(
+    needed: Levels,
+    offered: Sequence[Levels],
+    ratio: Ratio,
+    memory_gb: float,
+    slot_s: float,
+    *,
+    hindsight: bool = False,
+) -> Levels:
+    """Levels of the chosen one of `offered`, block by block; of the first one before there is a block.
+
+    hindsight: each block is served by what is best in it, which nobody can know.
+    """
+    held = np.zeros_like(needed)
+    chosen = 0
+    for start in range(0, len(needed), BLOCK):
+        block = slice(start, start + BLOCK)
+        costs = [score(needed[block], levels[block], ratio, memory_gb, slot_s).rum for levels in offered]
+        best = int(np.argmin(costs))
+        held[block] = offered[best if hindsight else chosen][block]
+        chosen = best
+    return held

@@ -1,0 +1,1 @@
+"""Scripts of developers: images, lock files, SAM, and a rule of imports."""
