@@ -104,7 +104,7 @@ def test_content_types_read(api: Api, content_type: str) -> None:
 
 
 BAD_REQUESTS: dict[str, tuple[object, int, str]] = {
-    "empty body": (b"", 400, "The body is empty. Expected JSON"),
+    "empty body": (b"", 400, "The body is empty. Send JSON"),
     "blank body": (b" \n", 400, "The body is empty"),
     "broken JSON": (b'{"text": ', 400, "The body cannot be read as JSON"),
     "not UTF-8": (b'{"text": "\xff"}', 400, "The body cannot be read as JSON"),
@@ -197,7 +197,7 @@ def test_too_large_an_answer(log_lines: list[str]) -> None:
     problem = body(reply)
     assert (reply.status, problem["type"]) == (413, "urn:coldframe:error:AnswerTooLarge")
     assert re.match(
-        r"The answer would have \d+ bytes on its way out, expected at most 8192\. Ask without `scores`",
+        r"The answer would have \d+ bytes on its way out, expected at most 8192\. Leave out `scores`",
         problem["detail"],
     )
     assert SECRET not in reply.body.decode() + "".join(log_lines)
@@ -216,7 +216,7 @@ def test_wrong_method(api: Api) -> None:
     """A known path with another method is a 405 that names the right one."""
     reply = api.answer(Request("GET", "/v1/predict"))
     assert reply.status == 405
-    assert body(reply)["detail"] == "This route takes POST."
+    assert body(reply)["detail"] == "This method is not allowed. Use POST."
     assert reply.headers["allow"] == "POST"
 
 

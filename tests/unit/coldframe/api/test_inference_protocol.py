@@ -85,9 +85,9 @@ def test_unknown_models(api: Api, path: str) -> None:
     """An unknown model or version is a 404 that names what there is, also where clients look for it."""
     method = "POST" if path == "/infer" else "GET"
     for model, detail in {
-        "topics-third": '"topics-third" is no model here. Models: tiny, topics-auto,'
+        "topics-third": '"topics-third" is not a model here. Send one of: tiny, topics-auto,'
         " topics-first, topics-second.",
-        "topics-first/versions/1": f"There is no such version of this model. Served: {VERSION}.",
+        "topics-first/versions/1": f"There is no such version of this model. Request version {VERSION}.",
     }.items():
         reply = api.answer(Request(method, f"/v2/models/{model}{path}"))
         problem = json.loads(reply.body)
@@ -181,7 +181,7 @@ def test_binary_both_ways(api: Api, compress: bool) -> None:
 
 
 BAD_REQUESTS: dict[str, tuple[str, dict[str, Any] | bytes, int, str]] = {
-    "empty": (TOPICS, b"", 400, "The body is empty. Expected JSON"),
+    "empty": (TOPICS, b"", 400, "The body is empty. Send JSON"),
     "no inputs": (TOPICS, {"inputs": []}, 422, "Expected `array` of length >= 1 - at `$.inputs`"),
     "no shape": (TOPICS, {"inputs": [{"name": "text", "datatype": "BYTES"}]}, 422, "Object missing required"),
     "negative shape": (
@@ -194,31 +194,31 @@ BAD_REQUESTS: dict[str, tuple[str, dict[str, Any] | bytes, int, str]] = {
         TOPICS,
         {"inputs": [text_input(SECRET) | {"name": "texts"}]},
         422,
-        '"texts" is not an input of this model. Expected exactly one: text or embedding.',
+        '"texts" is not an input of this model. Send exactly one: text or embedding.',
     ),
     "both inputs": (
         TOPICS,
         {"inputs": [text_input(SECRET), row_input([[0.0] * 8])]},
         422,
-        "Found 2 inputs. Expected exactly one: text or embedding.",
+        "Found 2 inputs. Send exactly one: text or embedding.",
     ),
     "embedding to the encoder": (
         ENCODER,
         {"inputs": [row_input([[0.0] * 8])]},
         422,
-        '"embedding" is not an input of this model. Expected exactly one: text.',
+        '"embedding" is not an input of this model. Send exactly one: text.',
     ),
     "unknown output": (
         TOPICS,
         {"inputs": [text_input(SECRET)], "outputs": [{"name": "embedding"}]},
         422,
-        '"embedding" is not an output of this model. Outputs: label, probability, scores.',
+        '"embedding" is not an output of this model. Request one of: label, probability, scores.',
     ),
     "output twice": (
         ENCODER,
         {"inputs": [text_input(SECRET)], "outputs": [{"name": "embedding"}] * 2},
         422,
-        'Output "embedding" is asked for twice.',
+        'Output "embedding" is requested twice.',
     ),
     "classification": (
         TOPICS,

@@ -77,7 +77,7 @@ def test_unknown_model(two: Api, log_lines: list[str], name: str) -> None:
     reply = post(two, {"text": "a", "model": name})
     assert (reply.status, body(reply)["detail"]) == (
         404,
-        f"{json.dumps(name)} is no model here. Models: topics, queues.",
+        f"{json.dumps(name)} is not a model here. Send one of: topics, queues.",
     )
     line = json.loads(log_lines[-1])
     assert not {"model", "version"} & line.keys()
@@ -89,7 +89,7 @@ def test_text_as_model(two: Api, log_lines: list[str]) -> None:
         name = SECRET.replace(" ", "%20")
         reply = get(two, path + name) if asked is None else post(two, asked | {"model": SECRET}, path=path)
         assert reply.status == 404
-        assert body(reply)["detail"].startswith("What was sent is no model here. Models: t")
+        assert body(reply)["detail"].startswith("What was sent is not a model here. Send one of: t")
         assert SECRET not in reply.body.decode() + "".join(log_lines)
 
 
@@ -132,7 +132,7 @@ def test_list(two: Api) -> None:
         assert body(get(two, f"/v1/models/{card['id']}")) == card
     reply = get(two, "/v1/models/third")
     assert reply.status == 404
-    assert body(reply)["detail"].endswith(f"Models: {', '.join(card['id'] for card in cards)}.")
+    assert body(reply)["detail"].endswith(f"Send one of: {', '.join(card['id'] for card in cards)}.")
 
 
 def test_list_of_two_encoders(two_encoders: Api) -> None:
@@ -153,7 +153,7 @@ def test_protocol_lists_all(two_encoders: Api) -> None:
         assert body(get(two_encoders, f"/v2/models/{name}/ready")) == {"name": name, "ready": True}
     reply = get(two_encoders, "/v2/models/topics")
     assert reply.status == 404
-    assert set(body(reply)["detail"].removesuffix(".").split("Models: ")[1].split(", ")) == set(names)
+    assert set(body(reply)["detail"].removesuffix(".").split("Send one of: ")[1].split(", ")) == set(names)
     assert body(get(two_encoders, "/v2/models/other"))["versions"] == [OTHER.version]
     assert get(two_encoders, f"/v2/models/tiny/versions/{OTHER.version}").status == 404
 
@@ -184,7 +184,7 @@ def test_unknown_encoder_of_two(two_encoders: Api) -> None:
     """Where there are two encoders, an unknown name is a 404 that lists what can be asked for."""
     reply = post(two_encoders, {"input": "a", "model": "third"}, path="/v1/embeddings")
     assert reply.status == 404
-    listed = body(reply)["detail"].removesuffix(".").split("Models: ")[1].split(", ")
+    listed = body(reply)["detail"].removesuffix(".").split("Send one of: ")[1].split(", ")
     assert set(listed) == {"tiny", "other", FIRST, SECOND}
 
 

@@ -70,9 +70,9 @@ def test_fields_may_be_null(api: Api) -> None:
     embeddings(api, input="a", dimensions=8)
 
 
-TOKENS = "Found token ids in `input`; token input is not supported"
+TOKENS = "Found token ids in `input`, which belong to another tokenizer"
 BAD_REQUESTS: dict[str, tuple[object, int, str]] = {
-    "no body": (b"", 400, 'The body is empty. Expected JSON, for instance {"input": "…"}'),
+    "no body": (b"", 400, 'The body is empty. Send JSON, for instance {"input": "…"}'),
     "no JSON": (b"{", 400, "The body cannot be read as JSON"),
     "no input": ({}, 422, "Object missing required field `input`"),
     "null": ({"input": None}, 422, "Expected `str | array`, got `null` - at `$.input`"),

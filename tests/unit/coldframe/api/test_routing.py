@@ -57,7 +57,7 @@ def test_no_such_route(path: str) -> None:
 def test_wrong_method() -> None:
     """A known path with another method names the right ones."""
     router = Router(ROUTES)
-    with pytest.raises(MethodNotAllowed, match=r"This route takes GET, POST\.") as caught:
+    with pytest.raises(MethodNotAllowed, match=r"Use GET, POST\.") as caught:
         router.find("PUT", "/models")
     assert caught.value.headers == {"allow": "GET, POST"}
     assert not router.knows("PUT", "/models")

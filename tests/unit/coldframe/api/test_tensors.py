@@ -139,7 +139,7 @@ def test_inputs_take_their_bytes_in_order() -> None:
 
 
 BAD_INPUTS: dict[str, tuple[list[InferInput], bytes, str]] = {
-    "twice": ([InferInput("a", [1], "BYTES", data=["x"])] * 2, b"", 'Input "a" is given twice'),
+    "twice": ([InferInput("a", [1], "BYTES", data=["x"])] * 2, b"", 'Input "a" occurs twice'),
     "no data": ([InferInput("a", [1], "BYTES")], b"", "neither `data` nor `binary_data_size`"),
     "both": ([InferInput("a", [1], "BYTES", InputParameters(0), ["x"])], b"", "has both"),
     "too few": ([InferInput("a", [1], "BYTES", InputParameters(3))], b"12", "Found 2 bytes .* expected 3"),
@@ -164,7 +164,7 @@ BAD_TEXTS: dict[str, tuple[Any, list[int], str, str]] = {
     "none": ([], [0], "BYTES", r"has shape \[0\], expected \[n\] with n of at least 1"),
     "too few": (["a"], [2], "BYTES", "has 1 elements, expected 2"),
     "too many": (["a", "b"], [1], "BYTES", "has 2 elements, expected 1"),
-    "numbers": ([1.0], [1], "BYTES", "expected `data` to be a list of strings"),
+    "numbers": ([1.0], [1], "BYTES", "Send `data` as a list of strings"),
     "binary too few": (b"\0\0\0\0", [2], "BYTES", "has 1 elements, expected 2"),
     "binary too many": (b"\0\0\0\0" * 2, [1], "BYTES", "has 4 bytes after its 1 elements"),
     "length cut off": (b"\0\0\0", [1], "BYTES", "Element 0 .* is cut off"),
@@ -193,19 +193,19 @@ BAD_MATRICES: dict[str, tuple[Any, list[int], str, str]] = {
     "one dimension": ([1, 2, 3], [3], "FP32", r"has shape \[3\], expected \[n, 3\]"),
     "too few": ([1, 2], [1, 3], "FP32", "has 2 numbers, expected 3"),
     "short row": ([[1, 2, 3], [1]], [2, 3], "FP32", r'"embedding\[1\]" has 1 numbers, expected 3'),
-    "strings": (["1", 2, 3], [1, 3], "FP32", "expected `data` to hold numbers"),
-    "mixed": ([[1, 2, 3], 2], [2, 3], "FP32", "expected `data` to hold numbers"),
+    "strings": (["1", 2, 3], [1, 3], "FP32", "Send `data` as numbers"),
+    "mixed": ([[1, 2, 3], 2], [2, 3], "FP32", "Send `data` as numbers"),
     "binary size": (b"1234", [1, 3], "FP32", "has 4 bytes, expected 12"),
     "not a number": (
         to_vector([0, 0, 0, 0, math.nan, 0]),
         [2, 3],
         "FP32",
-        "finite .* in row 1",
+        "Row 1 .* Send finite",
     ),
-    "infinite": (to_vector([-math.inf, 0, 0]), [1, 3], "FP32", "finite .* in row 0"),
-    "too large for FP32": ([0, 1e39, 0], [1, 3], "FP32", "finite .* in row 0"),
-    "too small for FP32": ([[0, 1, 0], [0, 0, -1e39]], [2, 3], "FP32", "finite .* in row 1"),
-    "infinite after large ones": (to_vector([3e38, -3e38, math.inf]), [1, 3], "FP32", "finite .* in row 0"),
+    "infinite": (to_vector([-math.inf, 0, 0]), [1, 3], "FP32", "Row 0 .* Send finite"),
+    "too large for FP32": ([0, 1e39, 0], [1, 3], "FP32", "Row 0 .* Send finite"),
+    "too small for FP32": ([[0, 1, 0], [0, 0, -1e39]], [2, 3], "FP32", "Row 1 .* Send finite"),
+    "infinite after large ones": (to_vector([3e38, -3e38, math.inf]), [1, 3], "FP32", "Row 0 .* Send finite"),
 }
 
 

@@ -77,7 +77,7 @@ def test_every_key_is_asked_until_it_is_processed(wanted: set[bytes], parts: lis
     assert max(table.calls, default=0) <= 25
     table.calls, table.processed = [], list(parts)
     read = store.get_many(wanted, Deadline(60.0, time.clock))
-    assert (read.items, read.asked, read.failure) == (items, len(wanted), None)
+    assert (read.items, read.answered_keys, read.failure) == (items, len(wanted), None)
     assert max(table.calls, default=0) <= 100
 
 
@@ -86,7 +86,7 @@ def test_never_past_its_deadline(wanted: set[bytes], limit_s: float) -> None:
     """A table that processes nothing is asked until the deadline, with growing pauses that end before it."""
     time, table = FakeTime(), FakeTable([0] * 10_000)
     read = store_of(table, time).get_many(wanted, Deadline(limit_s, time.clock))
-    assert (read.items, read.asked, read.failure) == ({}, 0, Failure("DeadlineExceeded"))
+    assert (read.items, read.answered_keys, read.failure) == ({}, 0, Failure("DeadlineExceeded"))
     assert time.now_s <= limit_s
     growing = time.pauses[:4]
     assert growing == sorted(growing)

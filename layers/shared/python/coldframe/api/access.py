@@ -1,4 +1,4 @@
-"""Who may call, for the OpenAPI document: ways to say who one is, and what a refused caller gets."""
+"""Access to the API, for the OpenAPI document: authentication schemes, and answers to refused callers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,10 +15,10 @@ _MESSAGE = {
 
 @dataclass(frozen=True)
 class Access:
-    """What stands before the API.
+    """Access control and limits in front of the API.
 
-    schemes: OpenAPI's `securitySchemes`, by name. requirement: the schemes that a request needs, one entry.
-    open_paths: paths that need none. refusals: responses by status, of all other paths.
+    schemes: OpenAPI's `securitySchemes`, by name. requirement: names of the schemes that a request needs.
+    open_paths: paths without authentication. refusals: responses by status, for all other paths.
     """
 
     schemes: Mapping[str, Schema] = field(default_factory=dict)
@@ -28,7 +28,7 @@ class Access:
 
 
 def _by_gateway(description: str) -> Schema:
-    """API Gateway's own answer. An emulator may say more, as a problem."""
+    """API Gateway's own answer. An emulator may answer with a problem instead."""
     return {"description": description, "content": _MESSAGE}
 
 
@@ -62,13 +62,13 @@ GATEWAY = Access(
 """API Gateway before the function. One document for every AuthMode: the function does not know its own."""
 
 ANYONE = Access()
-"""Nobody asks."""
+"""No access control."""
 
 
 def by_token(open_paths: tuple[str, ...]) -> Access:
-    """A server that wants a bearer token, but for these paths."""
+    """A server that requires a bearer token, except for `open_paths`."""
     refusal = {
-        "description": "The server wants a bearer token, and the request has none that it knows.",
+        "description": "The request has no bearer token that the server accepts.",
         "headers": {"WWW-Authenticate": {"schema": {"type": "string"}}},
         "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
     }

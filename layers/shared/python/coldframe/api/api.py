@@ -53,14 +53,14 @@ if TYPE_CHECKING:
 __all__ = ["Api", "Reply", "Request"]
 
 _DECODER = msgspec.json.Decoder(PredictRequest)
-_TOO_LARGE_HINT = "Ask without `scores`, for fewer `heads` or a smaller `top_k`, or send fewer texts."
+_TOO_LARGE_HINT = "Leave out `scores`, request fewer `heads` or a smaller `top_k`, or send fewer texts."
 
 
 class Api:
     """Answers the routes of the contract for one environment.
 
-    Safe for threads: any number of them may call `answer`. A lazily imported part may be made by two
-    of them at once; both are whole, and one stays.
+    Safe for threads. Two threads may build a lazily imported part at once: both parts are whole, and one is
+    kept.
     """
 
     def __init__(
@@ -109,11 +109,11 @@ class Api:
         return self.models.default.cache
 
     def answers(self, method: str, path: str) -> bool:
-        """Whether `answer` knows this route; if not, FastAPI may."""
+        """Whether `answer` has this route. If not, FastAPI may have it."""
         return self._router.knows(method, path)
 
     def answer(self, request: Request) -> Reply:
-        """The reply to any request. Never raises: what goes wrong is a problem+json reply."""
+        """The reply to any request. Never raises: an error becomes a problem+json reply."""
         start = self._start.take()
         unsaved: Unsaved = {}
         try:
@@ -125,8 +125,8 @@ class Api:
             reply = problem_reply(exc, request.path)
         except BundleError as exc:  # a model that could not be loaded, or a head
             reply = problem_reply(NotReady(str(exc)), request.path, exc)
-        except Exception as exc:  # a defect of ours: no detail may reach the caller or the log
-            defect = RequestError("Something went wrong here; the request may be tried again.")
+        except Exception as exc:  # a defect of the program: no detail may reach the caller or the log
+            defect = RequestError("An internal error occurred. Send the request again.")
             reply = problem_reply(defect, request.path, exc)
         if unsaved:
             reply.log.update(self._save(unsaved, request))
@@ -136,16 +136,16 @@ class Api:
         return reply
 
     def before_snapshot(self) -> None:
-        """Lets go of what does not survive a snapshot: connections, credentials."""
+        """Closes what does not survive a snapshot: connections, credentials."""
         self._cache.before_snapshot()
 
     def after_restore(self) -> None:
-        """Begins anew what depends on time and place."""
+        """Renews what depends on time and place."""
         self._created_s = int(time.time())
         self._cache.after_restore()
 
     def _save(self, unsaved: Unsaved, request: Request) -> dict[str, object]:
-        """Writes to the shared cache, now that the answer is built; what of it goes into the log."""
+        """Writes to the shared cache after the answer is built. Returns fields for the log line."""
         times = StageTimes()
         saved = self._cache.save(unsaved, deadline_of(request).remaining_s())
         if saved is None:
@@ -155,33 +155,33 @@ class Api:
 
     def _predict(self, request: Request) -> Reply:
         started_s = time.monotonic() if request.arrived_s is None else request.arrived_s
-        body = read_body(request, self._settings)
-        asked = decode_json(body, _DECODER, '{"text": "…"}')
-        named = asked.model
-        predictor = self.models.default if isinstance(named, UnsetType) else find_model(self.models, named)
+        content = read_body(request, self._settings)
+        body = decode_json(content, _DECODER, '{"text": "…"}')
+        name = body.model
+        predictor = self.models.default if isinstance(name, UnsetType) else find_model(self.models, name)
         manifest = predictor.manifest
-        texts = self._texts(asked)
-        heads = list(dict.fromkeys(asked.heads or [manifest.default_head]))
+        texts = self._texts(body)
+        heads = list(dict.fromkeys(body.heads or [manifest.default_head]))
         predictor.check_heads(heads)
-        budget_s = math.inf if isinstance(asked.budget_ms, UnsetType) else asked.budget_ms / 1e3
-        reading_s = time.monotonic() - started_s  # waiting, unzipping and decoding count, too
+        budget_s = math.inf if isinstance(body.budget_ms, UnsetType) else body.budget_ms / 1e3
+        reading_s = time.monotonic() - started_s  # waiting, unzipping and decoding count as well
         deadline = deadline_of(request, budget_s - reading_s)
-        prediction = predictor.predict(texts, heads, asked.cache, deadline)
+        prediction = predictor.predict(texts, heads, body.cache, deadline)
         reply = PredictReply(
             model=manifest.name,
             version=manifest.version,
             start=request.start,
-            predictions=text_answers(prediction, predictor, asked),
+            predictions=text_answers(prediction, predictor, body),
             usage=prediction.usage,
         )
         timing = {"server-timing": prediction.times.server_timing()}
         log = {"model": manifest.name, "version": manifest.version, **work_log(prediction)}
         return json_reply(reply, timing, log, _TOO_LARGE_HINT, prediction.unsaved)
 
-    def _texts(self, asked: PredictRequest) -> list[str]:
-        if isinstance(asked.text, str) == isinstance(asked.texts, list):
-            raise Invalid('Expected either "text" (a string) or "texts" (a list of strings).')
-        texts = [asked.text] if isinstance(asked.text, str) else list(asked.texts or [])
+    def _texts(self, request: PredictRequest) -> list[str]:
+        if isinstance(request.text, str) == isinstance(request.texts, list):
+            raise Invalid('Expected either "text" (a string) or "texts" (a list of strings). Send one.')
+        texts = [request.text] if isinstance(request.text, str) else list(request.texts or [])
         if len(texts) > self._settings.max_texts:
             limit = self._settings.max_texts
             raise TooLarge(f"Found {len(texts)} texts, expected at most {limit}. Send them in parts.")
@@ -189,14 +189,14 @@ class Api:
 
     @cached_property
     def _protocol(self) -> "InferenceProtocol":
-        """Imported when first needed, as all that the hot route does without."""
+        """Imported at its first use: the hot route does without it."""
         from coldframe.api.inference_protocol import InferenceProtocol
 
         return InferenceProtocol(self.models, self._settings)
 
     @cached_property
     def _jobs(self) -> "JobsDoor":
-        """Raises NotFound where there are no jobs. With its boto3, it is imported when first needed."""
+        """Raises NotFound where jobs are not configured. Imported at its first use, as it imports boto3."""
         from coldframe.jobs.door import open_door
 
         return open_door(self.models, self._settings)
@@ -223,34 +223,34 @@ class Api:
         return json_reply(Health("ok", next(iter(versions.values())), versions))
 
     def _line(self, request: Request, reply: Reply, start: Start) -> str:
-        path = self._router.pattern(request.path) or "other"  # what it names is the caller's text
+        path = self._router.pattern(request.path) or "other"  # an unknown path is the caller's text
         record = log_record(request.request_id, request.method, path, reply.status, start)
         return log_line(**record, **reply.log)
 
 
-def text_answers(prediction: Prediction, predictor: Predictor, asked: PredictRequest) -> list[TextAnswer]:
-    """A prediction as the contract has it, for each text in input order."""
+def text_answers(prediction: Prediction, predictor: Predictor, request: PredictRequest) -> list[TextAnswer]:
+    """Predictions in the contract's form, one for each text, in input order."""
     labels = predictor.manifest.labels
     answers = [TextAnswer(index, {}) for index in range(prediction.usage.texts)]
     for head, rows in prediction.answers.items():
         sources = prediction.sources if head == AUTO else [None] * len(rows)
-        wanted = asked.min_probability
-        least = predictor.min_probability[head] if isinstance(wanted, UnsetType) else wanted
+        requested = request.min_probability
+        least = predictor.min_probability[head] if isinstance(requested, UnsetType) else requested
         for answer, row, source in zip(answers, rows, sources, strict=True):
-            answer.heads[head] = _head_answer(row, labels, asked, source, least)
+            answer.heads[head] = _head_answer(row, labels, request, source, least)
     return answers
 
 
 def _head_answer(
-    row: Vector, labels: list[str], asked: PredictRequest, source: AnswerSource | None, least: float
+    row: Vector, labels: list[str], request: PredictRequest, source: AnswerSource | None, least: float
 ) -> HeadAnswer:
     *values, strangeness = to_floats(row)
-    top = [Score(labels[i], values[i]) for i in ranked(values)[: asked.top_k]]
+    top = [Score(labels[i], values[i]) for i in ranked(values)[: request.top_k]]
     answer = HeadAnswer(top[0].label, top[0].probability, top, round(strangeness, SCORE_DIGITS))
     if top[0].probability < least:
         answer.label, answer.abstained = None, True
     if source is not None:
         answer.by, answer.rushed = source.by, source is AnswerSource.RUSHED
-    if asked.scores:
+    if request.scores:
         answer.scores = dict(zip(labels, values, strict=True))
     return answer

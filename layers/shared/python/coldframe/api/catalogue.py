@@ -1,4 +1,4 @@
-"""The names that models are served under: models themselves, their encoders, and each head."""
+"""Names that models are served under: the models, their encoders, and each head."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeVar
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Named(NamedTuple):
-    """What a name of the Open Inference Protocol stands for. head: None for the predictor's encoder."""
+    """A name of the Open Inference Protocol, resolved. head: None for the predictor's encoder."""
 
     predictor: Predictor
     head: str | None
@@ -35,12 +35,12 @@ def find_model(models: Models, name: str) -> Predictor:
 
 
 def head_model(manifest: Manifest, head: str) -> str:
-    """The name of a head among models: its model's name, and its own."""
+    """The name of a head in the protocol: its model's name, then its own."""
     return f"{manifest.name}-{head}"
 
 
 def protocol_models(models: Models) -> dict[str, Named]:
-    """Models of the Open Inference Protocol: the encoders, then the heads of each model, `auto` first."""
+    """Names of the Open Inference Protocol: the encoders, then the heads of each model, `auto` first."""
     predictors = models.all()
     encoders = {predictor.encoder.name: Named(predictor, None) for predictor in reversed(predictors)}
     heads = {
@@ -52,9 +52,9 @@ def protocol_models(models: Models) -> dict[str, Named]:
 
 
 def find_protocol_model(models: Models, name: str) -> Named:
-    """What a name stands for. Raises NotFound, which lists the names."""
+    """Resolves a name of the protocol. Raises NotFound, which lists the names."""
     model, _, head = name.rpartition("-")
-    if model in models.names:  # others are not loaded for its sake, and may be broken
+    if model in models.names:  # loads no other model, which may be broken
         predictor = models.get(model)
         if head in (AUTO, *predictor.manifest.heads):
             return Named(predictor, head)
@@ -64,10 +64,10 @@ def find_protocol_model(models: Models, name: str) -> Named:
 
 
 def find_encoder(models: Models, name: str) -> Predictor:
-    """A predictor with the encoder that is asked for: by its name, or by that of a model on it.
+    """A predictor by the name of its encoder, or of a model on that encoder.
 
-    Any name stands for the only encoder, since clients of OpenAI's API have names of their own.
-    Raises NotFound where there are several, and lists them.
+    If all models share one encoder, every name is accepted, since clients of OpenAI's API send names of
+    their own. Raises NotFound where there are several encoders, and lists them.
     """
     if len(models.names) == 1 or name == models.default.encoder.name:
         return models.default
@@ -86,10 +86,10 @@ def model_card(models: Models, created_s: int, name: str) -> ModelCard:
 
 
 def model_cards(models: Models, created_s: int) -> list[ModelCard]:
-    """What `GET /v1/models` lists: models, their encoders, their heads.
+    """Answer of `GET /v1/models`: models, their encoders, their heads.
 
-    created_s: when this environment loaded them; a model has no date, so that
-    two builds of the same are the same.
+    created_s: when this environment loaded them. Models have no date, so that two equal builds have equal
+    digests.
     """
     manifests = [predictor.manifest for predictor in models.all()]
     encoders = {predictor.encoder.name: predictor.encoder for predictor in models.all()}
@@ -132,11 +132,11 @@ def _head_card(facts: HeadFacts) -> HeadCard:
     return HeadCard(facts.accuracy)
 
 
-def _find(named: Mapping[str, T], name: str) -> T:
-    if name not in named:
-        raise _unknown(name, named)
-    return named[name]
+def _find(values: Mapping[str, T], name: str) -> T:
+    if name not in values:
+        raise _unknown(name, values)
+    return values[name]
 
 
-def _unknown(name: str, known: Iterable[str]) -> NotFound:
-    return NotFound(f"{echo(name)} is no model here. Models: {', '.join(known)}.")
+def _unknown(name: str, names: Iterable[str]) -> NotFound:
+    return NotFound(f"{echo(name)} is not a model here. Send one of: {', '.join(names)}.")

@@ -11,20 +11,20 @@ _GZIP = 16 + zlib.MAX_WBITS
 class Gunzip:
     """The content of one gzip member, in pieces, as its bytes arrive.
 
-    Stops soon after `max_bytes`, so a small body that would fill the memory costs
-    no more than a large honest one. A second member is refused: clients send one, and a
-    body of many empty ones would be slow to read.
+    Decompression stops soon after `max_bytes`, which bounds the cost of a small body that expands to
+    gigabytes.
+    A second member is refused: clients send one, and a body of many empty members would be slow to read.
     """
 
     def __init__(self, max_bytes: int, piece_bytes: int) -> None:
-        """max_bytes: of the whole content. piece_bytes: of each piece, at most."""
+        """max_bytes: most bytes of the whole content. piece_bytes: most bytes of each piece."""
         self._stream = zlib.decompressobj(_GZIP)
         self._max_bytes = max_bytes
         self._piece_bytes = piece_bytes
         self._content_bytes = self._extra_bytes = 0
 
     def add(self, chunk: bytes) -> Iterator[bytes]:
-        """The pieces that a chunk of the body makes. Raises TooLarge or Malformed."""
+        """Pieces that a chunk of the body decompresses to. Raises TooLarge or Malformed."""
         if self._stream.eof:
             self._extra_bytes += len(chunk)
             return
@@ -42,7 +42,7 @@ class Gunzip:
         self._extra_bytes += len(self._stream.unused_data)
 
     def end(self) -> None:
-        """No further chunk comes. Raises Malformed for a body that is cut off, or goes on after its end."""
+        """Checks the end of the body. Raises Malformed if the body is truncated or has bytes after it."""
         if not self._stream.eof:
             raise Malformed("The gzip body is cut off before its end. Send all of it.")
         if self._extra_bytes:

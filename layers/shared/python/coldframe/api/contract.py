@@ -1,7 +1,7 @@
-"""The contract of `POST /v1/predict`, written once, with the standard library alone.
+"""The contract of `POST /v1/predict`, written with the standard library alone.
 
-The message types are made of the same names and limits; `tests/unit/coldframe/api/test_written_once.py` holds
-the two together.
+The message types use the same names and limits; `tests/unit/coldframe/api/test_written_once.py` compares
+them.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 PREDICT = ("POST", "/v1/predict")
 JSON = "application/json"
 READ_AS_JSON = frozenset({"", JSON, "application/x-www-form-urlencoded", "text/plain"})
-"""Types of a body that is read as JSON; curl declares the third by default, a browser's form the fourth."""
+"""Media types that are read as JSON; curl declares the third by default, a browser's form the fourth."""
 
 REQUEST_FIELDS = (
     "model",
@@ -22,35 +22,35 @@ REQUEST_FIELDS = (
     "budget_ms",
     "min_probability",
 )
-DEFAULT_TOP_K, MAX_TOP_K = 1, 1000  # as many labels as a model may have; one that has fewer gives all
+DEFAULT_TOP_K, MAX_TOP_K = 1, 1000  # most labels of a model; a model with fewer returns all of them
 MAX_HEADS = 16
-SCORE_DIGITS = 4  # of an out-of-distribution score: more is noise
-MIN_BUDGET_MS, MAX_BUDGET_MS = 1, 86_400_000  # a day: nothing that answers requests runs for longer
-ENVELOPE_BYTES = 2048  # status and headers around the body in a function's result, rounded up
+SCORE_DIGITS = 4  # largest out-of-distribution score: higher scores are noise
+MIN_BUDGET_MS, MAX_BUDGET_MS = 1, 86_400_000  # one day: nothing that answers requests runs for longer
+ENVELOPE_BYTES = 2048  # rounded-up size of status and headers around the body in a function's result
 
 SQL_PATHS = tuple(
     f"/v1/sql/{engine}/{function}"
     for engine in ("snowflake", "bigquery", "redshift")
     for function in ("topic", "topic_score", "is_topic", "embedding")
 )
-"""Where engines send batches: `coldframe.sql` answers them."""
+"""Paths that database engines send batches to: `coldframe.sql` answers them."""
 
 USAGE_COUNTS = ("texts", "unique", "estimated", "tokens", "padded_tokens", "windows", "batches")
 CACHE_COUNTS = ("l1", "l2", "embedding", "miss")
 
 
 def media_type(headers: Mapping[str, str]) -> str:
-    """What the body is declared as, without parameters; empty: not declared. Header names are lower case."""
+    """Media type of the body, without parameters; empty if not declared. Header names are lower case."""
     return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def content_encoding(headers: Mapping[str, str]) -> str:
-    """How the body is encoded; empty: as it is. Header names are lower case."""
+    """Content encoding of the body; empty if it has none. Header names are lower case."""
     return headers.get("content-encoding", "").strip().lower()
 
 
 def log_record(request_id: str, method: str, path: str, status: int, start: str) -> dict[str, object]:
-    """What the log line of every request begins with."""
+    """First fields of every request's log line."""
     return {
         "event": "request",
         "request_id": request_id,

@@ -16,9 +16,12 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def documented(api: Api, answer: Endpoint, access: Access) -> FastAPI:
-    """An application whose every route but its documentation is `answer`. access: what stands before it."""
+    """An application that answers documentation itself and hands every other route to `answer`.
+
+    access: access control in front of the application.
+    """
     app: FastAPI = FastAPIOffline(title="Coldframe", version=coldframe.__version__, redoc_url=None)
-    app.mount("/", request_response(answer))  # a route would answer TRACE by itself
+    app.mount("/", request_response(answer))  # a FastAPI route would answer TRACE by itself
     app.router.default = request_response(answer)  # a path with a line break matches no route
     app.openapi = cache(partial(openapi, api.models, api.settings, access))  # type: ignore[method-assign]
     return app

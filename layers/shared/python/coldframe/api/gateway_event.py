@@ -1,4 +1,4 @@
-"""HTTP requests inside API Gateway's events, read and made with the standard library alone.
+"""HTTP requests inside API Gateway's events, read and written with the standard library alone.
 
 https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html,
 read 2026-11-21.
@@ -32,26 +32,27 @@ def read_http(event: Mapping[str, Any]) -> HttpEvent | None:
     else:
         return None
     if "%" in path:
-        # REST APIs and function URLs send the path encoded, HTTP APIs have decoded it
-        # (https://github.com/middleapi/standard-server/pull/93). Once more does no harm, as no route or
-        # model has a "%" in its name, and Mangum does the same: both doors see one path.
+        # REST APIs and function URLs send an encoded path, HTTP APIs a decoded one
+        # (https://github.com/middleapi/standard-server/pull/93). Decoding twice is harmless: no route or
+        # model has a "%" in its name. Mangum decodes too, so both entry points see one path.
         from urllib.parse import unquote
 
         path = unquote(path)
-    given = event.get("headers") or {}
-    headers = {name.lower(): value for name, value in given.items() if isinstance(value, str)}
+    fields = event.get("headers") or {}
+    headers = {name.lower(): value for name, value in fields.items() if isinstance(value, str)}
     return HttpEvent(method, path, headers, event.get("body") or "", bool(event.get("isBase64Encoded")))
 
 
 def principal_of(event: Mapping[str, Any]) -> str:
-    """The caller's name, as the gateway's authorizer gives it; "" where no authorizer names one.
+    """The caller's name from the gateway's authorizer; "" if no authorizer names one.
 
     - A signature (IAM): account and user, or role. A role's session is left out: it changes with each
-      execution environment of the caller. Cognito's identity is kept, as all of them share one role.
+      execution environment of the caller. Cognito's identity is kept, as all its users share one role.
     - A token (JWT, a user pool): its issuer and subject, or its client where no user signed in.
-    - A Lambda authorizer: `principalId`, which payload 2.0 has only in the context that it returns.
+    - A Lambda authorizer: `principalId`, which payload 2.0 has only in the context that the authorizer
+      returns.
 
-    A load balancer's headers name a user, too, but only a signature in them tells a forged one: "".
+    Headers of a load balancer are ignored: only their signature would show whether the user is forged.
     """
     gateway = event.get("requestContext") or {}
     authorizer, identity = gateway.get("authorizer") or {}, gateway.get("identity") or {}
@@ -71,7 +72,7 @@ def _signer(account: str | None, user: str | None, cognito: str | None) -> str:
 
 
 def http_event(method: str, path: str, body: object = None) -> dict[str, Any]:
-    """What an HTTP API (payload 2.0) sends for a request; `body` leaves as JSON."""
+    """The event of an HTTP API (payload 2.0) for a request; `body` is sent as JSON."""
     http = {"method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "127.0.0.1", "userAgent": ""}
     return {
         "version": "2.0",
@@ -86,5 +87,5 @@ def http_event(method: str, path: str, body: object = None) -> dict[str, Any]:
 
 
 def _without_stage(path: str, stage: str | None) -> str:
-    """An HTTP API puts its stage before the path, unless it is the default one."""
+    """The path without the HTTP API's stage, which only the default stage leaves out."""
     return path.removeprefix(f"/{stage}") if stage and stage != "$default" else path

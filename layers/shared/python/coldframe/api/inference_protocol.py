@@ -54,12 +54,12 @@ from coldframe.vectors import VALUE_BYTES, Vector, to_floats, to_vector
 _DECODER = msgspec.json.Decoder(InferRequest)
 _HEADER_LENGTH = "inference-header-content-length"
 _EXAMPLE = '{"inputs": [{"name": "text", "shape": [1], "datatype": "BYTES", "data": ["…"]}]}'
-_TOO_LARGE_HINT = "Ask for binary outputs, or for fewer of them (not `scores`), or send fewer texts."
+_TOO_LARGE_HINT = "Request binary outputs, or fewer outputs (not `scores`), or send fewer texts."
 _ANY = -1
-_LAST_INTERACTIVE = 1  # 0 is the default, which is the same
+_LAST_INTERACTIVE = 1  # 0 is the default and means the same
 
 _Computed: TypeAlias = tuple[Mapping[str, OutputValues], StageTimes, dict[str, object], Unsaved]
-"""Values of the outputs, where the time went, what the log says, and what the shared cache is to have."""
+"""Output values, stage times, fields for the log line, and entries for the shared cache."""
 
 
 class InferenceProtocol:
@@ -84,9 +84,9 @@ class InferenceProtocol:
 
     def model(self, request: Request) -> Reply:
         """`GET /v2/models/{model}`"""
-        named = self._named(request)
-        head, labels = named.head, named.predictor.manifest.labels
-        embedding = TensorMetadata("embedding", "FP32", [_ANY, named.predictor.encoder.facts.dimension])
+        served = self._named(request)
+        head, labels = served.head, served.predictor.manifest.labels
+        embedding = TensorMetadata("embedding", "FP32", [_ANY, served.predictor.encoder.facts.dimension])
         text = TensorMetadata("text", "BYTES", [_ANY])
         if head is None:
             inputs, outputs = [text], [embedding]
@@ -103,7 +103,7 @@ class InferenceProtocol:
         name = request.params["model"]
         return json_reply(
             ModelMetadata(
-                name, [named.version], f"coldframe_{head or 'encoder'}", inputs, outputs, parameters
+                name, [served.version], f"coldframe_{head or 'encoder'}", inputs, outputs, parameters
             )
         )
 
@@ -114,38 +114,38 @@ class InferenceProtocol:
 
     def infer(self, request: Request) -> Reply:
         """`POST /v2/models/{model}/infer`"""
-        named = self._named(request)
-        body = read_body(request, self._settings, also=frozenset({BINARY}))
-        content, binary = split_body(body, request.headers.get(_HEADER_LENGTH))
-        asked = decode_json(content, _DECODER, _EXAMPLE)
-        check_supported(asked)
-        known = ("embedding",) if named.head is None else ("label", "probability", "scores")
-        wanted = wanted_outputs(asked, known)
-        inputs = find_inputs(asked.inputs, binary)
+        served = self._named(request)
+        raw = read_body(request, self._settings, also=frozenset({BINARY}))
+        content, binary = split_body(raw, request.headers.get(_HEADER_LENGTH))
+        body = decode_json(content, _DECODER, _EXAMPLE)
+        check_supported(body)
+        names = ("embedding",) if served.head is None else ("label", "probability", "scores")
+        outputs = wanted_outputs(body, names)
+        inputs = find_inputs(body.inputs, binary)
         if request.caller is not None:
-            request.caller.bulk = _is_bulk(asked)
-        deadline = deadline_of(request, _budget_s(request, asked))
+            request.caller.bulk = _is_bulk(body)
+        deadline = deadline_of(request, _budget_s(request, body))
         values, times, log, unsaved = (
-            self._encode(named.predictor, inputs, deadline)
-            if named.head is None
-            else self._classify(named.predictor, named.head, asked, inputs, deadline)
+            self._encode(served.predictor, inputs, deadline)
+            if served.head is None
+            else self._classify(served.predictor, served.head, body, inputs, deadline)
         )
-        reply = self._reply(request, named.version, asked, values, wanted)
+        reply = self._reply(request, served.version, body, values, outputs)
         return Reply(
             reply.status,
             reply.body,
             {**reply.headers, "server-timing": times.server_timing()},
-            {"model": request.params["model"], "version": named.version, **log},
+            {"model": request.params["model"], "version": served.version, **log},
             _TOO_LARGE_HINT,
             unsaved,
         )
 
     def _named(self, request: Request) -> Named:
-        """What the path names. Raises NotFound, also for another version than the served one."""
-        named = find_protocol_model(self._models, request.params["model"])
-        if request.params.get("version", named.version) != named.version:
-            raise NotFound(f"There is no such version of this model. Served: {named.version}.")
-        return named
+        """The encoder or head in the path. Raises NotFound, also for a version that is not served."""
+        served = find_protocol_model(self._models, request.params["model"])
+        if request.params.get("version", served.version) != served.version:
+            raise NotFound(f"There is no such version of this model. Request version {served.version}.")
+        return served
 
     def _encode(
         self, predictor: Predictor, inputs: Mapping[str, InputTensor], deadline: Deadline
@@ -159,13 +159,13 @@ class InferenceProtocol:
         self,
         predictor: Predictor,
         head: str,
-        asked: InferRequest,
+        body: InferRequest,
         inputs: Mapping[str, InputTensor],
         deadline: Deadline,
     ) -> _Computed:
         tensor = only_input(inputs, _inputs_of(head))
         limit, labels = self._settings.max_texts, predictor.manifest.labels
-        least = _least_probability(predictor, head, asked)
+        least = _least_probability(predictor, head, body)
         if tensor.name == "text":
             prediction = predictor.predict(read_texts(tensor, limit), [head], deadline=deadline)
             scores = [answer[:-VALUE_BYTES] for answer in prediction.answers[head]]
@@ -180,22 +180,22 @@ class InferenceProtocol:
         self,
         request: Request,
         version: str,
-        asked: InferRequest,
+        body: InferRequest,
         values: Mapping[str, OutputValues],
-        wanted: Mapping[str, bool],
+        outputs: Mapping[str, bool],
     ) -> Reply:
-        written = [write_output(name, values[name], binary) for name, binary in wanted.items()]
+        tensors = [write_output(name, values[name], binary) for name, binary in outputs.items()]
         reply = InferReply(
             model_name=request.params["model"],
             model_version=version,
-            outputs=[output for output, _ in written],
-            id=asked.id,
+            outputs=[output for output, _ in tensors],
+            id=body.id,
         )
-        if not any(wanted.values()):
+        if not any(outputs.values()):
             return json_reply(reply)
         header = msgspec.json.encode(reply)
         headers = {"content-type": BINARY, _HEADER_LENGTH: str(len(header))}
-        return Reply(HTTPStatus.OK, b"".join([header, *(content for _, content in written)]), headers)
+        return Reply(HTTPStatus.OK, b"".join([header, *(content for _, content in tensors)]), headers)
 
 
 def _predict_rows(predictor: Predictor, rows: Sequence[Vector], head: str) -> list[Vector]:
@@ -205,50 +205,50 @@ def _predict_rows(predictor: Predictor, rows: Sequence[Vector], head: str) -> li
         if not math.isfinite(sum(to_floats(row))):
             raise Invalid(
                 f'Row {index} of input "embedding" is too large to compute with.'
-                " Expected rows of length 1, as the encoder makes them."
+                " Send rows of length 1, as the encoder returns them."
             )
     return probabilities
 
 
 def _outputs(labels: Sequence[str], scores: Sequence[Vector], least: float) -> dict[str, OutputValues]:
-    """least: a label of a lower probability is empty, since a tensor has no null."""
+    """least: smallest probability; a label below it becomes empty, since a tensor has no null."""
     rows = [to_floats(row) for row in scores]
     highest = [max(row) for row in rows]
-    said = [
-        labels[row.index(found)] if found >= least else "" for row, found in zip(rows, highest, strict=True)
+    answers = [
+        labels[row.index(value)] if value >= least else "" for row, value in zip(rows, highest, strict=True)
     ]
     return {
-        "label": said,
+        "label": answers,
         "probability": Floats([len(rows)], to_vector(highest)),
         "scores": _floats(scores, len(labels)),
     }
 
 
 def _floats(rows: Sequence[Vector], columns: int) -> Floats:
-    """The FP32 tensor [n, columns] of its rows."""
+    """The FP32 tensor [n, columns] of `rows`."""
     return Floats([len(rows), columns], b"".join(rows))
 
 
-def _least_probability(predictor: Predictor, head: str, asked: InferRequest) -> float:
-    wanted = asked.parameters.min_probability if asked.parameters else None
-    return predictor.min_probability[head] if wanted is None else wanted
+def _least_probability(predictor: Predictor, head: str, body: InferRequest) -> float:
+    requested = body.parameters.min_probability if body.parameters else None
+    return predictor.min_probability[head] if requested is None else requested
 
 
-def _budget_s(request: Request, asked: InferRequest) -> float:
-    """What is left of the time that the caller gives, in seconds."""
-    timeout_us = asked.parameters.timeout if asked.parameters else None
+def _budget_s(request: Request, body: InferRequest) -> float:
+    """Time that the caller allows, less the time already spent, in seconds."""
+    timeout_us = body.parameters.timeout if body.parameters else None
     if not timeout_us:
         return math.inf
     waited_s = 0.0 if request.arrived_s is None else time.monotonic() - request.arrived_s
     return timeout_us / 1e6 - waited_s
 
 
-def _is_bulk(asked: InferRequest) -> bool:
-    """Whether the caller lets others go first."""
-    priority = asked.parameters.priority if asked.parameters else None
+def _is_bulk(body: InferRequest) -> bool:
+    """Whether the caller yields to other requests."""
+    priority = body.parameters.priority if body.parameters else None
     return priority is not None and priority > _LAST_INTERACTIVE
 
 
 def _inputs_of(head: str) -> tuple[str, ...]:
-    """`auto` needs the words of a text; another head's embedding may be the caller's."""
+    """Raises Invalid for an embedding sent to `auto`, which needs the words of a text."""
     return ("text",) if head == AUTO else ("text", "embedding")

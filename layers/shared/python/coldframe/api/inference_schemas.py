@@ -1,8 +1,8 @@
 """Messages of the Open Inference Protocol, version 2, from which OpenAPI is generated.
 
-Source: https://github.com/kserve/open-inference-protocol (read 2026-11). Parameters
-that are not named here are ignored, as the protocol has it. `priority` and `timeout` are those of Triton's
-schedule-policy extension, which the stock client sends:
+Source: https://github.com/kserve/open-inference-protocol (read 2026-11). The protocol says that unknown
+parameters are ignored. `priority` and `timeout` come from Triton's schedule-policy extension, which the stock
+client sends:
 https://github.com/triton-inference-server/server/blob/main/docs/protocol/extension_schedule_policy.md
 (read 2026-11).
 """
@@ -16,7 +16,7 @@ Dimension = Annotated[int, Meta(ge=0)]
 
 
 class InputParameters(Struct):
-    """What may be said of an input."""
+    """Parameters of an input."""
 
     binary_data_size: Annotated[int, Meta(ge=0, description="Its bytes after the JSON part.")] | None = None
     shared_memory_region: str | None = None
@@ -33,7 +33,7 @@ class InferInput(Struct):
 
 
 class RequestedParameters(Struct):
-    """What may be asked of an output."""
+    """Parameters of a requested output."""
 
     binary_data: bool | None = None
     classification: int | None = None
@@ -48,20 +48,27 @@ class RequestedOutput(Struct):
 
 
 class InferParameters(Struct):
-    """What may be said of a request."""
+    """Parameters of a request."""
 
     binary_data_output: Annotated[bool, Meta(description="Send all outputs as binary data.")] | None = None
     min_probability: (
         Annotated[float, Meta(ge=0, le=1, description="A label below this probability is empty.")] | None
     ) = None
     priority: (
-        Annotated[int, Meta(ge=0, description="0 and 1: interactive; 2 and more: bulk, after those.")] | None
+        Annotated[
+            int,
+            Meta(
+                ge=0,
+                description="0 and 1: interactive; 2 and more: bulk, which runs after interactive requests.",
+            ),
+        ]
+        | None
     ) = None
     timeout: Annotated[int, Meta(ge=0, description="Microseconds for the answer; 0: no limit.")] | None = None
 
 
 class InferRequest(Struct):
-    """What `POST /v2/models/{model}/infer` reads, as JSON or as the JSON part of a binary body."""
+    """Body of `POST /v2/models/{model}/infer`: JSON, or the JSON part of a binary body."""
 
     inputs: Annotated[list[InferInput], Meta(min_length=1, max_length=8)]
     outputs: Annotated[list[RequestedOutput], Meta(max_length=8)] | None = None
@@ -70,7 +77,7 @@ class InferRequest(Struct):
 
 
 class OutputParameters(Struct):
-    """What is said of a binary output."""
+    """Parameters of a binary output in the answer."""
 
     binary_data_size: int
 
@@ -86,7 +93,7 @@ class InferOutput(Struct, omit_defaults=True):
 
 
 class InferReply(Struct, omit_defaults=True):
-    """What `POST /v2/models/{model}/infer` answers."""
+    """Answer of `POST /v2/models/{model}/infer`."""
 
     model_name: str
     model_version: str
@@ -95,7 +102,7 @@ class InferReply(Struct, omit_defaults=True):
 
 
 class ServerMetadata(Struct):
-    """What `GET /v2` answers."""
+    """Answer of `GET /v2`."""
 
     name: str
     version: str
@@ -103,19 +110,19 @@ class ServerMetadata(Struct):
 
 
 class ServerLive(Struct):
-    """What `GET /v2/health/live` answers."""
+    """Answer of `GET /v2/health/live`."""
 
     live: Literal[True]
 
 
 class ServerReady(Struct):
-    """What `GET /v2/health/ready` answers."""
+    """Answer of `GET /v2/health/ready`."""
 
     ready: Literal[True]
 
 
 class ModelReady(Struct):
-    """What `GET /v2/models/{model}/ready` answers."""
+    """Answer of `GET /v2/models/{model}/ready`."""
 
     name: str
     ready: Literal[True]
@@ -130,14 +137,14 @@ class TensorMetadata(Struct):
 
 
 class ModelParameters(Struct, omit_defaults=True):
-    """What the protocol has no word for."""
+    """Facts of a model that the protocol has no field for."""
 
     inputs: str
     labels: list[str] | None = None
 
 
 class ModelMetadata(Struct):
-    """What `GET /v2/models/{model}` answers."""
+    """Answer of `GET /v2/models/{model}`."""
 
     name: str
     versions: list[str]

@@ -1,4 +1,4 @@
-"""Requests and replies as the doors carry them, and how a body is read and written."""
+"""Requests and replies between entry points and routes, and how a body is read and written."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -29,9 +29,9 @@ T = TypeVar("T")
 
 
 class Request(Struct, frozen=True):
-    """What a door has read from its event. Header names are lower case, the path is decoded.
+    """A request as an entry point has read it. Header names are lower case, the path is decoded.
 
-    start, params: filled in by `Api`, the second with what the route's pattern matched.
+    start: beginning of the work. params: values of the names in the route's pattern. `Api` sets both.
     """
 
     method: str
@@ -44,19 +44,21 @@ class Request(Struct, frozen=True):
     time_left_s: Callable[[], float] = lambda: math.inf
     """Seconds until the platform stops this invocation."""
     arrived_s: float | None = None
-    """When it came in, by `time.monotonic`; None: now. What it waited since counts against its budget."""
+    """Moment of arrival, by `time.monotonic`; None: now. The wait since then counts against the request's
+    budget.
+    """
     caller: "Caller | None" = None
-    """Who waits, where the door can tell when they hang up."""
+    """The waiting caller, where the entry point can tell when it disconnects."""
     principal: str = ""
-    """Name of the caller, as the authorizer before this door gives it; "" for a caller without a name."""
+    """The caller's name from the authorizer in front; "" for a caller without a name."""
     is_decompressed: bool = False
-    """Whether the door has decompressed the body, and has found it within its limits."""
+    """Whether the entry point has decompressed the body and checked its limits."""
     is_probe: bool = False
-    """Whether a platform asks over and over how this place is: an answer of 200 is not logged."""
+    """Whether a platform sends a health check: an answer of 200 is not logged."""
 
 
 class Reply(Struct, frozen=True):
-    """What a door writes."""
+    """The answer that an entry point writes."""
 
     status: int
     body: bytes
@@ -64,20 +66,21 @@ class Reply(Struct, frozen=True):
     log: dict[str, object] = field(default_factory=dict)
     """Counts and times for the log line; never a text."""
     too_large_hint: str = SEND_FEWER
-    """What to ask for when this answer is too large."""
+    """Advice for a caller whose answer is too large: what to request instead."""
     unsaved: Unsaved = field(default_factory=dict)
-    """What the shared cache is to have, once this reply is built."""
+    """Entries to write to the shared cache after the reply is built."""
 
     @property
     def is_binary(self) -> bool:
-        """Whether the body is no text, so that an event carries it in base64."""
+        """Whether the body is binary, so that an event carries it in base64."""
         return self.headers.get("content-type") == BINARY
 
     def carried_bytes(self) -> int:
-        """What the body takes inside a function's result, which is JSON: at most this.
+        """Most bytes of the body inside a function's result, which is JSON.
 
-        Quotes and backslashes take two bytes there. Beyond ASCII, a character of 2, 3
-        or 4 bytes takes 6, 6 or 12: the runtime client escapes it.
+        Quotes and backslashes take two bytes. Beyond ASCII, a character of 2, 3 or 4 bytes takes 6, 6 or 12:
+        the
+        runtime client escapes it.
         """
         if self.is_binary:
             return -(-len(self.body) // 3) * 4
@@ -88,11 +91,11 @@ class Reply(Struct, frozen=True):
 
 
 def check_size(reply: Reply, limit_bytes: int) -> None:
-    """Raises AnswerTooLarge, with the reply's hint, for one that a function's result cannot carry."""
-    found = reply.carried_bytes() + ENVELOPE_BYTES
-    if found > limit_bytes:
+    """Raises AnswerTooLarge, with the reply's hint, if a function's result cannot carry the reply."""
+    size_bytes = reply.carried_bytes() + ENVELOPE_BYTES
+    if size_bytes > limit_bytes:
         raise AnswerTooLarge(
-            f"The answer would have {found} bytes on its way out, expected at most {limit_bytes}."
+            f"The answer would have {size_bytes} bytes on its way out, expected at most {limit_bytes}."
             f" {reply.too_large_hint}"
         )
 
@@ -100,7 +103,7 @@ def check_size(reply: Reply, limit_bytes: int) -> None:
 def read_body(request: Request, settings: Settings, also: frozenset[str] = frozenset()) -> bytes:
     """The body, decompressed. Raises the request error that says why it cannot be read.
 
-    also: media types that this route reads beside those read as JSON.
+    also: media types that this route reads besides JSON's.
     """
     if media_type(request.headers) not in READ_AS_JSON | also:
         expected = " or ".join([JSON, *sorted(also)])
@@ -108,7 +111,7 @@ def read_body(request: Request, settings: Settings, also: frozenset[str] = froze
     encoding = content_encoding(request.headers)
     if encoding not in ("", "identity", "gzip"):
         raise UnsupportedMediaType(
-            "The body has a Content-Encoding that is not read here. Send it with gzip, or as it is."
+            "The body has a Content-Encoding that is not supported. Send it with gzip, or without one."
         )
     if request.is_decompressed:
         return request.body
@@ -125,14 +128,14 @@ def read_body(request: Request, settings: Settings, also: frozenset[str] = froze
 
 
 def decode_json(body: bytes, decoder: msgspec.json.Decoder[T], example: str) -> T:
-    """JSON as what `decoder` makes of it. Raises the request error that says what is wrong with it.
+    """A JSON body decoded by `decoder`. Raises the request error that says what is wrong with the body.
 
-    decoder: made once, when its module is imported. Two threads that each have msgspec see a type for the
-    first time may crash the process.
-    example: what a body looks like, for someone who sent none.
+    decoder: created when its module is imported. Two threads that create one for a type at once may crash the
+    process.
+    example: a valid body, for the message to a caller that sent an empty one.
     """
     if not body.strip():
-        raise Malformed(f"The body is empty. Expected JSON, for instance {example}.")
+        raise Malformed(f"The body is empty. Send JSON, for instance {example}.")
     try:
         return decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
@@ -142,7 +145,7 @@ def decode_json(body: bytes, decoder: msgspec.json.Decoder[T], example: str) -> 
 
 
 def deadline_of(request: Request, budget_s: float = math.inf) -> Deadline:
-    """When the work on a request has to be over: what its caller allows, or the platform if that is less."""
+    """Moment by which the work on a request ends: the caller's limit or the platform's, if earlier."""
     limit_s = min(budget_s, request.time_left_s() - _KEPT_FOR_THE_REPLY_S)
     return Deadline(limit_s, caller=request.caller)
 
@@ -154,25 +157,27 @@ def json_reply(
     too_large_hint: str = SEND_FEWER,
     unsaved: Unsaved | None = None,
 ) -> Reply:
-    """A 200 that holds `value` as JSON."""
-    named = {"content-type": JSON, **(headers or {})}
-    return Reply(HTTPStatus.OK, msgspec.json.encode(value), named, log or {}, too_large_hint, unsaved or {})
+    """A reply with status 200 and `value` as JSON."""
+    all_headers = {"content-type": JSON, **(headers or {})}
+    return Reply(
+        HTTPStatus.OK, msgspec.json.encode(value), all_headers, log or {}, too_large_hint, unsaved or {}
+    )
 
 
-def work_log(answered: "Answered") -> dict[str, object]:
-    """What the log line of a request says of the work: counts, times, and what failed."""
-    failed = {"cache_error": answered.cache_error} if answered.cache_error else {}
-    return {"usage": answered.usage, **answered.times.rounded(), **failed}
+def work_log(prediction: "Answered") -> dict[str, object]:
+    """Fields of a request's log line about its work: counts, times and failures."""
+    failed = {"cache_error": prediction.cache_error} if prediction.cache_error else {}
+    return {"usage": prediction.usage, **prediction.times.rounded(), **failed}
 
 
 def problem_reply(error: RequestError, path: str, cause: Exception | None = None) -> Reply:
-    """An error as problem+json. cause: what the log names when the error itself says too little."""
+    """An error as problem+json. cause: text for the log when the error itself says too little."""
     name = type(error).__name__
     problem = Problem(f"urn:coldframe:error:{name}", error.title, int(error.status), str(error))
     if path.startswith("/v2"):
-        problem.error = problem.detail  # where the Open Inference Protocol has it
+        problem.error = problem.detail  # the Open Inference Protocol's field
     if path.startswith("/v1/sql/bigquery"):
-        problem.error_message = problem.detail[:1000]  # what BigQuery shows, of less than 1 KB
+        problem.error_message = problem.detail[:1000]  # BigQuery shows this field, if it has less than 1 KB
     return Reply(
         problem.status,
         msgspec.json.encode(problem),
@@ -182,7 +187,7 @@ def problem_reply(error: RequestError, path: str, cause: Exception | None = None
 
 
 def _where(exc: Exception) -> str:
-    """Type and place of a defect; its message may hold a caller's text."""
+    """Type and place of a defect, without its message, which may hold a caller's text."""
     frame = exc.__traceback__
     while frame is not None and frame.tb_next is not None:
         frame = frame.tb_next

@@ -23,11 +23,11 @@ from coldframe.pipeline.models import Models
 from coldframe.vectors import little_endian
 
 _EXAMPLE = '{"input": "…"}'
-_TOO_LARGE_HINT = 'Ask for "encoding_format": "base64", which takes less than half, or send fewer texts.'
+_TOO_LARGE_HINT = 'Request "encoding_format": "base64", which takes less than half, or send fewer texts.'
 
 
 class _TokenRequest(msgspec.Struct):
-    """What OpenAI also takes: token ids, which are those of its own tokenizers."""
+    """Embedding inputs that OpenAI accepts, token ids among them."""
 
     input: list[int | list[int]]
 
@@ -38,16 +38,16 @@ _TOKEN_DECODER = msgspec.json.Decoder(_TokenRequest)
 
 def answer_embeddings(models: Models, settings: Settings, request: Request) -> Reply:
     """The embedding of each text, in input order."""
-    asked = _read(request, settings)
-    predictor = models.default if asked.model is None else find_encoder(models, asked.model)
-    _check_dimensions(asked.dimensions, predictor.encoder.facts.dimension)
-    texts = [asked.input] if isinstance(asked.input, str) else asked.input
+    body = _read(request, settings)
+    predictor = models.default if body.model is None else find_encoder(models, body.model)
+    _check_dimensions(body.dimensions, predictor.encoder.facts.dimension)
+    texts = [body.input] if isinstance(body.input, str) else body.input
     if len(texts) > settings.max_texts:
         raise TooLarge(
             f"Found {len(texts)} texts, expected at most {settings.max_texts}. Send them in parts."
         )
     embedded = predictor.embed(texts, deadline_of(request))
-    in_base64 = asked.encoding_format == "base64"
+    in_base64 = body.encoding_format == "base64"
     reply = EmbeddingsReply(
         object="list",
         data=[
@@ -56,7 +56,7 @@ def answer_embeddings(models: Models, settings: Settings, request: Request) -> R
             )
             for index, vector in enumerate(embedded.vectors)
         ],
-        model=asked.model or predictor.encoder.name,
+        model=body.model or predictor.encoder.name,
         usage=EmbeddingsUsage(embedded.prompt_tokens, embedded.prompt_tokens),
     )
     timing = {"server-timing": embedded.times.server_timing()}
@@ -72,8 +72,8 @@ def _read(request: Request, settings: Settings) -> EmbeddingsRequest:
     except Invalid:
         if _has_tokens(body):
             raise Invalid(
-                "Found token ids in `input`; token input is not supported, because they are those of"
-                " another tokenizer. Send texts: a string or a list of strings."
+                "Found token ids in `input`, which belong to another tokenizer."
+                " Send texts: a string or a list of strings."
             ) from None
         raise
 
@@ -85,10 +85,10 @@ def _has_tokens(body: bytes) -> bool:
         return False
 
 
-def _check_dimensions(asked: int | None, dimension: int) -> None:
-    if asked not in (None, dimension):
+def _check_dimensions(requested: int | None, dimension: int) -> None:
+    if requested not in (None, dimension):
         raise Invalid(
-            f"Found dimensions {asked}, expected {dimension}: this model's embeddings cannot be shortened."
+            f"Found dimensions {requested}, expected {dimension}: its embeddings cannot be shortened."
             " Leave `dimensions` out."
         )
 

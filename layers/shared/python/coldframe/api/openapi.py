@@ -1,8 +1,8 @@
-"""The OpenAPI document: generated from the message types, and as strict as what refuses requests.
+"""The OpenAPI document: generated from the message types, and as strict as the request checks.
 
-JSON Schema has no word for these rules, which stand in descriptions: `shape` counts the elements of `data`,
-an input or output has to be one of the model in the path, an output is asked for once, and an embedding that
-no encoder makes may be too large to compute with.
+JSON Schema cannot express these rules, which stand in descriptions: `shape` counts the elements of `data`; an
+input or output belongs to the model in the path; an output is requested once; an embedding that no encoder
+computes may be too large.
 """
 
 import re
@@ -30,14 +30,14 @@ _FP32 = {"type": "number", "minimum": -3.4e38, "maximum": 3.4e38}
 
 
 def openapi(models: Models, settings: Settings, access: Access) -> dict[str, Any]:
-    """The document of an environment that serves these models. access: what stands before it."""
+    """The document of an environment that serves `models`. access: access control in front of the API."""
     operations = {**OPERATIONS, **JOB_OPERATIONS} if settings.jobs_table else OPERATIONS
     tags = {operation.tag for operation in operations.values()}
     types = {kind for operation in operations.values() for kind in (operation.request, operation.reply)}
-    named = sorted(filter(None, types | {schemas.Problem}), key=lambda kind: kind.__name__)
-    _, components = msgspec.json.schema_components(named, ref_template=_REF)
+    kinds = sorted(filter(None, types | {schemas.Problem}), key=lambda kind: kind.__name__)
+    _, components = msgspec.json.schema_components(kinds, ref_template=_REF)
     for component in components.values():
-        # Of a docstring, with the indentation that it has in the source before Python 3.13.
+        # Docstrings keep the source's indentation before Python 3.13.
         component["description"] = cleandoc(component["description"])
     _tighten_predict(components["PredictRequest"], models, settings)
     _tighten_embeddings(components["EmbeddingsRequest"], models, settings)
@@ -64,35 +64,39 @@ _ABOUT = "Text classification from AWS Lambda, its cold starts under control. Er
 
 
 def _tighten_predict(component: Schema, models: Models, settings: Settings) -> None:
-    """Exactly one of `text` and `texts`, models and heads by name, as many texts as the settings allow."""
+    """Limits the schema of `/v1/predict`: one of `text` and `texts`, names of models and heads, number of
+    texts.
+    """
     component["oneOf"] = [{"required": ["text"]}, {"required": ["texts"]}]
     component["properties"]["texts"]["maxItems"] = settings.max_texts
     component["properties"]["model"] |= {"enum": models.names, "default": models.names[0]}
     heads = component["properties"]["heads"]
-    known = dict.fromkeys(head for predictor in models.all() for head in predictor.manifest.heads)
-    heads["items"] = {"type": "string", "enum": [AUTO, *known]}
+    names = dict.fromkeys(head for predictor in models.all() for head in predictor.manifest.heads)
+    heads["items"] = {"type": "string", "enum": [AUTO, *names]}
     heads["default"] = [models.default.manifest.default_head]
 
 
 def _tighten_embeddings(component: Schema, models: Models, settings: Settings) -> None:
-    """One text or some, and the dimensions of the encoders."""
+    """Limits the schema of `/v1/embeddings`: one text or several, and the dimensions of the encoders."""
     properties = component["properties"]
     properties["input"]["anyOf"][1]["maxItems"] = settings.max_texts
-    known = _dimensions(models)
-    own = " or ".join(map(str, known))
+    dimensions = _dimensions(models)
+    own = " or ".join(map(str, dimensions))
     properties["dimensions"] = {
-        "description": f"The encoder's own, {own}, or left out: embeddings cannot be shortened.",
-        "enum": [*known, None],
+        "description": f"The encoder's own, {own}, or omitted: embeddings cannot be shortened.",
+        "enum": [*dimensions, None],
         "default": None,
     }
 
 
 def _tighten_sql(components: dict[str, Schema], models: Models, settings: Settings) -> None:
-    """Rows as many as the settings allow, labels of the default model, models and heads by name."""
+    """Limits the schemas of batches: number of rows, labels of the default model, and names."""
     labels = {"enum": [*models.default.manifest.labels, None]}
     for name in ("SnowflakeTexts", "BigQueryTexts", "RedshiftTexts"):
         for component in (components[name], components[f"{name}AndLabels"]):
-            rows = next(found for found in component["properties"].values() if found.get("type") == "array")
+            rows = next(
+                schema for schema in component["properties"].values() if schema.get("type") == "array"
+            )
             rows["maxItems"] = settings.max_texts
             if component["title"].endswith("AndLabels"):
                 row = rows["items"] if "prefixItems" in rows["items"] else rows["items"]["anyOf"][0]
@@ -108,7 +112,7 @@ def _dimensions(models: Models) -> list[int]:
 
 
 def _tighten_infer(components: dict[str, Schema], models: Models, settings: Settings) -> None:
-    """The tensors of these models. As JSON: binary ones are described beside, as another media type."""
+    """Limits the tensors to those of the served models. Binary tensors are another media type."""
     request = components["InferRequest"]["properties"]
     rows = settings.max_texts
     texts = {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": rows}
@@ -124,17 +128,17 @@ def _tighten_infer(components: dict[str, Schema], models: Models, settings: Sett
     output = components["RequestedOutput"]["properties"]
     output["name"] = {
         "enum": names,
-        "description": "`embedding` of the encoder, the others of a head. Ask for each output once.",
+        "description": "`embedding` of the encoder, the others of a head. Request each output once.",
     }
     components["RequestedParameters"]["properties"] |= {
         "classification": {**_NULL, "description": "Not supported."},
         "shared_memory_region": {**_NULL, "description": "Not supported."},
     }
-    del components["InputParameters"]  # of binary tensors
+    del components["InputParameters"]  # for binary tensors
 
 
 def _embeddings(rows: int, columns: int) -> Schema:
-    """Embeddings of so many dimensions, row by row or side by side."""
+    """Schema of embeddings with the given numbers of dimensions, nested by row or flat."""
     row = {"type": "array", "items": _FP32, "minItems": columns, "maxItems": columns}
     by_row = {"type": "array", "items": row, "minItems": 1, "maxItems": rows}
     flat = {"type": "array", "items": _FP32, "minItems": columns, "maxItems": columns * rows}
@@ -186,7 +190,9 @@ def _describe(operation: Operation, path: str, models: Models) -> dict[str, Any]
 
 
 def _add_access(described: dict[str, Any], path: str, access: Access) -> None:
-    """What the caller needs, and the answers of whoever asks for it. One status may have two senders."""
+    """Adds authentication and refusals to the operations. A status may come from the gateway and from the
+    API.
+    """
     if path in access.open_paths:
         described["security"] = []
         return
@@ -198,7 +204,7 @@ def _add_access(described: dict[str, Any], path: str, access: Access) -> None:
 
 
 def _parameter(name: str, path: str, models: Models) -> dict[str, Any]:
-    """A name in the path, with all that it may be; the one to try comes first."""
+    """A parameter in the path, with all its values; the first value is the example."""
     if name == "job":
         of_job = {"type": "string", "pattern": "^[a-z2-7]{26}$"}
         return {"name": name, "in": "path", "required": True, "schema": of_job}
@@ -206,21 +212,23 @@ def _parameter(name: str, path: str, models: Models) -> dict[str, Any]:
         number = {"type": "integer", "minimum": 0, "maximum": 99_999}
         return {"name": name, "in": "path", "required": True, "schema": number}
     if path.startswith("/v1"):
-        known = [card.id for card in model_cards(models, 0)]
+        values = [card.id for card in model_cards(models, 0)]
     else:
-        named = dict(sorted(protocol_models(models).items(), key=lambda item: item[1].head is None))
-        known = list(dict.fromkeys(n.version for n in named.values())) if name == "version" else list(named)
-    schema = {"type": "string", "enum": known}
-    return {"name": name, "in": "path", "required": True, "schema": schema, "example": known[0]}
+        protocol = dict(sorted(protocol_models(models).items(), key=lambda item: item[1].head is None))
+        values = (
+            list(dict.fromkeys(n.version for n in protocol.values())) if name == "version" else list(protocol)
+        )
+    schema = {"type": "string", "enum": values}
+    return {"name": name, "in": "path", "required": True, "schema": schema, "example": values[0]}
 
 
 def _add_problem(responses: dict[str, Any], error: type[RequestError]) -> None:
-    """Two errors of one status share an entry."""
+    """Adds an error's response. Two errors of one status share an entry."""
     response = responses.setdefault(
         str(int(error.status)), _content("", schemas.Problem, media_type="application/problem+json")
     )
-    said = [response["description"]] if "description" in response else []
-    response["description"] = " ".join([*said, error.__doc__ or error.title])
+    descriptions = [response["description"]] if "description" in response else []
+    response["description"] = " ".join([*descriptions, error.__doc__ or error.title])
 
 
 def _content(description: str, kind: type, tensors: bool = False, media_type: str = JSON) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of each route: group, summary, message types, and requests to try."""
+"""Facts for the OpenAPI document about each route: group, summary, message types, and example requests."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,10 +25,11 @@ TAGS = {
 
 @dataclass(frozen=True)
 class Operation:
-    """What OpenAPI says of a route.
+    """OpenAPI facts of a route.
 
-    examples: bodies by name, each of which is answered as it stands; the first is the one to try.
-    tensors: JSON may be followed by binary tensors, both ways. status: of the answer.
+    examples: valid bodies by name; the first is the default example. tensors: binary tensors may follow the
+    JSON
+    in both directions. status: status of the answer.
     """
 
     tag: str
@@ -51,8 +52,8 @@ _PREDICT = Operation(
     "Classify texts",
     schemas.PredictReply,
     schemas.PredictRequest,
-    "Send `text` or `texts`, not both. The head `auto` asks a lexical estimator first, and the encoder where"
-    " the estimator is not sure; the other heads always ask the encoder.",
+    "Send `text` or `texts`, not both. The head `auto` runs a lexical estimator first, and the encoder where"
+    " the estimator is not sure; the other heads always run the encoder.",
     {
         "One text": {"text": _TEXT},
         "Texts, the three best labels": {"texts": _TEXTS, "top_k": 3},
@@ -64,7 +65,7 @@ _EMBED = Operation(
     "Embed texts",
     schemas.EmbeddingsReply,
     schemas.EmbeddingsRequest,
-    "OpenAI's clients work with this route. Token ids are refused: they are another tokenizer's.",
+    "OpenAI's clients work with this route. Token ids are refused: they belong to another tokenizer.",
     {"One text": {"input": _TEXT}, "Texts, in base64": {"input": _TEXTS, "encoding_format": "base64"}},
 )
 _INFER = Operation(
@@ -74,7 +75,7 @@ _INFER = Operation(
     inference.InferRequest,
     "Tensors are JSON, or follow the JSON as bytes: then send `application/octet-stream`, the length of the"
     " JSON part in the header `Inference-Header-Content-Length`, and `parameters.binary_data_size` for"
-    " `data`. `parameters.binary_data_output` asks for an answer in that form.",
+    " `data`. `parameters.binary_data_output` requests an answer in the same form.",
     {
         "Texts": {"inputs": [_TENSOR]},
         "Texts, with a name for the request": {"id": "1", "inputs": [_TENSOR]},
@@ -84,7 +85,7 @@ _INFER = Operation(
 _MODEL = Operation(_PROTOCOL, "A model's inputs and outputs", inference.ModelMetadata)
 _MODEL_READY = Operation(_PROTOCOL, "Whether a model is loaded", inference.ModelReady)
 
-_SQL_TYPES = {  # by engine and number of arguments; then the reply
+_SQL_TYPES = {  # by engine and number of arguments; the reply follows
     "snowflake": (sql.SnowflakeTexts, sql.SnowflakeTextsAndLabels, sql.SnowflakeReply),
     "bigquery": (sql.BigQueryTexts, sql.BigQueryTextsAndLabels, sql.BigQueryReply),
     "redshift": (sql.RedshiftTexts, sql.RedshiftTextsAndLabels, sql.RedshiftReply),
@@ -108,7 +109,7 @@ def _sql_operation(path: str) -> Operation:
 
 
 def _sql_example(engine: str, function: str) -> dict[str, Any]:
-    """Nulls for the labels, which differ from model to model."""
+    """An example with nulls for labels, which differ between models."""
     rows = [[text, None] if function in LABELLED else [text] for text in [*_TEXTS, None]]
     if engine == "snowflake":
         return {"data": [[number, *row] for number, row in enumerate(rows)]}
@@ -137,17 +138,23 @@ _JOBS = "Jobs"
 JOB_OPERATIONS: dict[tuple[str, str], Operation] = {
     ("POST", "/v1/jobs"): Operation(
         _JOBS,
-        "Have texts classified later",
+        "Submit texts to be classified later",
         JobReply,
         JobRequest,
-        "Send `texts` or `source`, not both. The same request, or `Idempotency-Key`, is the same job.",
-        {"Texts": {"texts": _TEXTS}, "Texts, and a topic to tell": {"texts": _TEXTS, "push": {"sns": True}}},
+        "Send `texts` or `source`, not both. A repeated request or `Idempotency-Key` returns the first job.",
+        {
+            "Texts": {"texts": _TEXTS},
+            "Texts, and a topic to notify": {"texts": _TEXTS, "push": {"sns": True}},
+        },
         status=202,
     ),
-    ("GET", "/v1/jobs/{job}"): Operation(_JOBS, "How a job is, and its answers", JobReply),
+    ("GET", "/v1/jobs/{job}"): Operation(_JOBS, "The state of a job, and its answers", JobReply),
     ("GET", "/v1/jobs/{job}/answers/{part}"): Operation(
-        _JOBS, "A page of a job's answers", JobReply, description="`next` of the page before leads here."
+        _JOBS,
+        "A page of a job's answers",
+        JobReply,
+        description="`next` of the previous page is the link to this page.",
     ),
     ("DELETE", "/v1/jobs/{job}"): Operation(_JOBS, "Cancel a job", JobReply),
 }
-"""Of deployments that have jobs."""
+"""Routes of deployments that have jobs."""

@@ -12,7 +12,7 @@ By = Literal["estimator", "ensemble"]
 
 
 class PredictRequest(Struct, forbid_unknown_fields=True):
-    """What `POST /v1/predict` reads. Exactly one of `text` and `texts`."""
+    """Body of `POST /v1/predict`. Exactly one of `text` and `texts`."""
 
     model: Annotated[str, Meta(description="The model that answers, by name.")] | UnsetType = UNSET
     text: Annotated[str, Meta(description="One text to classify.")] | UnsetType = UNSET
@@ -32,7 +32,7 @@ class PredictRequest(Struct, forbid_unknown_fields=True):
             Meta(
                 ge=MIN_BUDGET_MS,
                 le=MAX_BUDGET_MS,
-                description="Time to answer in. `auto` answers without the encoder rather than later.",
+                description="Time to answer in. `auto` leaves the encoder out if it would take longer.",
             ),
         ]
         | UnsetType
@@ -40,7 +40,11 @@ class PredictRequest(Struct, forbid_unknown_fields=True):
     min_probability: (
         Annotated[
             float,
-            Meta(ge=0, le=1, description="Abstain below it; default: the model's own."),
+            Meta(
+                ge=0,
+                le=1,
+                description="The head abstains below this probability. Default: the model's own.",
+            ),
         ]
         | UnsetType
     ) = UNSET
@@ -54,11 +58,12 @@ class Score(Struct):
 
 
 class HeadAnswer(Struct, omit_defaults=True):
-    """What one head says of one text.
+    """Answer of one head for one text.
 
     label: null where the head abstains, because the probability of its best label is too low.
-    out_of_distribution: share of the rows of validation that look more usual to the model than this text.
-    by: who gave the answer of the head `auto`. rushed: the estimator was not sure, but the time was short.
+    out_of_distribution: share of the validation rows that are less unusual to the model than this text.
+    by: the part that answered for the head `auto`. rushed: the estimator was not sure, but the time was
+    short.
     """
 
     label: str | None
@@ -72,25 +77,25 @@ class HeadAnswer(Struct, omit_defaults=True):
 
 
 class TextAnswer(Struct):
-    """What all requested heads say of the text at `index` of the request."""
+    """Answers of all requested heads for the text at `index` of the request."""
 
     index: int
     heads: dict[str, HeadAnswer]
 
 
 class CacheUsage(Struct, omit_defaults=True):
-    """Where predictions (unique texts × heads) came from, and what went wrong, if anything did."""
+    """Sources of the predictions (unique texts × heads), and errors of the cache."""
 
     l1: Annotated[int, Meta(description="From the environment's own memory.")]
     l2: Annotated[int, Meta(description="From the shared table.")]
     embedding: Annotated[int, Meta(description="Computed by a head from a cached embedding.")]
     miss: Annotated[int, Meta(description="Computed from the text.")]
     skipped: Annotated[
-        int, Meta(description="Not looked up in the table: computing was cheaper, or it fails.")
+        int, Meta(description="Not looked up in the table: computing was cheaper, or the table fails.")
     ] = 0
-    expired: Annotated[int, Meta(description="Stored values past their time, taken for misses.")] = 0
+    expired: Annotated[int, Meta(description="Expired stored values, counted as misses.")] = 0
     corrupt: Annotated[
-        int, Meta(description="Stored values that are not ours or not whole, taken for misses.")
+        int, Meta(description="Stored values that are foreign or damaged, counted as misses.")
     ] = 0
     errors: Annotated[int, Meta(description="Calls to the table or the bucket that failed.")] = 0
     breaker: Annotated[str, Meta(description="closed, open or half-open: whether the table is called.")] = (
@@ -99,7 +104,7 @@ class CacheUsage(Struct, omit_defaults=True):
 
 
 class Usage(Struct):
-    """What the answer cost. Tokens are those the encoder saw in this request.
+    """Work done for the answer. Only tokens that the encoder read in this request are counted.
 
     estimated: texts that the estimator answered alone.
     """
@@ -115,7 +120,7 @@ class Usage(Struct):
 
 
 class PredictReply(Struct):
-    """What `POST /v1/predict` answers."""
+    """Answer of `POST /v1/predict`."""
 
     model: str
     version: str
@@ -125,7 +130,7 @@ class PredictReply(Struct):
 
 
 class HeadCard(Struct):
-    """What a head reached on the test split, by the form of its texts."""
+    """Result of a head on the test split, by the form of its texts."""
 
     accuracy: dict[str, float]
 
@@ -133,7 +138,7 @@ class HeadCard(Struct):
 class ModelCard(Struct, omit_defaults=True):
     """One entry of OpenAI's model list: a model, one of its heads, or an encoder.
 
-    encoder: name of the one that a model was trained on. is_default: answers requests that name no model.
+    encoder: name of the encoder that a model was trained on. is_default: answers requests that name no model.
     """
 
     id: str
@@ -152,14 +157,14 @@ class ModelCard(Struct, omit_defaults=True):
 
 
 class ModelList(Struct):
-    """What `GET /v1/models` answers."""
+    """Answer of `GET /v1/models`."""
 
     object: Literal["list"]
     data: list[ModelCard]
 
 
 class EmbeddingsRequest(Struct, forbid_unknown_fields=True):
-    """What `POST /v1/embeddings` reads, as OpenAI's API has it."""
+    """Body of `POST /v1/embeddings`, as OpenAI's API defines it."""
 
     input: Annotated[str, Meta(description="One text.")] | Annotated[list[str], Meta(min_length=1)]
     model: (
@@ -167,7 +172,7 @@ class EmbeddingsRequest(Struct, forbid_unknown_fields=True):
             str,
             Meta(
                 max_length=256,
-                description="An encoder, or a model on it. Any name stands for the only one that is served.",
+                description="An encoder, or a model on it. Any name selects the only encoder.",
             ),
         ]
         | None
@@ -195,7 +200,7 @@ class EmbeddingsUsage(Struct):
 
 
 class EmbeddingsReply(Struct):
-    """What `POST /v1/embeddings` answers."""
+    """Answer of `POST /v1/embeddings`."""
 
     object: Literal["list"]
     data: list[EmbeddingItem]
@@ -204,9 +209,9 @@ class EmbeddingsReply(Struct):
 
 
 class Health(Struct):
-    """What `GET /healthz` answers once all models are loaded.
+    """Answer of `GET /healthz` once all models are loaded.
 
-    version: of the default model. models: version of each.
+    version: the default model's. models: version of each model.
     """
 
     status: Literal["ok"]

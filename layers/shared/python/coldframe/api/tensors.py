@@ -1,9 +1,9 @@
 """Tensors of the Open Inference Protocol: JSON and binary to texts and vectors, and back.
 
-The binary form is that of
+The binary form is defined at
 https://docs.nvidia.com/deeplearning/triton-inference-server/user-guide/docs/protocol/extension_binary_data.html
-(read 2026-11): little-endian, row by row, after the JSON; each element of BYTES is
-preceded by its length in four bytes.
+(read 2026-11): little-endian, row by row, after the JSON; each element of BYTES follows its length in four
+bytes.
 """
 
 import math
@@ -23,7 +23,7 @@ _DATATYPES = {f"{kind}{bits}" for kind in ("INT", "UINT", "FP") for bits in (8, 
     "BOOL",
     "BYTES",
 }
-_WHOLE = 1.5 * 2**52  # added to a float64 and taken away again, it leaves the nearest whole number
+_WHOLE = 1.5 * 2**52  # adding it to a float64 and subtracting it again rounds to the nearest whole number
 
 
 class Floats(NamedTuple):
@@ -39,7 +39,7 @@ OutputValues: TypeAlias = list[str] | Floats
 
 @dataclass(frozen=True)
 class InputTensor:
-    """An input with its data found: elements of JSON, or raw bytes."""
+    """An input with its data: elements of JSON, or raw bytes."""
 
     name: str
     datatype: str
@@ -50,7 +50,7 @@ class InputTensor:
 def split_body(body: bytes, header_length: str | None) -> tuple[bytes, bytes]:
     """JSON and binary data of a request.
 
-    header_length: value of `Inference-Header-Content-Length`; None: all is JSON.
+    header_length: value of `Inference-Header-Content-Length`; None: all of the body is JSON.
     Raises Malformed when it does not fit the body.
     """
     if header_length is None:
@@ -59,40 +59,41 @@ def split_body(body: bytes, header_length: str | None) -> tuple[bytes, bytes]:
     if not 0 < length <= len(body):
         raise Malformed(
             "Inference-Header-Content-Length is not a number of bytes within the body, which has"
-            f" {len(body)}. Expected the length of its JSON part."
+            f" {len(body)}. Send the length of the JSON part."
         )
     return body[:length], body[length:]
 
 
 def find_inputs(inputs: Sequence[InferInput], binary: bytes) -> dict[str, InputTensor]:
-    """Inputs by name, each with its data, of which `binary` holds some in the order of the inputs.
+    """Inputs by name, each with its data. `binary` holds the binary data, in the order of the inputs.
 
-    Raises Invalid for a name given twice, for an input whose data is missing, and when
-    sizes do not add up.
+    Raises Invalid for a repeated name, for an input without data, and when sizes do not add up.
     """
-    found: dict[str, InputTensor] = {}
+    by_name: dict[str, InputTensor] = {}
     position = 0
     for tensor in inputs:
-        if tensor.name in found:
-            raise Invalid(f"Input {echo(tensor.name)} is given twice. Send each input once.")
+        if tensor.name in by_name:
+            raise Invalid(f"Input {echo(tensor.name)} occurs twice. Send each input once.")
         size = tensor.parameters.binary_data_size if tensor.parameters else None
         data: Sequence[str | float | list[float]] | bytes
         if size is None:
             if tensor.data is None:
-                raise Invalid(f"Input {echo(tensor.name)} has neither `data` nor `binary_data_size`.")
+                raise Invalid(
+                    f"Input {echo(tensor.name)} has neither `data` nor `binary_data_size`. Send one."
+                )
             data = tensor.data
         else:
             if tensor.data is not None:
                 raise Invalid(f"Input {echo(tensor.name)} has both `data` and `binary_data_size`. Send one.")
             data = binary[position : position + size]
             position += size
-        found[tensor.name] = InputTensor(tensor.name, tensor.datatype, tensor.shape, data)
+        by_name[tensor.name] = InputTensor(tensor.name, tensor.datatype, tensor.shape, data)
     if position != len(binary):
         raise Invalid(
             f"Found {len(binary)} bytes after the JSON part, expected {position}: the sum of all"
             " `binary_data_size`. Inference-Header-Content-Length says where the JSON part ends."
         )
-    return found
+    return by_name
 
 
 def read_texts(tensor: InputTensor, max_rows: int) -> list[str]:
@@ -104,7 +105,7 @@ def read_texts(tensor: InputTensor, max_rows: int) -> list[str]:
         else [value for value in tensor.data if isinstance(value, str)]
     )
     if not isinstance(tensor.data, bytes) and len(texts) != len(tensor.data):
-        raise Invalid(f'Input "{tensor.name}" is BYTES: expected `data` to be a list of strings.')
+        raise Invalid(f'Input "{tensor.name}" is BYTES. Send `data` as a list of strings.')
     _check_count(tensor.name, len(texts), rows, "elements")
     return texts
 
@@ -125,7 +126,7 @@ def read_matrix(tensor: InputTensor, columns: int, max_rows: int) -> list[Vector
 
 
 def write_output(name: str, values: OutputValues, binary: bool) -> tuple[InferOutput, bytes]:
-    """An output of the reply, and the bytes that follow the JSON for it."""
+    """An output of the reply, and its bytes after the JSON."""
     datatype, shape = ("FP32", values.shape) if isinstance(values, Floats) else ("BYTES", [len(values)])
     if binary:
         content = little_endian(values.vector) if isinstance(values, Floats) else _join_bytes(values)
@@ -135,11 +136,11 @@ def write_output(name: str, values: OutputValues, binary: bool) -> tuple[InferOu
 
 
 def short_floats(vector: Vector) -> list[float]:
-    """Numbers that JSON writes in nine digits at most, and that are the same float32 when read.
+    """Numbers that JSON writes in nine digits at most, and that are read as the same float32.
 
-    Written in full, a float32 takes up to seventeen digits: it is read as a float64.
+    In full, a float32 takes up to seventeen digits, since JSON's numbers are float64.
     """
-    # Scaled to nine digits before the point, rounded, scaled back: formatting takes four times as long.
+    # Scaled to nine digits before the point, rounded, scaled back: formatting would take four times as long.
     return [
         (value * 1e10 + _WHOLE - _WHOLE) / 1e10
         if 0.01 <= (size := abs(value)) < 0.1
@@ -155,8 +156,8 @@ def short_floats(vector: Vector) -> list[float]:
 def _rows(tensor: InputTensor, datatype: str, columns: tuple[int, ...], max_rows: int) -> int:
     """n of a tensor that must have this datatype and the shape [n, *columns]."""
     if tensor.datatype != datatype:
-        found = tensor.datatype if tensor.datatype in _DATATYPES else "something else"
-        raise Invalid(f'Input "{tensor.name}" has datatype {found}, expected {datatype}.')
+        datatype_name = tensor.datatype if tensor.datatype in _DATATYPES else "something else"
+        raise Invalid(f'Input "{tensor.name}" has datatype {datatype_name}, expected {datatype}.')
     expected = ", ".join(["n", *map(str, columns)])
     if len(tensor.shape) != 1 + len(columns) or tuple(tensor.shape[1:]) != columns or not tensor.shape[0]:
         raise Invalid(
@@ -169,7 +170,7 @@ def _rows(tensor: InputTensor, datatype: str, columns: tuple[int, ...], max_rows
 
 
 def _split_bytes(name: str, content: bytes, at_most: int) -> list[str]:
-    """Elements, each preceded by its length."""
+    """Elements, each after its length."""
     texts: list[str] = []
     position = 0
     while position < len(content):
@@ -193,40 +194,39 @@ def _split_bytes(name: str, content: bytes, at_most: int) -> list[str]:
 
 
 def _join_bytes(texts: Sequence[str]) -> bytes:
-    """Elements, each preceded by its length."""
+    """Elements, each after its length."""
     encoded = [text.encode() for text in texts]
     return b"".join(len(item).to_bytes(_LENGTH_BYTES, "little") + item for item in encoded)
 
 
 def _numbers(name: str, data: Sequence[str | float | list[float]], columns: int) -> "array[float]":
-    """Numbers of nested rows or of one flat list, as float32; infinite where one is too large for that."""
+    """Numbers of nested rows or of one flat list, as float32; infinite where a number is too large."""
     if data and all(isinstance(row, list) for row in data):
         rows = [row for row in data if isinstance(row, list)]
         for index, row in enumerate(rows):
             _check_count(f"{name}[{index}]", len(row), columns, "numbers")
         return array("f", chain.from_iterable(rows))
     try:
-        return array("f", data)  # type: ignore[arg-type]  # what is no number is refused
+        return array("f", data)  # type: ignore[arg-type]  # anything but a number is refused
     except TypeError as exc:
-        raise Invalid(
-            f'Input "{name}" is FP32: expected `data` to hold numbers, flat or row by row.'
-        ) from exc
+        raise Invalid(f'Input "{name}" is FP32. Send `data` as numbers, flat or row by row.') from exc
 
 
 def _check_finite(name: str, content: bytes, columns: int) -> None:
     """Raises Invalid for the first row of a little-endian tensor that has an infinity or a NaN."""
     tops = content[
         VALUE_BYTES - 1 :: VALUE_BYTES
-    ]  # of each value: its sign, and all but the exponent's last bit
+    ]  # the sign of each value, and all bits but the exponent's last
     if b"\x7f" not in tops and b"\xff" not in tops:
         return
     for position, value in enumerate(to_floats(little_endian(content))):
         if not math.isfinite(value):
             raise Invalid(
-                f'Input "{name}" has a value that is no finite FP32 number, in row {position // columns}.'
+                f'Row {position // columns} of input "{name}" has an infinity or a NaN.'
+                " Send finite FP32 numbers."
             )
 
 
-def _check_count(name: str, found: int, expected: int, unit: str) -> None:
-    if found != expected:
-        raise Invalid(f'Input "{name}" has {found} {unit}, expected {expected}, as its shape says.')
+def _check_count(name: str, count: int, expected: int, unit: str) -> None:
+    if count != expected:
+        raise Invalid(f'Input "{name}" has {count} {unit}, expected {expected}, as its shape says.')

@@ -1,4 +1,4 @@
-"""AWS clients as the cache needs them, and what their errors mean. Imports boto3 when it is first used."""
+"""AWS clients for the cache, and the meaning of their errors. boto3 is imported at its first use."""
 
 import threading
 from typing import Any
@@ -38,11 +38,11 @@ _PERMANENT = frozenset(
 )
 _MISSING = frozenset({"NoSuchKey", "AccessDenied"})
 _GARBAGE = "GarbageAnswer"
-_CONNECTIONS = 16  # kept open, and made as threads need them; one thread needs one
+_CONNECTIONS = 16  # kept open; created as threads need them, and one thread needs one
 
 
 class Failure(Struct, frozen=True):
-    """Why a call failed: the service's error code, or the type of the exception. Never its message."""
+    """Reason why a call failed: the service's error code, or the type of the exception. Never its message."""
 
     name: str
 
@@ -53,43 +53,45 @@ class Failure(Struct, frozen=True):
 
     @property
     def permanent(self) -> bool:
-        """It will fail until somebody changes something."""
+        """The call fails until somebody changes something."""
         return self.name in _PERMANENT
 
     @property
     def missing(self) -> bool:
-        """There is no such object; S3 says so only to those who may list the bucket."""
+        """The object does not exist; S3 says so only to callers that may list the bucket."""
         return self.name in _MISSING
 
 
 GARBAGE = Failure(_GARBAGE)
-"""The answer is not of the form that the service documents."""
+"""The answer does not have the form that the service documents."""
 
 OUT_OF_TIME = Failure("DeadlineExceeded")
-"""Not everything was answered before the deadline."""
+"""Some items were not answered before the deadline."""
 
 
 def failure_of(exc: Exception) -> Failure:
-    """What an exception of a client, or of making one, means."""
+    """The failure that an exception of a client, or of its creation, stands for."""
     response = getattr(exc, "response", None)
     if isinstance(response, dict):
         error = response.get("Error")
         code = error.get("Code") if isinstance(error, dict) else None
-        # A code is a word; anything longer is an answer that was not understood.
+        # A code is a word. Anything longer is an answer that botocore did not understand.
         return Failure(code) if isinstance(code, str) and code.isalnum() and len(code) < 64 else GARBAGE
     return Failure(type(exc).__name__)
 
 
 class AwsClients:
-    """Clients by service name, made when first asked for, with connections that keep the deadline.
+    """AWS clients by service name, created at their first use, with connections that keep the deadline.
 
-    Endpoints, region and credentials are found as boto3 finds them.
-    Safe for threads: a lock guards the making, because a session is not safe for threads. A client is.
+    boto3 finds endpoints, region and credentials.
+    Safe for threads: a lock guards creation, because a session is not safe for threads. A client is.
     https://github.com/boto/boto3/issues/1592, read 2026-11-21
     """
 
     def __init__(self, timeout_s: float) -> None:
-        """timeout_s: of calls outside of a deadline, as to the metadata service for credentials."""
+        """timeout_s: limit of calls without a deadline, such as those to the metadata service for
+        credentials.
+        """
         self._timeout_s = timeout_s
         self._lock = threading.Lock()
         self._session: Any = None
@@ -97,7 +99,7 @@ class AwsClients:
         self._clients: dict[str, Any] = {}
 
     def has(self, service: str) -> bool:
-        """Whether `get` would return at once."""
+        """Whether `get` returns at once."""
         return service in self._clients
 
     def get(self, service: str) -> Any:
@@ -108,7 +110,9 @@ class AwsClients:
             return self._clients[service]
 
     def close(self) -> None:
-        """Closes all connections and forgets all credentials; `get` makes new clients, quicker this time."""
+        """Closes all connections and forgets all credentials; `get` creates new clients, quicker than
+        before.
+        """
         with self._lock:
             for client in self._clients.values():
                 client.close()
@@ -124,11 +128,11 @@ class AwsClients:
 
         if self._session is None:
             session = botocore.session.get_session()
-            # The descriptions of the services take the most time: they are those of the last session.
+            # The descriptions of the services take most of the time: the new session reuses them.
             self._loader = self._loader or session.get_component("data_loader")
             session.register_component("data_loader", self._loader)
-            # Lambda has credentials in its environment. Elsewhere a metadata service that
-            # does not exist must not be waited for.
+            # Lambda has credentials in its environment. Elsewhere, nobody waits for a metadata service that
+            # does not exist.
             session.set_config_variable("metadata_service_timeout", self._timeout_s)
             session.set_config_variable("metadata_service_num_attempts", 1)
             self._session = Session(botocore_session=session)
@@ -137,7 +141,10 @@ class AwsClients:
             config=Config(
                 connect_timeout=self._timeout_s,
                 read_timeout=self._timeout_s,
-                retries={"total_max_attempts": 1, "mode": "standard"},  # we retry, and know the deadline
+                retries={
+                    "total_max_attempts": 1,
+                    "mode": "standard",
+                },  # the store retries, and knows the deadline
                 max_pool_connections=_CONNECTIONS,
                 parameter_validation=False,
                 request_checksum_calculation="when_required",  # values have a checksum of their own

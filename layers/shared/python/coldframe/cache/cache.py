@@ -1,7 +1,7 @@
-"""The prediction cache: what is known of a text, in this environment's memory or in the shared cache.
+"""The prediction cache: predictions and embeddings of texts, in this environment's memory or in the shared
+cache.
 
-Both hold predictions by head, and embeddings: a new head on a known text costs no
-encoding. Texts are never stored.
+A new head on a text with a cached embedding costs no encoding. Texts are never stored.
 """
 
 import hashlib
@@ -24,26 +24,25 @@ if TYPE_CHECKING:
     from coldframe.cache.shared import Saved, SharedCache
 
 CacheKey: TypeAlias = bytes
-"""Digest of a text, a version and what is known of the text."""
+"""Digest of a text, a version and the kind of value."""
 
 Unsaved: TypeAlias = Mapping[CacheKey, tuple[Kind, bytes]]
-"""What a request computed and the shared cache lacks. It travels with the request's answer."""
+"""Values that a request computed and the shared cache lacks. They travel with the request's answer."""
 
 EMBEDDING = "embedding"
-"""Stands in a key where a prediction has its head."""
+"""Takes the place of a head's name in the key of an embedding."""
 
 _KINDS = {AUTO: Kind.AUTO, EMBEDDING: Kind.EMBEDDING}
 _KEY_BYTES = 16
 _ENTRY_OVERHEAD_BYTES = 250  # key, value header and dictionary slots in CPython, rounded up
 _LAYOUT = b"layout 4"
-"""Part of every key: values of another layout are never found. 3: predictions end with a score."""
+"""Part of every key: values of another layout are never read. 3: predictions end with a score."""
 
 
 class CacheScope(NamedTuple):
-    """Whose values are looked up: predictions of one version of a model, embeddings of one of its encoder.
+    """Versions in the cache's keys: predictions belong to a model, embeddings to its encoder.
 
-    So a model that is trained again finds the embeddings of the one before, and models of one encoder share
-    theirs.
+    So a retrained model reuses embeddings, and models of one encoder share them.
     """
 
     model: str
@@ -56,11 +55,11 @@ class CacheScope(NamedTuple):
 
 
 def cache_key(version: str, name: str, text: str) -> CacheKey:
-    """The key of one value. It depends on these three, and on nothing else."""
+    """The key of one value. It depends on version, head and text, and on nothing else."""
     digest = hashlib.blake2b(digest_size=_KEY_BYTES, person=_LAYOUT)
     for part in (version, name, text):
         encoded = part.encode()
-        digest.update(len(encoded).to_bytes(8, "big"))  # no two triples share a byte string
+        digest.update(len(encoded).to_bytes(8, "big"))  # different triples have different byte strings
         digest.update(encoded)
     return digest.digest()
 
@@ -71,61 +70,61 @@ def _kind(name: str) -> Kind:
 
 
 class CacheLookup(Struct):
-    """What the cache knew of the texts of one request. Values are bytes of float32, as `Kind` says."""
+    """Result of a cache lookup for the texts of one request. Values are bytes of float32, as `Kind` says."""
 
     keys: dict[tuple[str, str], CacheKey] = field(default_factory=dict)
     predictions: dict[tuple[str, str], bytes] = field(default_factory=dict)
-    """By (head, text)."""
+    """Predictions by (head, text)."""
     embeddings: dict[str, bytes] = field(default_factory=dict)
-    """By text, for texts that lack a prediction."""
+    """Embeddings by text, for texts that lack a prediction."""
     usage: CacheUsage = field(default_factory=lambda: CacheUsage(l1=0, l2=0, embedding=0, miss=0))
     shareable: bool = False
-    """Whether what is computed now is written to the shared cache: it was queried and returned in time."""
+    """Whether new values are written to the shared cache: it was queried and returned in time."""
     error: str | None = None
-    """Name of what went wrong in the shared cache, for the log."""
+    """Name of the error in the shared cache, for the log."""
 
     def lacking(self, heads: Sequence[str], texts: Iterable[str]) -> list[str]:
-        """The texts that lack a prediction by one of `heads`; without heads, all of them."""
+        """Texts that lack a prediction by one of `heads`; without heads, all texts without an embedding."""
         if not heads:
             return list(texts)
         return [text for text in texts if any((head, text) not in self.predictions for head in heads)]
 
     def count(self, heads: Sequence[str], texts: Sequence[str], encodable: Collection[str]) -> CacheUsage:
-        """Where the predictions of a request came from, or without heads its embeddings.
+        """Counts where the predictions of a request came from; without heads, where its embeddings came from.
 
-        encodable: texts whose embedding was of use; others were answered without one.
+        encodable: texts whose embedding was of use; other texts were answered without one.
         """
         reused = self.embeddings.keys() & set(encodable)
-        wanted = heads or [EMBEDDING]
-        lacking = [text for text in texts for name in wanted if (name, text) not in self.predictions]
+        names = heads or [EMBEDDING]
+        lacking = [text for text in texts for name in names if (name, text) not in self.predictions]
         self.usage.embedding = sum(text in reused for text in lacking)
         self.usage.miss = len(lacking) - self.usage.embedding
         return self.usage
 
 
 class Memory:
-    """Values in this environment, at most `max_bytes` of them: the least recently used go first.
+    """Values in this environment, at most `max_bytes` of them: the least recently used are dropped first.
 
     Safe for threads: a lock guards the map and its size.
     """
 
     def __init__(self, max_bytes: int) -> None:
-        """max_bytes: bound on what the entries occupy; 0 keeps nothing."""
+        """max_bytes: most bytes of the entries; 0 keeps nothing."""
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
         self._entries: OrderedDict[CacheKey, bytes] = OrderedDict()
         self.size_bytes = 0
 
     def get_many(self, keys: Iterable[CacheKey]) -> dict[CacheKey, bytes]:
-        """Values of the keys that are there; each of them is now the most recently used."""
+        """Values of the keys that are present; each becomes the most recently used."""
         with self._lock:
-            found = {key: self._entries[key] for key in keys if key in self._entries}
-            for key in found:
+            values = {key: self._entries[key] for key in keys if key in self._entries}
+            for key in values:
                 self._entries.move_to_end(key)
-        return found
+        return values
 
     def put_many(self, values: Mapping[CacheKey, bytes]) -> None:
-        """Keeps the values, then forgets the least recently used until they fit."""
+        """Stores the values, then drops the least recently used until the rest fits."""
         with self._lock:
             for key, value in values.items():
                 replaced = self._entries.pop(key, None)
@@ -140,68 +139,68 @@ def _entry_bytes(value: bytes) -> int:
 
 
 class PredictionCache:
-    """The environment's memory, then the shared cache for what is missing there.
+    """Two levels: the environment's memory, then the shared cache for values that the memory lacks.
 
     Safe for threads: what belongs to one request is in its `CacheLookup` and its `Unsaved` values.
     """
 
     def __init__(self, l1_bytes: int, shared: "SharedCache | None" = None) -> None:
-        """l1_bytes: bound on what the memory occupies; 0 keeps nothing."""
+        """l1_bytes: most bytes of the memory's entries; 0 keeps nothing."""
         self._memory = Memory(l1_bytes)
         self._shared = shared
 
     def lookup(self, scope: CacheScope, heads: Sequence[str], texts: Sequence[str]) -> CacheLookup:
-        """What is known of each text: its prediction by each head, else its embedding.
+        """Looks up each text: its prediction by each head, else its embedding.
 
-        Without heads, its embedding. texts: normalised, each once.
+        Without heads, the embedding alone. texts: normalised, without repetitions.
         """
-        known = CacheLookup({(head, text): scope.key(head, text) for text in texts for head in heads})
-        found = self._memory.get_many(known.keys.values())
-        known.predictions = {name: found[key] for name, key in known.keys.items() if key in found}
-        known.usage.l1 = len(known.predictions)
-        lacking = known.lacking(heads, texts)
+        result = CacheLookup({(head, text): scope.key(head, text) for text in texts for head in heads})
+        values = self._memory.get_many(result.keys.values())
+        result.predictions = {name: values[key] for name, key in result.keys.items() if key in values}
+        result.usage.l1 = len(result.predictions)
+        lacking = result.lacking(heads, texts)
         if lacking:
             keys = {text: scope.key(EMBEDDING, text) for text in lacking}
-            found = self._memory.get_many(keys.values())
-            known.embeddings = {text: found[key] for text, key in keys.items() if key in found}
-            known.keys |= {(EMBEDDING, text): key for text, key in keys.items()}
-        unknown = [text for text in lacking if text not in known.embeddings]
+            values = self._memory.get_many(keys.values())
+            result.embeddings = {text: values[key] for text, key in keys.items() if key in values}
+            result.keys |= {(EMBEDDING, text): key for text, key in keys.items()}
+        unknown = [text for text in lacking if text not in result.embeddings]
         if self._shared is not None and unknown:
-            self._query(self._shared, known, scope, heads, unknown)
-        return known
+            self._query(self._shared, result, scope, heads, unknown)
+        return result
 
     def keep(
         self,
-        known: CacheLookup,
+        lookup: CacheLookup,
         predictions: Mapping[tuple[str, str], bytes],
         embeddings: Mapping[str, bytes],
         tokens: int,
     ) -> Unsaved:
-        """Keeps in memory what was computed after `lookup`; returns what is to be given to `save`.
+        """Stores in memory the values computed after `lookup`; returns the values for `save`.
 
-        tokens: of the texts without a known embedding, as far as they were encoded.
+        tokens: encoded tokens of the texts without a cached embedding.
         """
         values = {**predictions, **{(EMBEDDING, text): value for text, value in embeddings.items()}}
-        fresh = {name: value for name, value in values.items() if name not in known.predictions}
-        self._memory.put_many({known.keys[name]: value for name, value in fresh.items()})
+        fresh = {name: value for name, value in values.items() if name not in lookup.predictions}
+        self._memory.put_many({lookup.keys[name]: value for name, value in fresh.items()})
         if self._shared is None:
             return {}
-        texts = {text for _, text in values if text not in known.embeddings}
+        texts = {text for _, text in values if text not in lookup.embeddings}
         self._shared.costs.computed([len(text) for text in texts], tokens)
-        if not known.shareable:
+        if not lookup.shareable:
             return {}
-        return {known.keys[name]: (_kind(name[0]), value) for name, value in fresh.items()}
+        return {lookup.keys[name]: (_kind(name[0]), value) for name, value in fresh.items()}
 
     def save(self, unsaved: Unsaved, time_left_s: float = math.inf) -> "Saved | None":
-        """Writes to the shared cache what a request computed, once its answer is built.
+        """Writes the values that a request computed to the shared cache, after its answer is built.
 
-        time_left_s: until the reply has to be on its way.
-        None when there was nothing to write: what was not worth asking for is not worth keeping.
+        time_left_s: time until the reply has to be sent.
+        Returns None when there was nothing to write, or when the shared cache was not queried before.
         """
         return self._shared.put_many(unsaved, time_left_s) if self._shared is not None and unsaved else None
 
     def set_up(self) -> None:
-        """Prepares the shared cache ahead of traffic, in an environment whose init phase nobody waits for."""
+        """Prepares the shared cache ahead of traffic, in an environment whose init phase delays no caller."""
         if self._shared is not None:
             self._shared.set_up()
 
@@ -211,51 +210,52 @@ class PredictionCache:
             self._shared.before_snapshot()
 
     def after_restore(self) -> None:
-        """Begins the shared cache anew, in an environment restored from a snapshot."""
+        """Renews the shared cache in an environment restored from a snapshot."""
         if self._shared is not None:
             self._shared.after_restore()
 
     def _query(
         self,
         shared: "SharedCache",
-        known: CacheLookup,
+        lookup: CacheLookup,
         scope: CacheScope,
         heads: Sequence[str],
         texts: Sequence[str],
     ) -> None:
-        """Asks the shared cache for what these texts lack, all in one lookup."""
+        """Queries the shared cache for all missing values in one lookup."""
         lacking = {
-            text: [(head, text) for head in heads if (head, text) not in known.predictions] for text in texts
+            text: [(head, text) for head in heads if (head, text) not in lookup.predictions] for text in texts
         }
-        wanted: dict[CacheKey, Kind] = {}
-        for text, names in lacking.items():  # a text's keys side by side: half an answer is of use
-            wanted |= {known.keys[name]: _kind(name[0]) for name in [(EMBEDDING, text), *names]}
-        found, usage = shared.get_many(wanted, [len(text) for text in texts], scope.shapes), known.usage
-        self._memory.put_many(found.payloads)
+        kinds: dict[CacheKey, Kind] = {}
+        for text, names in lacking.items():  # keys of one text are adjacent, so half an answer is of use
+            kinds |= {lookup.keys[name]: _kind(name[0]) for name in [(EMBEDDING, text), *names]}
+        answer, usage = shared.get_many(kinds, [len(text) for text in texts], scope.shapes), lookup.usage
+        self._memory.put_many(answer.payloads)
         for name in [name for names in lacking.values() for name in names]:
-            if known.keys[name] in found.payloads:
-                known.predictions[name] = found.payloads[known.keys[name]]
-        still_lacking = known.lacking(heads, texts)
+            if lookup.keys[name] in answer.payloads:
+                lookup.predictions[name] = answer.payloads[lookup.keys[name]]
+        still_lacking = lookup.lacking(heads, texts)
         for text in still_lacking:
-            if known.keys[EMBEDDING, text] in found.payloads:
-                known.embeddings[text] = found.payloads[known.keys[EMBEDDING, text]]
-        usage.l2 = len(known.predictions) - usage.l1
-        usage.expired, usage.corrupt, usage.errors = found.expired, found.corrupt, len(found.failures)
+            if lookup.keys[EMBEDDING, text] in answer.payloads:
+                lookup.embeddings[text] = answer.payloads[lookup.keys[EMBEDDING, text]]
+        usage.l2 = len(lookup.predictions) - usage.l1
+        usage.expired, usage.corrupt, usage.errors = answer.expired, answer.corrupt, len(answer.failures)
         usage.breaker = shared.breaker.value
-        known.error = found.failures[0] if found.failures else None
-        known.shareable = found.asked and not found.failures
-        if not found.asked:
-            usage.skipped = len(wanted) - len(texts) if heads else len(texts)
-        elif known.shareable:
-            unknown = [text for text in still_lacking if text not in known.embeddings]
+        lookup.error = answer.failures[0] if answer.failures else None
+        lookup.shareable = answer.was_queried and not answer.failures
+        if not answer.was_queried:
+            usage.skipped = len(kinds) - len(texts) if heads else len(texts)
+        elif lookup.shareable:
+            unknown = [text for text in still_lacking if text not in lookup.embeddings]
             shared.costs.hit(1 - len(unknown) / len(texts))
 
 
 def load_cache(settings: Settings, facts: EncoderFacts, ms_per_token: MovingAverage) -> PredictionCache:
     """Memory and shared cache as the settings say; without a table, no AWS module is imported.
 
-    facts: of the default model's encoder. ms_per_token: what it takes, as measured by `TextEncoder`. Other
-    encoders of the environment are taken to be about as quick when a lookup is weighed against computing.
+    facts: the default model's encoder. ms_per_token: its speed, as measured by `TextEncoder`. Other encoders
+    of
+    the environment are assumed to be as quick when a lookup is weighed against computing.
     """
     if not settings.cache_table or settings.cache_policy == "off":
         return PredictionCache(settings.l1_cache_bytes)

@@ -1,9 +1,8 @@
 """One deadline for the whole of an AWS call: connect, handshake, send and every byte of the answer.
 
-botocore's timeouts are per socket operation: a server that sends a byte now and
-then is never late. Here every operation gets what is left of the deadline, so
-that no thread is needed to give up in time, and none is left when Lambda freezes
-the environment. Only the name lookup is the resolver's: nothing can interrupt it.
+botocore's timeouts apply to single socket operations: a server that sends a byte now and then never exceeds
+them. Here each operation gets the rest of the deadline. So no thread is needed to give up in time, and none
+is left when Lambda freezes the environment. Only the name lookup cannot be interrupted.
 """
 
 import io
@@ -25,13 +24,13 @@ from botocore.httpsession import URLLib3Session
 
 from coldframe.timing import Deadline
 
-_IDLE_S = 20.0  # a connection idle for longer may be dead without having said so: the environment was frozen
+_IDLE_S = 20.0  # a connection idle for longer may be dead without notice: the environment was frozen
 _deadline: ContextVar[Deadline] = ContextVar("deadline")
 
 
 @contextmanager
 def deadline_of_calls(deadline: Deadline) -> Iterator[None]:
-    """What AWS clients do in the `with` block, in this thread, is over by `deadline`."""
+    """Ends every call of AWS clients in the `with` block, in this thread, by `deadline`."""
     token = _deadline.set(deadline)
     try:
         yield
@@ -40,9 +39,9 @@ def deadline_of_calls(deadline: Deadline) -> Iterator[None]:
 
 
 def enforce_deadlines(client: Any) -> None:
-    """Lets an AWS client send through connections that keep the deadline.
+    """Makes an AWS client send through connections that keep the deadline.
 
-    Its session stays the one that botocore made: proxies and certificates are as configured.
+    The client keeps botocore's session: proxies and certificates are as configured.
     """
     session = client._endpoint.http_session  # not public; the fault tests fail if it moves
     session._pool_classes_by_scheme = session._manager.pool_classes_by_scheme = {
@@ -54,9 +53,9 @@ def enforce_deadlines(client: Any) -> None:
 
 
 class _Rest:
-    """Closes the connections of a session that has rested for long, before they are used again.
+    """Closes the connections of a session after a long rest, before they are used again.
 
-    Safe for threads: the first call after a rest closes them, before it and any other call takes one.
+    Safe for threads: the first call after a rest closes them, before any call takes a connection.
     """
 
     def __init__(self, session: URLLib3Session) -> None:
@@ -65,9 +64,9 @@ class _Rest:
         self._used_s = time.time()
 
     def close_if_idle(self, **_: Any) -> None:
-        """Answers botocore's `before-send`: returns no response, so the request is sent as ever."""
+        """Handles botocore's `before-send`: returns no response, so botocore sends the request as usual."""
         with self._lock:
-            now_s = time.time()  # the time of day goes on while the environment is frozen
+            now_s = time.time()  # the time of day advances while the environment is frozen
             if now_s - self._used_s > _IDLE_S:
                 self._session.close()
             self._used_s = now_s
@@ -90,7 +89,9 @@ class _DeadlineSocket:
         return io.BufferedReader(_DeadlineReader(self, self._sock.makefile(mode, buffering=0)))
 
     def settimeout(self, timeout_s: float | None) -> None:
-        """Whatever is asked for: what is left. Raises TimeoutError when that is nothing."""
+        """Sets the rest of the deadline, instead of `value`. Raises TimeoutError when the deadline has
+        passed.
+        """
         self._sock.settimeout(_remaining_s(timeout_s))
 
 
@@ -116,7 +117,7 @@ class _KeepsDeadline:
     """Mixin for urllib3's connections."""
 
     def _new_conn(self: Any) -> socket.socket:
-        failure: OSError = ConnectionError("The name has no address.")
+        failure: OSError = ConnectionError("The name has no address. Check the endpoint's host name.")
         for family, kind, protocol, _, address in socket.getaddrinfo(
             self._dns_host, self.port, 0, socket.SOCK_STREAM
         ):
@@ -125,7 +126,7 @@ class _KeepsDeadline:
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 sock.settimeout(_remaining_s(self.timeout))
                 sock.connect(address)
-                sock.settimeout(_remaining_s(self.timeout))  # of the handshake, where there is one
+                sock.settimeout(_remaining_s(self.timeout))  # from the TLS handshake, if there is one
             except OSError as exc:
                 sock.close()
                 failure = exc
@@ -160,5 +161,5 @@ def _remaining_s(default_s: float | None) -> float | None:
         return default_s
     remaining_s = deadline.remaining_s()
     if remaining_s <= 0:
-        raise TimeoutError("The deadline of this call has passed.")
+        raise TimeoutError("The deadline of this call has passed. Allow it more time.")
     return remaining_s

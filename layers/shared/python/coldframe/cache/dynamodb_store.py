@@ -35,24 +35,26 @@ class Item(Struct, frozen=True):
 
 
 class Read(Struct):
-    """Items that were there, keys whose item is none of ours, and why the rest is unknown, if it is."""
+    """Result of reading: items in the table, number of foreign items, and why other keys were not
+    answered.
+    """
 
     items: dict[bytes, Item] = field(default_factory=dict)
     foreign: int = 0
-    asked: int = 0
-    """Keys that the table has said something about."""
+    answered_keys: int = 0
+    """Number of keys that the table answered."""
     failure: Failure | None = None
 
 
 class Written(Struct):
-    """Keys that are in the table now, and why others are not, if any."""
+    """Result of writing: keys that are in the table now, and why other keys are not."""
 
     keys: set[bytes] = field(default_factory=set)
     failure: Failure | None = None
 
 
 class _Calls(Protocol):
-    """What we use of boto3's client."""
+    """Methods of boto3's client that the store calls."""
 
     def batch_get_item(self, **request: Any) -> Any: ...
 
@@ -60,7 +62,7 @@ class _Calls(Protocol):
 
 
 class DynamoDbStore:
-    """Reads and writes items by key. Never raises for what the service or the network does."""
+    """Reads and writes items by key. Never raises for errors of the service or the network."""
 
     def __init__(
         self,
@@ -69,7 +71,7 @@ class DynamoDbStore:
         sleep: Callable[[float], None] = time.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        """jitter: random numbers from 0 to 1; a pause is between half and all of its longest."""
+        """jitter: random numbers from 0 to 1; a pause lasts between half and all of its longest."""
         self._table = table
         self._clients = clients
         self._sleep = sleep
@@ -77,11 +79,11 @@ class DynamoDbStore:
 
     @property
     def ready(self) -> bool:
-        """Whether boto3 is imported and a client made."""
+        """Whether boto3 is imported and a client created."""
         return self._clients.has("dynamodb")
 
     def set_up(self) -> Failure | None:
-        """Makes the client, which takes long on a cold environment."""
+        """Creates the client, which takes long in a cold environment."""
         try:
             self._clients.get("dynamodb")
         except Exception as exc:  # boto3 missing, no region, no credentials, an unreadable profile
@@ -89,11 +91,11 @@ class DynamoDbStore:
         return None
 
     def close(self) -> None:
-        """Closes connections and forgets credentials, those of the bucket too; `set_up` makes new ones."""
+        """Closes connections and forgets credentials, the bucket's too; `set_up` creates new ones."""
         self._clients.close()
 
     def get_many(self, keys: Iterable[bytes], deadline: Deadline) -> Read:
-        """The items of `keys`, in batches of 100; what is not answered by the deadline is left out."""
+        """The items of `keys`, in batches of 100; keys without an answer by the deadline are left out."""
         read = Read()
         for batch in chunks(keys, GET_KEYS):
             read.failure = self._get_batch(set(batch), deadline, read)
@@ -102,13 +104,13 @@ class DynamoDbStore:
         return read
 
     def put_many(self, items: Mapping[bytes, Item], deadline: Deadline) -> Written:
-        """Writes the items, in batches of 25; what is not taken by the deadline is left out."""
-        written = Written()
+        """Writes the items, in batches of 25; items not accepted by the deadline are left out."""
+        result = Written()
         for batch in chunks(items, PUT_ITEMS):
-            written.failure = self._put_batch({key: items[key] for key in batch}, deadline, written)
-            if written.failure is not None:
+            result.failure = self._put_batch({key: items[key] for key in batch}, deadline, result)
+            if result.failure is not None:
                 break
-        return written
+        return result
 
     def _get_batch(self, missing: set[bytes], deadline: Deadline, read: Read) -> Failure | None:
         def once(client: _Calls) -> None:
@@ -125,12 +127,12 @@ class DynamoDbStore:
                         read.foreign += 1
                     else:
                         read.items[key] = item
-            read.asked += len(missing) - len(unprocessed)
+            read.answered_keys += len(missing) - len(unprocessed)
             missing.intersection_update(unprocessed)
 
         return self._until_done(once, missing, deadline)
 
-    def _put_batch(self, left: dict[bytes, Item], deadline: Deadline, written: Written) -> Failure | None:
+    def _put_batch(self, left: dict[bytes, Item], deadline: Deadline, result: Written) -> Failure | None:
         def once(client: _Calls) -> None:
             puts = [{"PutRequest": {"Item": to_row(key, item)}} for key, item in left.items()]
             reply = client.batch_write_item(RequestItems={self._table: puts})
@@ -138,7 +140,7 @@ class DynamoDbStore:
             rows = (_at(_at(entry, "PutRequest", dict, {}), "Item", dict, {}) for entry in refused)
             unprocessed = {_key_of(row) for row in rows}
             for key in [key for key in left if key not in unprocessed]:
-                written.keys.add(key)
+                result.keys.add(key)
                 del left[key]
 
         return self._until_done(once, left, deadline)
@@ -149,7 +151,9 @@ class DynamoDbStore:
         left: Mapping[bytes, Item] | set[bytes],
         deadline: Deadline,
     ) -> Failure | None:
-        """Repeats `once`, which takes from `left` what is done, with growing pauses until nothing is left."""
+        """Repeats `once`, which removes finished keys from `left`, with growing pauses until `left` is
+        empty.
+        """
         from coldframe.cache.deadline_http import deadline_of_calls
 
         longest_s = _FIRST_PAUSE_S
@@ -163,14 +167,14 @@ class DynamoDbStore:
                     once(self._clients.get("dynamodb"))
             except _Garbage:
                 return GARBAGE
-            except Exception as exc:  # whatever boto3 or the network comes up with is a miss
+            except Exception as exc:  # any error of boto3 or the network is a miss
                 failure = failure_of(exc)
                 if not failure.may_repeat:
                     return failure
             if not left:
                 return None
             if len(left) < count:
-                longest_s = _FIRST_PAUSE_S  # it gets on
+                longest_s = _FIRST_PAUSE_S  # the table makes progress
             pause_s = longest_s * (1 + self._jitter()) / 2
             if pause_s >= deadline.remaining_s():
                 return failure or OUT_OF_TIME
@@ -183,7 +187,7 @@ class _Garbage(Exception):
 
 
 def to_row(key: bytes, item: Item) -> dict[str, Any]:
-    """An item as DynamoDB takes it."""
+    """An item in DynamoDB's form."""
     return {
         KEY: {"S": key.hex()},
         VALUE: {"B": item.value},
@@ -192,10 +196,10 @@ def to_row(key: bytes, item: Item) -> dict[str, Any]:
 
 
 def item_bytes(key: bytes, item: Item) -> int:
-    """What DynamoDB counts: UTF-8 of names and strings, bytes, and numbers at two digits a byte plus one.
+    """Size by DynamoDB's rules: UTF-8 of names and strings, bytes, and numbers at two digits a byte plus one.
 
     Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html,
-    read 2026-11-20; a number is taken at the most it can be.
+    read 2026-11-20; each number counts at its largest possible size.
     """
     names = len(KEY) + len(VALUE) + len(EXPIRES)
     number = (len(str(item.expires_at_s)) + 1) // 2 + 2
@@ -210,11 +214,13 @@ def chunks(values: Iterable[T], size: int) -> Iterator[Sequence[T]]:
 
 
 def _at(value: Any, name: str, kind: type, default: Any = None) -> Any:
-    """`value[name]`, of this kind. Raises _Garbage when it is not, or is missing without a default."""
-    found = value.get(name, default) if isinstance(value, dict) else None
-    if not isinstance(found, kind):
+    """`value[name]`, of type `kind`. Raises _Garbage for another type, or if it is missing without a
+    default.
+    """
+    content = value.get(name, default) if isinstance(value, dict) else None
+    if not isinstance(content, kind):
         raise _Garbage
-    return found
+    return content
 
 
 def _key_of(row: Any) -> bytes | None:

@@ -1,4 +1,4 @@
-"""When the shared cache is asked: expected costs, and a circuit breaker. Pure."""
+"""Policy of the shared cache: expected costs of a query, and a circuit breaker. Pure."""
 
 import threading
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,7 @@ from coldframe.timing import Clock, MovingAverage
 
 
 class Policy(StrEnum):
-    """The setting: ask when it pays, ask whenever the store works, never ask."""
+    """The setting: query when it pays, query whenever the store works, never query."""
 
     ADAPTIVE = "adaptive"
     ALWAYS = "always"
@@ -24,17 +24,17 @@ class BreakerState(StrEnum):
 
 
 class Breaker:
-    """Stops calls to a store that fails, and finds out with single calls when it works again.
+    """Stops calls to a store that fails, and tests with single calls whether it works again.
 
     CLOSED     Calls are allowed.
                `max_failures` failures in a row, or a permanent one -> OPEN
     OPEN       No call is allowed for the cooldown.
                the first `allow` after it -> HALF_OPEN; that call is the probe
-    HALF_OPEN  No further call is allowed while the probe is out. One that never
+    HALF_OPEN  No further call is allowed until the probe reports. A probe that never
                reports is given up after another cooldown: the next `allow` probes.
                success -> CLOSED; failure -> OPEN, for twice as long, at most `max_cooldown_s`
 
-    Safe for threads: a lock guards each transition, so that there is one probe.
+    Safe for threads: a lock guards each transition, so there is only one probe.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Breaker:
         self.state = BreakerState.CLOSED
 
     def allow(self) -> bool:
-        """Whether a call may be made now. Who is allowed one reports how it went."""
+        """Whether a call may be made now. The caller then reports its result."""
         with self._lock:
             if self.state is BreakerState.CLOSED:
                 return True
@@ -65,17 +65,17 @@ class Breaker:
             return True
 
     def success(self) -> None:
-        """A call was answered."""
+        """Reports a call that was answered."""
         with self._lock:
             self._failures = 0
             self._cooldown_s = self._first_cooldown_s
             self.state = BreakerState.CLOSED
 
     def failure(self, permanent: bool = False) -> None:
-        """A call failed; permanent: the next one will, too, until somebody changes something."""
+        """Reports a call that failed. permanent: further calls fail until somebody changes something."""
         with self._lock:
             if self.state is BreakerState.OPEN:
-                return  # of a call that was on its way before
+                return  # from a call that began before the breaker opened
             self._failures += 1
             if self.state is BreakerState.HALF_OPEN:
                 self._cooldown_s = min(2 * self._cooldown_s, self._max_cooldown_s)
@@ -88,20 +88,20 @@ class Breaker:
         self._since_s = self._clock()
 
 
-# Where the averages start. Lookup and set-up are on the high side, so that a cold
-# environment rather computes: a wrong guess then costs a lookup, not a request.
+# Initial averages. Lookup and set-up are set high, so a cold environment computes: a wrong guess then costs a
+# lookup, not a request.
 _PRIOR_TOKENS_PER_CHARACTER = 0.25
 _PRIOR_LOOKUP_MS = 10.0
 _PRIOR_HIT_SHARE = 1.0
 _PRIOR_SET_UP_MS = 400.0  # importing boto3, a client, a connection
-_LOWEST_HIT_SHARE = 0.1  # a request that costs ten lookups always asks
+_LOWEST_HIT_SHARE = 0.1  # a request that costs ten lookups always queries
 
 
 class Costs:
-    """What a lookup costs and what it may save, in milliseconds, as measured so far.
+    """Costs and expected savings of a lookup, in milliseconds, as measured so far.
 
-    Asking costs `lookup + (1 - hit share) × compute`, not asking costs `compute`:
-    it pays when `lookup < hit share × compute`.
+    A query costs `lookup + (1 - hit share) × compute`; without it the cost is `compute`. So it pays when
+    `lookup < hit share × compute`.
     Safe for threads, as averages are: see `MovingAverage`.
     """
 
@@ -112,9 +112,9 @@ class Costs:
         ms_per_token: MovingAverage,
         set_up_ms: float = _PRIOR_SET_UP_MS,
     ) -> None:
-        """max_text_tokens: a longer text is cut, so it costs no more than these.
+        """max_text_tokens: longer texts are cut to this length.
 
-        ms_per_token: what the encoder takes, as measured by `Model`.
+        ms_per_token: speed of the encoder, as measured by `Model`.
         """
         self._max_text_tokens = max_text_tokens
         self._keys_per_call = keys_per_call
@@ -123,7 +123,7 @@ class Costs:
         self.forget()
 
     def forget(self) -> None:
-        """Starts anew: what was measured was measured elsewhere."""
+        """Discards all averages: they were measured in another environment."""
         self._tokens_per_character = MovingAverage(_PRIOR_TOKENS_PER_CHARACTER)
         self._ms_per_token.forget()
         self._call_ms = MovingAverage(_PRIOR_LOOKUP_MS)
@@ -135,7 +135,7 @@ class Costs:
         return sum(tokens) * self._ms_per_token.value
 
     def lookup_ms(self, keys: int, ready: bool) -> float:
-        """Expected time to look up `keys`; when the store is not ready, setting it up first."""
+        """Expected time to look up `keys`, including the set-up of a store that is not ready."""
         calls = -(-keys // self._keys_per_call)
         return calls * self._call_ms.value + (0.0 if ready else self._set_up_ms)
 
@@ -145,20 +145,22 @@ class Costs:
         return self.lookup_ms(keys, ready) < hit_share * self.compute_ms(characters)
 
     def computed(self, characters: Sequence[int], tokens: int) -> None:
-        """Texts of these lengths were computed; the encoder got `tokens`, none of texts it was spared."""
-        # Long texts are cut: their characters say nothing about their tokens.
+        """Records texts of these lengths as computed; the encoder read `tokens` of those without a cached
+        embedding.
+        """
+        # Long texts are cut, so their characters do not predict their tokens.
         if sum(characters) and max(characters) * _PRIOR_TOKENS_PER_CHARACTER < self._max_text_tokens:
             self._tokens_per_character.add(tokens / sum(characters))
 
     def looked_up(self, keys: int, spent_ms: float) -> None:
-        """A lookup of so many keys took so long, whether it was answered or not."""
+        """Records the time of a lookup of `keys`, whether it was answered or not."""
         self._call_ms.add(spent_ms / -(-keys // self._keys_per_call))
 
     def hit(self, share: float) -> None:
-        """Of the texts looked up, this share needs no encoding."""
+        """Records the share of texts that need no encoding after a lookup."""
         self._hit_share.add(share)
 
     def skipped(self) -> None:
-        """A lookup was not made: what is known about lookups is older now."""
+        """Records that no lookup was made: averages about lookups become older."""
         self._call_ms.fade()
         self._hit_share.fade()

@@ -9,14 +9,14 @@ FOLDER = "values/"
 
 
 class S3Store:
-    """One object per key. Never raises for what the service or the network does."""
+    """One object per key. Never raises for errors of the service or the network."""
 
     def __init__(self, bucket: str, clients: AwsClients) -> None:
         self._bucket = bucket
         self._clients = clients
 
     def get(self, key: bytes, size_bytes: int, deadline: Deadline) -> bytes | Failure:
-        """The object of `key`, which has `size_bytes`: nothing more is read."""
+        """The object of `key`, which has `size_bytes`: no more bytes are read."""
 
         def read(client: Any) -> bytes | Failure:
             reply = client.get_object(Bucket=self._bucket, Key=_name(key))
@@ -47,7 +47,7 @@ class S3Store:
             with deadline_of_calls(deadline):
                 outcome: bytes | Failure = call(client)
                 return outcome
-        except Exception as exc:  # whatever boto3 or the network comes up with is a miss
+        except Exception as exc:  # any error of boto3 or the network is a miss
             return failure_of(exc)
 
 

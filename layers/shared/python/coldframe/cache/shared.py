@@ -1,4 +1,4 @@
-"""The shared cache: asked when it pays, never waited for past its deadline, never an error."""
+"""The shared cache: queried when it pays, never waited for past its deadline, never an error."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,18 +18,18 @@ _CONNECT_S = 2.0
 
 
 class Found(Struct):
-    """Payloads by key, and what became of the keys that have none."""
+    """Payloads by key, counts of expired and corrupt values, and failures."""
 
     payloads: dict[bytes, bytes] = field(default_factory=dict)
-    asked: bool = False
+    was_queried: bool = False
     expired: int = 0
     corrupt: int = 0
     failures: list[str] = field(default_factory=list)
-    """Names of what went wrong, for the log."""
+    """Names of errors, for the log."""
 
 
 class Saved(Struct, frozen=True):
-    """How many values were written, of how many, and the name of what stopped the others."""
+    """Number of values written, number of values to write, and the error that stopped the rest."""
 
     values: int
     of: int
@@ -39,7 +39,7 @@ class Saved(Struct, frozen=True):
 class SharedCache:
     """The table and the bucket, behind a policy, a deadline and two circuit breakers.
 
-    Safe for threads: breakers, costs and clients are, and all else belongs to one call.
+    Safe for threads: breakers, costs and clients are, and all other state belongs to one call.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class SharedCache:
         clock: Clock = time.monotonic,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """now: the time of day."""
+        """now: clock of the time of day, in seconds."""
         self._table = table
         self._bucket = bucket
         self.costs = costs
@@ -72,9 +72,9 @@ class SharedCache:
         return self._breaker.state
 
     def set_up(self) -> None:
-        """Imports boto3, makes the client and connects, ahead of traffic, where nobody waits for it."""
+        """Imports boto3, creates the client and connects, ahead of traffic."""
         if self._policy is not Policy.OFF and self._set_up() is None:
-            # A key that nothing has. What goes wrong now says nothing about later.
+            # A key that does not exist. An error now says nothing about later calls.
             self._table.get_many([_NO_KEY], Deadline(_CONNECT_S, self._clock))
 
     def before_snapshot(self) -> None:
@@ -82,42 +82,42 @@ class SharedCache:
         self._table.close()
 
     def after_restore(self) -> None:
-        """Believes nothing that was measured before the snapshot; makes a client with new credentials."""
+        """Discards measurements from before the snapshot; creates a client with new credentials."""
         self.costs.forget()
         self._forget_faults()
         if self._policy is not Policy.OFF:
             self._set_up()
 
-    def get_many(self, wanted: Mapping[bytes, Kind], characters: Sequence[int], shapes: Shapes) -> Found:
-        """What is stored, not expired and intact.
+    def get_many(self, kinds: Mapping[bytes, Kind], characters: Sequence[int], shapes: Shapes) -> Found:
+        """Stored values that are intact and not expired.
 
-        characters: lengths of the texts that are looked up. shapes: of what is wanted.
+        characters: lengths of the texts to look up. shapes: expected shapes of the values.
         """
-        found = Found()
-        if not wanted or not self._may_ask(wanted, characters):
-            return found
-        found.asked = True
+        result = Found()
+        if not kinds or not self._may_ask(kinds, characters):
+            return result
+        result.was_queried = True
         if failure := self._set_up():
-            found.failures.append(failure.name)
-            return found
+            result.failures.append(failure.name)
+            return result
         started_s = self._clock()
         deadline = Deadline(self._deadline_s, self._clock)
-        read = self._table.get_many(wanted, deadline)
-        self._report(self._breaker, read.failure if not read.asked else None)
-        self.costs.looked_up(len(wanted), (self._clock() - started_s) * 1e3)
-        found.corrupt += read.foreign
+        read = self._table.get_many(kinds, deadline)
+        self._report(self._breaker, read.failure if not read.answered_keys else None)
+        self.costs.looked_up(len(kinds), (self._clock() - started_s) * 1e3)
+        result.corrupt += read.foreign
         if read.failure is not None:
-            found.failures.append(read.failure.name)
+            result.failures.append(read.failure.name)
         now_s = self._now()
         for key, item in read.items.items():
             if item.expires_at_s <= now_s:
-                found.expired += 1
+                result.expired += 1
             else:
-                self._open(key, wanted[key], shapes, item.value, deadline, found)
-        return found
+                self._open(key, kinds[key], shapes, item.value, deadline, result)
+        return result
 
     def put_many(self, values: Mapping[bytes, tuple[Kind, bytes]], time_left_s: float) -> Saved:
-        """Writes what fits into the deadline and the time left; nothing where no lookup came before."""
+        """Writes what fits into the deadline and the time left; writes nothing without an earlier lookup."""
         limit_s = min(self._deadline_s, time_left_s)
         if limit_s <= 0 or not self._table.ready or not self._breaker.allow():
             return Saved(0, len(values))
@@ -130,19 +130,19 @@ class SharedCache:
                 items[key] = item
         if not items:
             return Saved(0, len(values))
-        written = self._table.put_many(items, deadline)
-        self._report(self._breaker, written.failure if not written.keys else None)
-        return Saved(len(written.keys), len(values), written.failure.name if written.failure else None)
+        result = self._table.put_many(items, deadline)
+        self._report(self._breaker, result.failure if not result.keys else None)
+        return Saved(len(result.keys), len(values), result.failure.name if result.failure else None)
 
     def _forget_faults(self) -> None:
         self._breaker = Breaker(self._clock)
         self._bucket_breaker = Breaker(self._clock)
 
-    def _may_ask(self, wanted: Mapping[bytes, Kind], characters: Sequence[int]) -> bool:
+    def _may_ask(self, kinds: Mapping[bytes, Kind], characters: Sequence[int]) -> bool:
         if self._policy is Policy.OFF:
             return False
         if self._policy is Policy.ADAPTIVE and not self.costs.worth_asking(
-            characters, len(wanted), self._table.ready
+            characters, len(kinds), self._table.ready
         ):
             self.costs.skipped()
             return False
@@ -155,38 +155,38 @@ class SharedCache:
         return failure
 
     def _open(
-        self, key: bytes, wanted: Kind, shapes: Shapes, value: bytes, deadline: Deadline, found: Found
+        self, key: bytes, expected: Kind, shapes: Shapes, value: bytes, deadline: Deadline, result: Found
     ) -> None:
-        """Puts the payload of a stored value into `found`, or counts why it has none."""
+        """Puts the payload of a stored value into `result`, or counts why it is missing."""
         try:
             kind, payload = decode(key, value)
             if kind is Kind.POINTER:
-                content = self._fetch(key, pointed_size(payload), deadline, found)
+                content = self._fetch(key, pointed_size(payload), deadline, result)
                 if content is None:
                     return
                 kind, payload = decode(key, content)
         except CorruptValue:
-            found.corrupt += 1
+            result.corrupt += 1
             return
-        if kind is wanted and shapes.fit(kind, payload):
-            found.payloads[key] = payload
+        if kind is expected and shapes.fit(kind, payload):
+            result.payloads[key] = payload
         else:
-            found.corrupt += 1
+            result.corrupt += 1
 
-    def _fetch(self, key: bytes, size_bytes: int, deadline: Deadline, found: Found) -> bytes | None:
+    def _fetch(self, key: bytes, size_bytes: int, deadline: Deadline, result: Found) -> bytes | None:
         if self._bucket is None or not self._bucket_breaker.allow():
             return None
         content = self._bucket.get(key, size_bytes, deadline)
         failure = content if isinstance(content, Failure) else None
-        # An object that is gone says nothing about the bucket.
+        # A missing object does not mean that the bucket fails.
         self._report(self._bucket_breaker, failure if failure and not failure.missing else None)
         if isinstance(content, Failure):
-            found.failures.append(content.name)
+            result.failures.append(content.name)
             return None
         return content
 
     def _item(self, key: bytes, item: Item, deadline: Deadline) -> Item | None:
-        """What goes into the table: the item itself, or a pointer to the object that was written."""
+        """The item for the table: the value itself, or a pointer to the object that holds it."""
         if item_bytes(key, item) <= self._item_limit_bytes:
             return item
         if self._bucket is None or not self._bucket_breaker.allow():
@@ -203,7 +203,7 @@ class SharedCache:
 
 
 def make_shared_cache(settings: Settings, max_text_tokens: int, ms_per_token: MovingAverage) -> SharedCache:
-    """The shared cache, where boto3's variables say it is. Neither imports nor calls anything yet."""
+    """The shared cache with the endpoints in boto3's variables. Neither imports nor calls anything yet."""
     deadline_s = settings.cache_deadline_ms / 1e3
     clients = AwsClients(deadline_s)
     return SharedCache(

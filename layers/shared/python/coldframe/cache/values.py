@@ -1,11 +1,11 @@
-"""How a cached value is written: a version byte, its kind, a checksum, then the bytes themselves."""
+"""Stored form of a cached value: a version byte, its kind, a checksum, then the payload."""
 
 import hashlib
 from enum import IntEnum
 from typing import NamedTuple
 
 VERSION = 1
-"""Written first. A reader of another version takes the value for a miss."""
+"""First byte. A reader of another version takes the value for a miss."""
 
 _CHECKSUM_BYTES = 8
 _FLOAT_BYTES = 4
@@ -13,42 +13,42 @@ _HEADER_BYTES = 2 + _CHECKSUM_BYTES
 
 
 class Kind(IntEnum):
-    """What a value is. The numbers are stored: they never change their meaning."""
+    """Kind of a value. The numbers are stored: they never change their meaning."""
 
     PREDICTION = 1
     """float32 (k + 1,): probabilities of all labels by one head, and the out-of-distribution score."""
     EMBEDDING = 2
     """float32 (d,): the embedding of one text."""
     POINTER = 3
-    """The size of an object in S3 that holds the value, itself written as here."""
+    """The size of an S3 object that holds the value in this stored form."""
     AUTO = 4
-    """A byte, 0 or 1: who gave the answer of `auto`. Then float32 (k + 1,), as above."""
+    """A byte, 0 or 1: the part that answered for `auto`. Then float32 (k + 1,), as above."""
 
 
 class Shapes(NamedTuple):
-    """What values of one model look like. labels: k. dimension: d, of its encoder."""
+    """Sizes of one model's values. labels: k. dimension: d, of its encoder."""
 
     labels: int
     dimension: int
 
     def fit(self, kind: Kind, payload: bytes) -> bool:
-        """Whether a payload is one of this kind: there is one size for each."""
+        """Whether the payload has the size of its kind."""
         if kind is Kind.AUTO:
             return len(payload) == 1 + _FLOAT_BYTES * (self.labels + 1) and payload[0] in (0, 1)
         return len(payload) == _FLOAT_BYTES * (self.dimension if kind is Kind.EMBEDDING else self.labels + 1)
 
 
 class CorruptValue(Exception):
-    """These bytes are no value of this version, or not the one of this key."""
+    """The bytes are not a value of this version, or belong to another key."""
 
 
 def encode(key: bytes, kind: Kind, payload: bytes) -> bytes:
-    """`payload` as it is stored under `key`."""
+    """`payload` in the form stored under `key`."""
     return bytes((VERSION, kind)) + _checksum(key, kind, payload) + payload
 
 
 def decode(key: bytes, value: bytes) -> tuple[Kind, bytes]:
-    """Kind and payload of the value that was found under `key`.
+    """Kind and payload of a value stored under `key`.
 
     Raises CorruptValue for anything that `encode` did not write for this very key.
     """
@@ -61,12 +61,12 @@ def decode(key: bytes, value: bytes) -> tuple[Kind, bytes]:
 
 
 def encode_pointer(key: bytes, size_bytes: int) -> bytes:
-    """What stands in the table for a value of `size_bytes` that is kept in S3."""
+    """The table's entry for a value of `size_bytes` that is stored in S3."""
     return encode(key, Kind.POINTER, size_bytes.to_bytes(8, "big"))
 
 
 def pointed_size(payload: bytes) -> int:
-    """Bytes of the object that a pointer's payload announces."""
+    """Size in bytes of the object that a pointer's payload announces."""
     return int.from_bytes(payload, "big")
 
 

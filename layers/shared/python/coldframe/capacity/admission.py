@@ -1,7 +1,7 @@
 """Admission rules of Lambda concurrency: which execution environment an invocation gets, if any.
 
-Pure: no clock, no locks, no I/O. The emulator asks in real time, the simulator in
-virtual time; both send every event through `decide`, so they cannot disagree.
+Pure: no clock, no locks, no I/O. The emulator calls the rules in real time, the simulator in virtual time;
+both send every event through `decide`, so they cannot disagree.
 
 An execution environment belongs to one version of the function, is on-demand or
 provisioned for its whole life, and is in exactly one state:
@@ -9,22 +9,22 @@ provisioned for its whole life, and is in exactly one state:
     INIT      loads the function; on-demand: for an invocation, which waits for it
     READY     idle, kept for the next invocation
     INVOKING  busy with its one invocation
-    STOPPED   gone; its id is never used again
+    STOPPED   ended; its id is never used again
 
     Arrival -> Lease           READY -> INVOKING
     Arrival -> Start           a new on-demand environment in INIT
     Arrival -> Throttle        nothing changes
     Initialized                INIT -> INVOKING with the invocation that waited; provisioned: -> READY
-    Finished                   INVOKING -> READY, or STOPPED when it is outdated or one too many
+    Finished                   INVOKING -> READY, or STOPPED when it is outdated or surplus
     Died                       any state -> STOPPED; a provisioned one is replaced
-    KeepAliveCheck             on-demand and READY for as long as it is kept, or too old -> STOPPED
+    KeepAliveCheck             on-demand and READY past its idle time or its maximum age -> STOPPED
     SetProvisioned, SetLimits  environments are started or stopped to fit
-    SetSnapStart               environments started from now on are restored, or run their init phase
+    SetSnapStart               new environments are restored from a snapshot, or run their init phase
     Recycle                    READY -> STOPPED, busy ones are outdated; provisioned ones are replaced
 
 Every event but Arrival may answer with `Adjust`: environments to start ahead of traffic, or to stop.
 
-This module is the door of the rules: it also hands out their events, decisions and states.
+This module is the entry point of the rules: it re-exports their events, decisions and states.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ __all__ = [
 
 
 def decide(state: State, event: Event, now: float) -> tuple[State, Decision]:
-    """The state after `event`, and what the caller has to do about it.
+    """The state after `event`, and the decision for the caller to carry out.
 
     now: seconds on any clock that never runs backwards.
     Raises ImpossibleEvent when the event cannot happen in this state.
@@ -115,9 +115,9 @@ def decide(state: State, event: Event, now: float) -> tuple[State, Decision]:
         case Died(environment_id):
             return died(state, environment_id, now)
         case SetProvisioned(version, target, delayed):
-            wanted = replace(state.provisioned.get(version, NO_PROVISIONED), target=target, failures=0)
+            level = replace(state.provisioned.get(version, NO_PROVISIONED), target=target, failures=0)
             delay_s = state.limits.allocation_delay_s if delayed else 0.0
-            return adjust(with_provisioned(state, version, wanted), version, now, delay_s=delay_s)
+            return adjust(with_provisioned(state, version, level), version, now, delay_s=delay_s)
         case SetSnapStart(version, enabled):
             return set_snapstart(state, version, enabled), None
         case SetLimits(limits):
@@ -127,14 +127,14 @@ def decide(state: State, event: Event, now: float) -> tuple[State, Decision]:
 
 
 def next_expiry(state: State) -> float | None:
-    """When the first of the idle environments is due to be stopped; None when none is idle."""
+    """When the first idle environment is due to be stopped; None without idle environments."""
     return min((idle.until for of_version in state.ready.values() for idle in of_version), default=None)
 
 
 def claimed(state: State) -> int:
     """Concurrency of the account that this function takes from the others.
 
-    What is reserved, or else what is provisioned, used or not, and what is used beyond it.
+    The reservation, or else the provisioned concurrency, used or not; plus the use beyond it.
     Source: https://docs.aws.amazon.com/lambda/latest/dg/lambda-concurrency.html, read 2026-11.
     """
     reserved = state.limits.reserved_concurrency
@@ -144,13 +144,13 @@ def claimed(state: State) -> int:
 def requested(state: State, now: float) -> int:
     """Synchronous invocations of this second that this function takes from the account's request rate.
 
-    A function with a reservation has a rate of its own, and takes nothing.
+    A function with a reservation has its own rate, and takes nothing.
     """
     return requests_of_second(state, now) if state.limits.reserved_concurrency is None else 0
 
 
 def _admit(state: State, arrival: Arrival, now: float) -> tuple[State, Decision]:
-    """Counts a synchronous invocation that was admitted: refused ones leave the state alone."""
+    """Counts an admitted synchronous invocation: refused ones leave the state unchanged."""
     after, decision = place(state, arrival, now)
     if isinstance(decision, Throttle) or not arrival.synchronous:
         return after, decision

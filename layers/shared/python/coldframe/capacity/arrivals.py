@@ -11,7 +11,7 @@ Arrivals = Callable[[float, int, int], list[float]]
 
 
 class TraceUnreadable(ValueError):
-    """A file of arrivals is not in a form that is known; says what was expected."""
+    """A file of arrivals has an unknown form; the message says which form is expected."""
 
 
 def poisson(rate_rps: float, count: int, seed: int) -> list[float]:
@@ -26,7 +26,7 @@ def constant(rate_rps: float, count: int, seed: int) -> list[float]:
 
 
 def replay(times_s: Sequence[float]) -> Arrivals:
-    """The gaps of a trace, over and over, stretched to the rate: its bursts at any load."""
+    """The gaps of a trace, repeated, stretched to the rate: its bursts at any load."""
     gaps = [after - before for before, after in pairwise(times_s)]
     mean_s = sum(gaps) / len(gaps)
 
@@ -39,26 +39,28 @@ def replay(times_s: Sequence[float]) -> Arrivals:
 
 def arrivals_by_name(name: str) -> Arrivals:
     """`poisson`, `constant`, or the path of a trace to replay. Raises TraceUnreadable."""
-    known: dict[str, Arrivals] = {"poisson": poisson, "constant": constant}
-    return known.get(name) or replay(read_trace(Path(name)))
+    by_name: dict[str, Arrivals] = {"poisson": poisson, "constant": constant}
+    return by_name.get(name) or replay(read_trace(Path(name)))
 
 
 def read_trace(path: Path) -> list[float]:
     """Seconds of each arrival, rising, from a CSV file.
 
-    Knows `invoke_time_ms`, and `end_timestamp` with `duration` in seconds (Azure Functions Invocation
-    Trace 2021). Raises TraceUnreadable for any other file, and for one with fewer than two times apart.
+    Reads `invoke_time_ms`, or `end_timestamp` with `duration` in seconds (Azure Functions Invocation
+    Trace 2021). Raises TraceUnreadable for any other file, and for a file with fewer than two distinct times.
     """
     try:
         with path.open(newline="") as file:
             times = sorted(_arrival_s(row) for row in csv.DictReader(file))
     except (OSError, KeyError, ValueError, TypeError) as exc:
         raise TraceUnreadable(
-            f"{path} is no trace: {exc!r}. Expected a CSV file with `invoke_time_ms`, or with"
+            f"{path} is not a trace: {exc!r}. Give a CSV file with `invoke_time_ms`, or with"
             " `end_timestamp` and `duration`."
         ) from exc
     if len(times) < 2 or times[0] == times[-1]:
-        raise TraceUnreadable(f"{path} has no two arrivals at different times.")
+        raise TraceUnreadable(
+            f"{path} has no two arrivals at different times. Give a trace with at least two."
+        )
     return times
 
 

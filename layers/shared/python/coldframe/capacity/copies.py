@@ -1,4 +1,4 @@
-"""Copies of a function's state in which one environment has moved, stopped, or was expected elsewhere."""
+"""Copies of a function's state in which one environment has moved or stopped."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ def with_provisioned(state: State, version: str, provisioned: Provisioned) -> St
 
 
 def set_snapstart(state: State, version: str, enabled: bool) -> State:
-    """The state with this version started from a snapshot, or not."""
+    """The state in which environments of this version start from a snapshot, or do not."""
     others = state.snapstart - {version}
     crashed = {other: count for other, count in state.crashed.items() if other != version}
     return replace(state, snapstart=others | {version} if enabled else others, crashed=crashed)
 
 
 def moved(state: State, environment_id: int, to: EnvironmentState) -> dict[int, Environment]:
-    """All environments, one of them in another state."""
+    """All environments, with one in another state."""
     before = state.environments[environment_id]
     after = Environment(before.version, before.provisioned, to, before.started_at)
     return {**state.environments, environment_id: after}

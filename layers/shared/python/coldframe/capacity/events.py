@@ -1,4 +1,4 @@
-"""What happens to the environments of a function, and what the admission rules decide about it."""
+"""Events of a function's environments, and decisions of the admission rules about them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from coldframe.capacity.states import LATEST, Limits, ThrottleReason
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """An invocation asks for an environment.
+    """An invocation requests an environment.
 
     claimed_by_others: concurrency that the account's other functions hold: see `claimed`.
-    requested_by_others: requests of this second that they count: see `requested`.
-    synchronous: somebody waits for the result; events from a queue have no request rate.
+    requested_by_others: requests of this second that other functions count: see `requested`.
+    synchronous: a caller waits for the result; events from a queue have no request rate.
     """
 
     version: str = LATEST
@@ -31,10 +31,11 @@ class Initialized:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The invocation of an environment is answered, and the environment asks for more.
+    """The invocation of an environment is answered, and the environment requests the next.
 
-    keep_alive_s: how long this environment is kept idle, when the caller drew it (`idle_expiry`); None: as
-    long as the limits say. Of no meaning for provisioned environments.
+    keep_alive_s: idle time of this environment, if the caller drew it (`idle_expiry`); None: the limits'
+    time.
+    Ignored for provisioned environments.
     """
 
     environment_id: int
@@ -43,21 +44,21 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Died:
-    """An environment is gone (crash, timeout, failed init), and its invocation with it."""
+    """An environment has ended (crash, timeout, failed init), and its invocation with it."""
 
     environment_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class KeepAliveCheck:
-    """Time has passed: environments that were idle for too long, or are too old, are to be stopped."""
+    """Time has passed: environments past their idle time or their maximum age are to be stopped."""
 
 
 @dataclass(frozen=True, slots=True)
 class SetProvisioned:
-    """A version is to have this much provisioned concurrency; 0 for none. Failures are forgotten.
+    """Sets the provisioned concurrency of a version; 0 for none. Failures are forgotten.
 
-    delayed: allocation begins after the limits' delay. A level of before the first event is not.
+    delayed: allocation begins after the limits' delay. A level set before the first event has no delay.
     """
 
     version: str
@@ -67,7 +68,7 @@ class SetProvisioned:
 
 @dataclass(frozen=True, slots=True)
 class SetSnapStart:
-    """Environments of a version are started from a snapshot from now on, or are not any more."""
+    """From now on, environments of a version start from a snapshot, or do so no longer."""
 
     version: str
     enabled: bool
@@ -75,14 +76,16 @@ class SetSnapStart:
 
 @dataclass(frozen=True, slots=True)
 class SetLimits:
-    """The limits are these from now on."""
+    """From now on, these limits hold."""
 
     limits: Limits
 
 
 @dataclass(frozen=True, slots=True)
 class Recycle:
-    """The code has changed: no environment of before may serve another invocation."""
+    """The function's code has changed. Environments started with the old code must not serve new
+    invocations.
+    """
 
 
 Event = (
@@ -114,7 +117,7 @@ class Lease:
 class Start:
     """The invocation gets this on-demand environment, which has to be started first: a cold start.
 
-    restored: from the version's snapshot, instead of by an init phase.
+    restored: the environment starts from the version's snapshot, instead of by an init phase.
     """
 
     environment_id: int
@@ -131,9 +134,9 @@ class Throttle:
 
 @dataclass(frozen=True, slots=True)
 class Adjust:
-    """Provisioned environments to be started, and environments to be stopped, longest idle first.
+    """Provisioned environments to start, and environments to stop, longest idle first.
 
-    `Environment.started_at` tells of each environment to be started when its init phase may begin.
+    `Environment.started_at` says when the init phase of an environment to start may begin.
     """
 
     start: tuple[int, ...] = ()

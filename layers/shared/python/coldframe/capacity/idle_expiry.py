@@ -1,4 +1,4 @@
-"""How long AWS keeps idle environments: seeded draws from what was observed (pure)."""
+"""Idle times of environments on AWS: seeded draws from published observations (pure)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class IdleExpiry:
-    """Each environment is kept idle for a time of its own, drawn evenly between two bounds, in seconds.
+    """Idle times: each environment draws its own, uniformly between two bounds, in seconds.
 
-    AWS publishes neither bound. The default spans what others measured: five minutes at the least, 45 at the
-    most. With equal bounds every environment is kept equally long.
+    AWS publishes neither bound. The default spans published measurements: at least five minutes, at most 45.
+    With equal bounds all environments have the same idle time.
     Sources: https://mikhail.io/2019/08/aws-lambda-cold-starts-after-10-minutes/ (25 to 60 minutes, then
     exactly 10) and https://www.pluralsight.com/resources/blog/cloud/how-long-does-aws-lambda-keep-your-idle-
     functions-around-before-a-cold-start (45 to 60, "sometimes a lot earlier"), read 2026-11-21.
@@ -29,10 +29,11 @@ class IdleExpiry:
 
 
 class Keeps:
-    """How long each environment of one function is kept idle, by its number.
+    """Idle time of each environment of one function, by the environment's number.
 
-    The n-th environment gets the n-th draw, so that a simulation of the same seed gives it the same. expiry:
-    None leaves it to the limits. An environment that is asked for again gets the same answer.
+    The n-th environment gets the n-th draw, so a simulation with the same seed gives it the same time. A
+    second
+    request for an environment returns its first answer. expiry: None leaves idle times to the limits.
     """
 
     def __init__(self, expiry: IdleExpiry | None = None, seed: int = 0) -> None:
@@ -40,7 +41,7 @@ class Keeps:
         self._draws = None if expiry is None else expiry.draws(seed)
 
     def of(self, environment_id: int) -> float | None:
-        """Seconds; None: as long as the limits say."""
+        """Seconds; None: the limits' time."""
         if self._draws is None:
             return None
         while len(self._drawn_s) <= environment_id:

@@ -1,4 +1,4 @@
-"""An environment reports: it is up, it has answered, it is gone, or it has been idle for too long."""
+"""Reports of an environment: it is ready, has answered, has ended, or is past its idle time."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def initialized(state: State, environment_id: int, now: float) -> tuple[State, D
     )
     state = with_provisioned(state, version, up)
     state = replace(state, environments=moved(state, environment_id, EnvironmentState.READY))
-    # This success ended a row of failures, so environments that `adjust` had given up are started again.
+    # This success ends a series of failures, so environments that `adjust` had given up are started again.
     return adjust(state, version, now)
 
 
 def finished(
     state: State, environment_id: int, keep_alive_s: float | None, now: float
 ) -> tuple[State, Decision]:
-    """The environment is idle, or stops because it is outdated or one too many."""
+    """The environment is idle, or stops because it is outdated or surplus."""
     environment = expect(state, environment_id, EnvironmentState.INVOKING)
     version = environment.version
     outdated = environment_id < state.outdated_below
@@ -70,7 +70,7 @@ def finished(
 
 
 def died(state: State, environment_id: int, now: float) -> tuple[State, Decision]:
-    """Also for an environment that is stopped already: it may die while it is being stopped."""
+    """Also accepts an environment that is stopped already: it may die while it is being stopped."""
     if state.state_of(environment_id) is EnvironmentState.STOPPED:
         return state, None
     environment = state.environments[environment_id]
@@ -88,7 +88,7 @@ def died(state: State, environment_id: int, now: float) -> tuple[State, Decision
 
 
 def stop_idle(state: State, now: float) -> tuple[State, Decision]:
-    """Stops on-demand environments that were idle for as long as they are kept, or are too old."""
+    """Stops on-demand environments past their idle time or their maximum age."""
     if now < state.idle_until:  # most checks, which run on every request, end here
         return state, None
     idle = [one for of_version in state.ready.values() for one in of_version]
@@ -101,6 +101,6 @@ def stop_idle(state: State, now: float) -> tuple[State, Decision]:
 
 
 def _idle_until(limits: Limits, started_at: float, keep_alive_s: float | None, now: float) -> float:
-    """When an environment that is idle from now on is stopped."""
+    """When an environment that becomes idle now is to be stopped."""
     until = now + (limits.keep_alive_s if keep_alive_s is None else keep_alive_s)
     return until if limits.max_age_s is None else min(until, started_at + limits.max_age_s)

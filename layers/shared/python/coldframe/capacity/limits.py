@@ -1,4 +1,4 @@
-"""AWS's limits and defaults, each of them once: its number, where it is written and when that was read."""
+"""AWS's limits and defaults, each with its value, its source and the date of reading."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ _MB = 1024 * 1024
 
 @dataclass(frozen=True)
 class Quota:
-    """A number that AWS holds to. unit: how it is told."""
+    """A limit or default of AWS. unit: unit of its value, in words."""
 
     value: int
     unit: str
@@ -39,7 +39,7 @@ TIMEOUT = Quota(900, "s", _LAMBDA)
 DEFAULT_TIMEOUT = Quota(3, "s", "https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html")
 MEMORY = Quota(10_240, "MB", _LAMBDA)
 MIN_MEMORY = Quota(128, "MB", _LAMBDA)
-DEFAULT_MEMORY = Quota(128, "MB, where nothing is said", _MEMORY)
+DEFAULT_MEMORY = Quota(128, "MB, by default", _MEMORY)
 VCPU = Quota(1769, "MB of memory for one vCPU", _MEMORY)
 STORAGE = Quota(10_240, "MB", _LAMBDA)
 ENVIRONMENT = Quota(4096, "bytes of environment variables", _LAMBDA)
@@ -65,7 +65,7 @@ REQUEST_RATE = Quota(10, "synchronous requests a second for each unit of concurr
 REQUEST_SCALING = Quota(
     10_000, "requests a second by which a function's rate may grow in 10 s", _SCALING, "2026-11-22"
 )
-SCALING_PERIOD = Quota(10, "s in which a function may start so many environments", _SCALING)
+SCALING_PERIOD = Quota(10, "s in which a function may start that many environments", _SCALING)
 ALLOCATION = Quota(
     6000, "provisioned environments that a function may allocate in a minute", _PROVISIONED, "2026-11-21"
 )
@@ -74,7 +74,8 @@ ALLOCATION_DELAY = Quota(
     90, "s, the middle of a minute or two, before a level is allocated", _PROVISIONED, "2026-11-22"
 )
 # AWS says "every few hours" and gives no number: https://theburningmonk.com/2017/06/finding-coldstarts-how-
-# long-does-aws-lambda-keep-your-idle-functions-around/ asks about four hours of the host, read 2026-11-21.
+# long-does-aws-lambda-keep-your-idle-functions-around/ reports about four hours for the host, read
+# 2026-11-21.
 MAX_AGE = Quota(4 * 3600, "s that an environment lives at most, busy or not", _RUNTIME, "2026-11-21")
 
 # API Gateway.

@@ -1,4 +1,4 @@
-"""Where an arrival goes: to a ready environment, to a new one, or nowhere. The rules stand at `place`."""
+"""Placement of an arrival: a ready environment, a new one, or a throttle. The rules stand at `place`."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def place(state: State, arrival: Arrival, now: float) -> tuple[State, Decision]:
 
     1. A limit on invocations in flight is reached: throttle. First, because a limit
        lowered at run time holds even while idle environments are left.
-    2. This second's synchronous invocations are as many as the request rate allows: throttle,
-       however many environments are ready. The same when the rate would grow faster than it may.
+    2. This second's synchronous invocations have reached the request rate, or the rate would grow faster than
+       it may: throttle, however many environments are ready.
     3. A provisioned environment of the version is ready: lease it.
     4. Provisioned concurrency leaves nothing of the limit to on-demand environments: throttle.
        It is set aside even while it is idle.
@@ -57,10 +57,10 @@ def _exceeded_limit(state: State, used: int, claimed_by_others: int) -> Throttle
     if reserved is not None:
         if used >= reserved:
             return ThrottleReason.RESERVED_CONCURRENCY
-        claimed_by_others = 0  # A reservation is the function's own: what others use is no concern of it.
+        claimed_by_others = 0  # other functions cannot use a reservation
     elif limits.machine_environments is not None:
-        # AWS has no such limit. Its reason is the account's and not a reservation's, because a client
-        # meets the same in a small account: room that nobody reserved is used up.
+        # AWS has no such limit. The throttle reason is the account's and not a reservation's, because a
+        # client sees the former in a small account: the unreserved concurrency is used up.
         provisioned = sum(of_version.target for of_version in state.provisioned.values())
         if used >= max(limits.machine_environments, provisioned):
             return ThrottleReason.ACCOUNT_CONCURRENCY
@@ -90,7 +90,7 @@ def _exceeded_growth(state: State, arrival: Arrival, now: float) -> ThrottleReas
 
 
 def _growth(state: State, growth: int, now: float) -> float:
-    """What of the growth still counts."""
+    """Request growth that still counts against the limit."""
     return max(0.0, state.grown - (now - state.grown_at) * (growth / SCALING_PERIOD.value))
 
 
@@ -110,7 +110,7 @@ def requests_of_second(state: State, now: float) -> int:
 
 
 def used_concurrency(state: State) -> int:
-    """Concurrency in use on demand, and all that is provisioned, even if more is still in use."""
+    """Concurrency in use on demand, plus provisioned concurrency, or its use if that is larger."""
     used = state.on_demand_in_flight
     for provisioned in state.provisioned.values():
         used += max(provisioned.target, provisioned.invoking)

@@ -1,4 +1,4 @@
-"""What Lambda costs: prices, and a bill that grows with what a function does.
+"""Lambda's prices, and a bill that grows with a function's use.
 
 Source: https://aws.amazon.com/lambda/pricing/, us-east-1, first tier, read 2026-11.
 """
@@ -12,7 +12,7 @@ _MB_PER_GB = 1024
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """In US dollars: per request, per GB-second of each kind, and per GB of a restored snapshot."""
+    """US dollars per request, per GB-second of each kind, and per GB of a restored snapshot."""
 
     request_usd: float
     on_demand_gb_s_usd: float
@@ -31,8 +31,8 @@ PRICES = {
 class Bill:
     """The cost of one function so far.
 
-    AWS rounds the time that provisioned concurrency is on up to five minutes, and charges a snapshot for
-    three hours at least; here both count as they pass, and the free tier is left out.
+    AWS rounds the time of provisioned concurrency up to five minutes, and charges at least three hours for a
+    snapshot. Here both count to the second. The free tier is left out.
     """
 
     def __init__(self, architecture: str, now: float) -> None:
@@ -43,25 +43,25 @@ class Bill:
         self._since = now
 
     def invocation(self, billed_ms: int, memory_mb: int, *, provisioned: bool) -> None:
-        """A request and its duration, which includes an on-demand init phase."""
+        """Adds a request and its duration, which includes an on-demand init phase."""
         self._usd += self._prices.request_usd
         self._duration(billed_ms, memory_mb, provisioned=provisioned)
 
     def provisioned_init(self, init_ms: float, memory_mb: int) -> None:
-        """The init phase of a provisioned environment, which is billed as duration."""
+        """Adds the init phase of a provisioned environment, which is billed as duration."""
         self._duration(init_ms, memory_mb, provisioned=True)
 
     def restored(self, memory_mb: int) -> None:
-        """An environment was started from a snapshot, which is billed by its size."""
+        """Adds the restore of an environment from a snapshot, which is billed by its size."""
         self._usd += memory_mb / _MB_PER_GB * self._prices.snapstart_restore_gb_usd
 
     def keep_snapshots(self, versions: int, memory_mb: int, now: float) -> None:
-        """From now on the snapshots of so many versions are kept."""
+        """From now on, the snapshots of `versions` versions are kept."""
         self._accrue(now)
         self._snapshots_gb = versions * memory_mb / _MB_PER_GB
 
     def provision(self, concurrency: int, memory_mb: int, now: float) -> None:
-        """From now on this much provisioned concurrency is kept."""
+        """From now on, this provisioned concurrency is kept."""
         self._accrue(now)
         self._provisioned_gb = concurrency * memory_mb / _MB_PER_GB
 

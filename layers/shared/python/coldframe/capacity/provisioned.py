@@ -1,4 +1,4 @@
-"""Provisioned environments are made to fit: as many as asked for, of the newest code."""
+"""Starts and stops provisioned environments to fit their target, with the newest code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from coldframe.capacity.states import Environment, EnvironmentState, State
 
 
 def recycle(state: State, now: float) -> tuple[State, Decision]:
-    """Stops what is idle, and provisioned environments that still load the code of before."""
+    """Stops idle environments, and provisioned environments that still load the old code."""
     stopped = tuple(
         environment_id
         for environment_id, environment in state.environments.items()
@@ -31,10 +31,10 @@ def recycle(state: State, now: float) -> tuple[State, Decision]:
 def adjust(
     state: State, version: str, now: float, stopped: tuple[int, ...] = (), delay_s: float = 0.0
 ) -> tuple[State, Adjust | None]:
-    """Starts what is missing of a version's provisioned environments, or stops what is too much.
+    """Starts missing provisioned environments of a version, or stops surplus ones.
 
-    Idle ones are stopped first, then those that still load; busy ones when they finish.
-    stopped: what the caller has stopped already, for the decision. delay_s: what starts begins so much later.
+    Idle ones are stopped first, then those in their init phase; busy ones when they finish.
+    stopped: environments that the caller has stopped, for the decision. delay_s: delay of new environments.
     """
     provisioned = state.provisioned[version]
     surplus = provisioned.environments - provisioned.target
@@ -84,7 +84,7 @@ def _still_allocated(state: State, now: float) -> float:
 
 
 def _initializing(state: State, version: str) -> list[int]:
-    """Provisioned environments of a version that still load, youngest first."""
+    """Provisioned environments of a version in their init phase, youngest first."""
     return [
         environment_id
         for environment_id, environment in state.environments.items()

@@ -1,4 +1,4 @@
-"""What the admission rules know: limits, and the state of every environment of one function."""
+"""State of the admission rules: limits, and every environment of one function."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from coldframe.capacity.limits import (
 
 LATEST = "$LATEST"
 
-# After this many init phases in a row without a success, provisioned environments are not replaced
-# any more, until one of the version serves again. AWS does not publish its own number.
+# After this many failed init phases in a row, provisioned environments are no longer replaced until an
+# environment of the version serves again. AWS does not publish its own number.
 MAX_INIT_FAILURES = 3
 
 
 class EnvironmentState(StrEnum):
-    """Where an execution environment is in its life; `admission` describes each state."""
+    """Stage in the life of an execution environment; `admission` describes each state."""
 
     INIT = "INIT"
     READY = "READY"
@@ -38,9 +38,10 @@ class EnvironmentState(StrEnum):
 class ThrottleReason(StrEnum):
     """`Reason` of Lambda's TooManyRequestsException.
 
-    AWS names six reasons without saying which rule has which. INVOCATION_RATE is the one about a rate of
-    a function without a reservation: of environments started, and of requests. CallerRateLimitExceeded,
-    which sounds alike, is left out: it is taken to be about calls of the API by one caller.
+    AWS names six reasons without saying which rule has which. INVOCATION_RATE stands for a rate of a function
+    without a reservation: of environments started, and of requests. CallerRateLimitExceeded sounds alike, but
+    is
+    assumed to be about API calls of one caller.
     Source: https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html, read 2026-11.
     """
 
@@ -52,29 +53,33 @@ class ThrottleReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What bounds the environments of one function.
+    """Limits on the environments of one function.
 
     keep_alive_s: an idle on-demand environment is stopped after this. AWS does not publish its own; a caller
     may draw another time for each environment (`Finished`).
     max_age_s: an on-demand environment is stopped at this age, once it is idle. None switches the rule off.
     AWS says "every few hours", "even for functions that are invoked continuously".
-    reserved_concurrency: what the function may use, and nobody else; None when nothing is reserved.
-    account_concurrency: what all functions together may use.
-    machine_environments: no limit of AWS's: what a developer's machine is to bear of a function without a
-    reservation; its provisioned concurrency, if more, is borne. None: what the account has.
-    scaling_burst, scaling_per_s: on-demand environments that may be started at once, and how fast
-    that allowance comes back: continuously, and never to more than the burst. None switches the rule off.
-    request_growth: by so many synchronous requests a second the function's rate may grow at once; the
-    allowance comes back within ten seconds. AWS writes "1,000 execution environment instances every 10
-    seconds (or 10,000 requests per second every 10 seconds)". A rate that the function has once grown to
-    needs no allowance again: that is assumed. None switches the rule off.
+    reserved_concurrency: concurrency that only this function may use; None without a reservation.
+    account_concurrency: concurrency of all functions together.
+    machine_environments: most environments of a function without a reservation; protects a developer's
+    machine.
+    AWS has no such limit. Provisioned concurrency may exceed it. None: the account's limit alone.
+    scaling_burst, scaling_per_s: on-demand environments that may be started at once, and the rate at which
+    this
+    allowance is refilled: continuously, and never above the burst. None switches the rule off.
+    request_growth: synchronous requests per second by which the function's rate may grow at once. The
+    allowance
+    is refilled within ten seconds. AWS writes "1,000 execution environment instances every 10
+    seconds (or 10,000 requests per second every 10 seconds)". A rate that the function has reached before is
+    assumed to need no allowance. None switches the rule off.
     requests_per_environment_s: synchronous invocations of each second, times the reservation, or times the
     account's concurrency for all functions without one. None switches the rule off. AWS does not publish
-    how it measures; here each second of the caller's clock starts anew. Its further rule of 10 requests per
-    second and provisioned environment is left out, because AWS does not say what becomes of the excess.
-    allocation_burst, allocation_per_s: provisioned environments that are allocated at once, and how many in
-    each second after that; None switches the rule off. AWS gives 6,000 a minute; that they come evenly is an
-    assumption.
+    how it measures; here the count starts at zero in each second of the caller's clock. Its further rule of
+    10
+    requests per second and provisioned environment is left out: AWS does not say what happens to the excess.
+    allocation_burst, allocation_per_s: provisioned environments that are allocated at once, and per second
+    after
+    that; None switches the rule off. AWS gives 6,000 a minute; an even rate is an assumption.
     allocation_delay_s: time from setting a level of provisioned concurrency to its first allocation. AWS says
     "a minute or two", `ALLOCATION_DELAY` in simulations; 0 in the emulator, whose user does not wait.
     Source: https://docs.aws.amazon.com/lambda/latest/dg/scaling-behavior.html,
@@ -102,7 +107,7 @@ class Limits:
 class Environment:
     """An environment that is not stopped.
 
-    started_at: when its init phase may begin; for a provisioned one the allocation rate may put it off.
+    started_at: when its init phase may begin; the allocation rate may delay a provisioned one.
     """
 
     version: str
@@ -113,7 +118,7 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """A ready on-demand environment, and the moments at which it became ready and is to be stopped."""
+    """A ready on-demand environment, with the moment it became ready and the moment to stop it."""
 
     environment_id: int
     since: float
@@ -145,7 +150,7 @@ class Provisioned:
 
     @property
     def failed(self) -> bool:
-        """Whether its environments are no longer replaced, because they do not come up."""
+        """Whether its environments are no longer replaced, because their init phases fail."""
         return self.failures >= MAX_INIT_FAILURES
 
 
@@ -157,17 +162,18 @@ NO_PROVISIONED = Provisioned()
 class State:
     """Every environment of one function.
 
-    environments: by id, those that are not stopped.
-    ready: idle on-demand ones by version, most recently used last: leases take from the end.
-    idle_until: no idle environment is to be stopped before this.
+    environments: environments that are not stopped, by id.
+    ready: idle on-demand environments by version, most recently used last: leases take from the end.
+    idle_until: before this moment no idle environment is due to be stopped.
     started: environments ever started, which is also the next environment's id.
-    outdated_below: environments with a lower id run code of before a Recycle.
-    scaled, scaled_at: on-demand starts that count against the scaling rate, as of that moment.
-    second, requests: the synchronous invocations that were admitted in that second, the latest with any.
-    grown_to: the most of them in any second. grown, grown_at: what of the growth counts, as of that moment.
-    allocated, allocated_at: provisioned environments that count against the allocation rate, as of then.
+    outdated_below: environments with a lower id run code from before a Recycle.
+    scaled, scaled_at: on-demand starts that count against the scaling rate, and the moment of that count.
+    second, requests: synchronous invocations admitted in the latest second with any.
+    grown_to: the most requests in any second. grown, grown_at: growth that counts, and the moment of that
+    count.
+    allocated, allocated_at: provisioned environments that count against the allocation rate, and the moment.
     snapstart: versions whose environments start from a snapshot.
-    crashed: by version of these, environments that were lost in an invocation and have had no successor yet.
+    crashed: by SnapStart version, environments lost in an invocation that have had no successor yet.
     """
 
     limits: Limits = Limits()
@@ -199,7 +205,7 @@ class State:
     def state_of(self, environment_id: int) -> EnvironmentState:
         """The state of an environment that was started at some time.
 
-        Raises ImpossibleEvent for an id that was never given out.
+        Raises ImpossibleEvent for an unknown id.
         """
         if not 0 <= environment_id < self.started:
             raise ImpossibleEvent(

@@ -1,4 +1,4 @@
-"""Which of AWS's rates hold: each is a rule of `Limits` that may be switched off."""
+"""Switches for AWS's rates: each is a rule of `Limits`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from coldframe.capacity.states import Limits
 
 @dataclass(frozen=True, slots=True)
 class Switches:
-    """request_rate: ten synchronous requests a second for each unit of concurrency. scaling_rate: 1,000 new
-    environments, and a growth of 10,000 requests a second, in ten seconds. allocation_rate: 6,000 provisioned
-    environments a minute, after their delay. Their sources stand at `Limits`."""
+    """request_rate: ten synchronous requests per second for each unit of concurrency. scaling_rate: 1,000 new
+    environments, and 10,000 more requests per second, every ten seconds. allocation_rate: 6,000 provisioned
+    environments a minute, after their delay. Their sources stand at `Limits`.
+    """
 
     request_rate: bool = True
     scaling_rate: bool = True

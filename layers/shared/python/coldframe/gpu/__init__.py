@@ -1,1 +1,1 @@
-"""An encoder on a GPU. Imported only where the setting `device` asks for one: no function on Lambda does."""
+"""An encoder on a GPU. Imported only where the setting `device` requires one: no function on Lambda does."""

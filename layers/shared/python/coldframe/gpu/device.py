@@ -1,4 +1,4 @@
-"""Is there a GPU that onnxruntime can use? Asked before anything is loaded for one."""
+"""Checks, before anything is loaded, whether onnxruntime can use a GPU."""
 
 import ctypes
 from typing import Protocol
@@ -12,7 +12,7 @@ _WAY_OUT = (
 
 
 class Driver(Protocol):
-    """The two functions of NVIDIA's driver that say whether there is a GPU."""
+    """Two functions of NVIDIA's driver that count its GPUs."""
 
     def cuInit(self, flags: int, /) -> int: ...  # noqa: N802
 
@@ -28,7 +28,7 @@ def load_driver() -> Driver:
 
 
 def count_gpus(driver: Driver) -> int:
-    """GPUs that the driver gives this process, one at least. Raises DeviceMissing without any."""
+    """Number of GPUs that the driver gives this process. Raises DeviceMissing if there is none."""
     count = ctypes.c_int(0)
     status = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
     if status or count.value < 1:
@@ -43,7 +43,7 @@ def check_device() -> None:
 
     if "CUDAExecutionProvider" not in ort.get_available_providers():
         raise DeviceMissing(
-            "This onnxruntime is the one for CPUs. Expected the package onnxruntime-gpu instead of it:"
-            " functions/server/gpu-requirements.txt, as the image's target `gpu` installs it."
+            "This onnxruntime is the one for CPUs. Install the package onnxruntime-gpu instead:"
+            " functions/server/gpu-requirements.txt, as the image's target `gpu` does."
         )
-    ort.preload_dlls(cuda=True, cudnn=False)  # from nvidia's wheels: no path is set for them
+    ort.preload_dlls(cuda=True, cudnn=False)  # from nvidia's wheels, without a path setting

@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 
 CUDA = "CUDAExecutionProvider"
 MAX_POSITIONS = 262_144
-"""Rows × the longest row of one pass, at most: hidden states of as many take 200 MB in fp16."""
+"""Largest pass in positions, rows × the longest row: hidden states of a full pass take 200 MB in fp16."""
 
 
 class MixedEncoder:
-    """An encoder whose rows need not have one length. Safe for threads: a session may run in several at once.
+    """An encoder whose rows may have different lengths. Safe for threads: several may run one session at
+    once.
 
-    mixes_lengths: tells the scheduler so.
+    mixes_lengths: tells the scheduler that lengths may be mixed.
     """
 
     mixes_lengths = True
@@ -33,7 +34,7 @@ class MixedEncoder:
     def __init__(
         self, graph: Path, dimension: int, provider: str, max_positions: int = MAX_POSITIONS
     ) -> None:
-        """provider: of onnxruntime, the one that has to run the graph.
+        """provider: execution provider of onnxruntime that has to run the graph.
 
         Raises DeviceMissing when onnxruntime does not run it there, BundleMissing or BundleCorrupt when the
         graph cannot be loaded.
@@ -46,15 +47,15 @@ class MixedEncoder:
     def encode(self, rows: Sequence[Window]) -> list[Vector]:
         """The embedding (d,) of each row, of length 1.
 
-        One pass, unless the rows' padding would make it larger than `max_positions`.
+        One pass, unless padding would make it larger than `max_positions`.
         """
         lengths = [len(row) for row in rows]
         if len(rows) * max(lengths, default=0) <= self._max_positions:
             return self._encode(rows, lengths)
         embeddings: dict[int, Vector] = {}
         for batch in plan_mixed(lengths, self._max_positions):
-            found = self._encode([rows[row] for row in batch], [lengths[row] for row in batch])
-            embeddings |= zip(batch, found, strict=True)
+            rows_embeddings = self._encode([rows[row] for row in batch], [lengths[row] for row in batch])
+            embeddings |= zip(batch, rows_embeddings, strict=True)
         return [embeddings[row] for row in range(len(rows))]
 
     def _encode(self, rows: Sequence[Window], lengths: Sequence[int]) -> list[Vector]:
@@ -77,23 +78,22 @@ def _open(graph: Path, provider: str) -> "ort.InferenceSession":
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     import onnxruntime as ort
 
-    read_file(graph.parent, graph.name)  # onnxruntime's own error would not name the way out
+    read_file(graph.parent, graph.name)  # onnxruntime's own error would not say what to do
     options = ort.SessionOptions()
-    options.log_severity_level = 3  # nodes of shapes run on the CPU: a warning at each start says so
+    options.log_severity_level = 3  # shape nodes run on the CPU: each start would warn of it
     if provider not in ort.get_available_providers():
         raise DeviceMissing(_not_run_by(graph, provider, "this package of onnxruntime does not have it"))
     try:
         session = ort.InferenceSession(str(graph), options, providers=[provider])
     except Exception as exc:  # onnxruntime's errors share no public base class
         raise BundleCorrupt(f"{graph.name} cannot be loaded: {exc}. Run `coldframe build --gpu`.") from exc
-    if (found := session.get_providers()[0]) != provider:  # it has fallen back, with no more than a warning
-        raise DeviceMissing(_not_run_by(graph, provider, f"it took {found}"))
+    if (actual := session.get_providers()[0]) != provider:  # onnxruntime fell back with a mere warning
+        raise DeviceMissing(_not_run_by(graph, provider, f"it took {actual}"))
     return session
 
 
 def _not_run_by(graph: Path, provider: str, reason: str) -> str:
     return (
-        f"onnxruntime cannot run {graph.name} by {provider}: {reason}. Expected onnxruntime-gpu, libraries"
-        " as in functions/server/gpu-requirements.txt, and NVIDIA's driver, which `--gpus all` gives a"
-        " container."
+        f"onnxruntime cannot run {graph.name} by {provider}: {reason}. Install onnxruntime-gpu and libraries"
+        " of functions/server/gpu-requirements.txt, and give the container NVIDIA's driver by `--gpus all`."
     )

@@ -1,4 +1,4 @@
-"""The encoder for the GPU in place of the one for CPUs that models were trained on, as the settings say."""
+"""Loads the encoder for the GPU in place of the CPU's encoder that models were trained on."""
 
 import os
 from collections.abc import Callable
@@ -21,14 +21,14 @@ from coldframe.model.tokenizer import TextWindows
 from coldframe.timing import MovingAverage, log_line
 
 PASS_TOKENS = 32_768
-"""Positions of one pass of one request: an H200 is busy for some milliseconds with as many."""
+"""Positions of one pass of one request: enough to keep an H200 busy for some milliseconds."""
 _MS_PER_TOKEN = 0.001  # until passes are measured
 
 
 class OnGpu(NamedTuple):
-    """What models of one encoder share where it runs on a GPU.
+    """Parts that models of one encoder share on a GPU.
 
-    manifest: of the encoder for GPUs, under the name of the one for CPUs.
+    manifest: the GPU encoder's, under the CPU encoder's name.
     """
 
     manifest: EncoderManifest
@@ -46,8 +46,9 @@ def load_on_gpu(
 ) -> OnGpu | None:
     """The encoder `base`, built for a GPU, loaded and checked; None where the CPU serves instead.
 
-    That is so with the device `auto` where there is no GPU, or nothing built for one; the log says which.
-    check: raises DeviceMissing where there is no GPU. provider: of onnxruntime.
+    The device `auto` leaves the work to the CPU without a GPU, or without an encoder built for one; the log
+    says
+    which. check: raises DeviceMissing without a GPU. provider: execution provider of onnxruntime.
     Raises DeviceMissing with the device `cuda`, and a BundleError for an encoder that cannot be served.
     """
     try:
@@ -68,9 +69,9 @@ def load_on_gpu(
 
 
 def open_tokenizer(folder: Path, manifest: EncoderManifest) -> TextWindows:
-    """Cuts texts of many requests side by side, each in the thread of its request.
+    """Tokenizes texts of many requests in parallel, each in the thread of its request.
 
-    What is cut in Python waits for its one lock, and threads of the library's own are shared by all requests.
+    Python's own tokenizer would wait for one lock, and the library's own threads are shared by all requests.
     """
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     return TextWindows(folder, manifest.facts, use_plain=False)
@@ -84,7 +85,7 @@ def opener(folder: Path, manifest: EncoderManifest, provider: str) -> Opener:
 def load_gpu_manifest(model_dir: Path, base: EncoderManifest) -> EncoderManifest:
     """The manifest of `base` built for a GPU.
 
-    Raises BundleMissing when it is not built, BundleCorrupt when it was built of another encoder.
+    Raises BundleMissing when it is not built, BundleCorrupt when it was built from another encoder.
     """
     name = gpu_encoder(base.name)
     try:
@@ -96,7 +97,7 @@ def load_gpu_manifest(model_dir: Path, base: EncoderManifest) -> EncoderManifest
         ) from exc
     if (manifest.source, manifest.facts) != (base.source, base.facts):
         raise BundleCorrupt(
-            f"The encoder {name!r} was built of other weights, or for other texts, than {base.name!r}."
+            f"The encoder {name!r} was built from other weights, or for other texts, than {base.name!r}."
             " Run `coldframe build --gpu`."
         )
     return manifest

@@ -1,4 +1,4 @@
-"""Which rows of different lengths share a pass, where padding is allowed."""
+"""Batches of rows with different lengths, where padding is allowed."""
 
 from collections.abc import Sequence
 

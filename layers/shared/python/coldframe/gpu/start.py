@@ -1,4 +1,4 @@
-"""Which of an encoder's graphs is served: the first one that computes what fp32 computes."""
+"""Choice of an encoder's graph: the first one whose embeddings match fp32."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
@@ -12,7 +12,7 @@ from coldframe.timing import log_line
 from coldframe.vectors import cosine
 
 GRAPHS = (PACKED, PADDED)
-"""In the order of their speed."""
+"""Names of graph files, fastest first."""
 
 
 Opener: TypeAlias = Callable[[str], RowEncoder]
@@ -28,8 +28,8 @@ def start_encoder(
 ) -> RowEncoder:
     """The first of `graphs` that opens and reproduces the golden vectors.
 
-    log: gets a line of JSON for each graph that does not, and one for the graph that is served.
-    Raises EncoderDrift when none does, with what is wrong with each.
+    log: receives a line of JSON for each graph that fails, and one for the graph that is served.
+    Raises EncoderDrift when all fail, with the reason for each.
     """
     refused: dict[str, str] = {}
     for graph in graphs:
@@ -43,25 +43,28 @@ def start_encoder(
             log(log_line(event="gpu-graph", graph=graph, lowest_cosine=round(lowest, 6)))
             return encoder
     reasons = " ".join(f"{graph}: {reason}" for graph, reason in refused.items())
-    raise EncoderDrift(f"No graph of the encoder can be served on this GPU. {reasons}")
+    raise EncoderDrift(
+        f"No graph of the encoder can be served on this GPU. {reasons} Run `coldframe build --gpu`."
+    )
 
 
 def check_together(encoder: RowEncoder, windows: TextWindows, golden: Golden) -> float:
     """The lowest cosine of golden texts' embeddings to the reference, all encoded in one pass.
 
-    In one pass, since here a row's neighbours could change it. Raises EncoderDrift when it is too low, and
-    when the graph cannot be run.
+    One pass, since a row's neighbours could change it. Raises EncoderDrift when the cosine is too low, and
+    when
+    the graph fails.
     """
     rows = [windows.cut([vector.text])[0][0] for vector in golden.vectors]
     try:
-        found = encoder.encode(rows)
+        embeddings = encoder.encode(rows)
     except Exception as exc:  # onnxruntime's errors share no public base class
         raise EncoderDrift(f"The graph fails on the golden texts: {exc}") from exc
-    cosines = [cosine(row, vector.embedding) for row, vector in zip(found, golden.vectors, strict=True)]
+    cosines = [cosine(row, vector.embedding) for row, vector in zip(embeddings, golden.vectors, strict=True)]
     lowest = min(cosines)
-    if not all(found >= golden.min_cosine for found in cosines):  # NaN is not
+    if not all(value >= golden.min_cosine for value in cosines):  # NaN fails the comparison
         raise EncoderDrift(
-            f"The embedding of a golden text has cosine {lowest:.4f} to the reference; expected at least"
+            f"The embedding of a golden text has cosine {lowest:.4f} to the reference. Expected at least"
             f" {golden.min_cosine}."
         )
     return lowest
