@@ -92,9 +92,9 @@ def main(weights: Path) -> None:
         except (BundleMissing, EncoderRefused) as exc:
             sys.exit(f"Error: {exc}")
         bar.set_postfix_str("compare answers of models")
-        found = agreement_with(MODELS, manifest)
+        agreements = agreement_with(MODELS, manifest)
     print(f"{manifest.name} {manifest.version}, in {encoder_folder(MODELS, manifest.name) / MANIFEST}")
-    for agreement in found:
+    for agreement in agreements:
         print(agreement)
 
 

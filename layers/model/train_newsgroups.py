@@ -31,14 +31,14 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--trained", type=Path, default=TRAINED, help="folder of the parts to commit")
     parser.add_argument("--models", type=Path, default=MODELS)
     parser.add_argument("--json", dest="as_json", action="store_true")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        with lines_aside(given.as_json):
-            result = train_example(given.trained, given.models)
+        with lines_aside(options.as_json):
+            result = train_example(options.trained, options.models)
             print(f"{result.folder}: {result.version}")
     except (AnswersDiffer, BundleError, EvaluationFault, HeadDiffers, NotBetter) as exc:
         sys.exit(f"Error: {exc}")
-    if given.as_json:
+    if options.as_json:
         print_result(result)
 
 

@@ -63,19 +63,19 @@ _FAULTS = (
 
 def main(arguments: Sequence[str]) -> None:
     """Trains, and writes the model; whatever is wrong ends the program with one message."""
-    given = parse(arguments)
-    if given.must_beat and not given.compare:
+    options = parse(arguments)
+    if options.must_beat and not options.compare:
         sys.exit("Error: --must-beat needs --compare OTHER: the model that must not be better.")
     try:
-        with lines_aside(given.as_json):
-            check_name(given.name, given.models)
-            result = train_table(given)
+        with lines_aside(options.as_json):
+            check_name(options.name, options.models)
+            result = train_table(options)
             print(f"{result.folder}: {result.version}")
-            print(default_line(given.models, given.name))
+            print(default_line(options.models, options.name))
             print(f"Open {result.report}")
     except _FAULTS as exc:
         sys.exit(f"Error: {exc}")
-    if given.as_json:
+    if options.as_json:
         print_result(result)
 
 
@@ -111,9 +111,9 @@ def check_name(name: str, models: Path) -> None:
         expected = "lower-case letters, digits, '.', '_' and '-', at most 64, with a letter or digit first"
         raise TableFault(f"The name {name!r} cannot be used. Expected {expected}.")
     if name in (ENCODERS, DEFAULT) or encoder_folder(models, name).exists() or name.endswith(_OF_HEADS):
-        taken = ", ".join(f"…{ending}" for ending in _OF_HEADS)
+        endings = ", ".join(f"…{ending}" for ending in _OF_HEADS)
         raise TableFault(
-            f"The name {name!r} is taken: {ENCODERS}, {DEFAULT}, names of encoders, and {taken} are."
+            f"The name {name!r} is taken: {ENCODERS}, {DEFAULT}, names of encoders, and {endings} are."
         )
     folder = model_folder(models, name).resolve()
     if name == EXAMPLE and folder.is_relative_to(MODELS):
@@ -124,22 +124,22 @@ def check_name(name: str, models: Path) -> None:
         raise TableFault(f"{folder} exists and is no model. Take another --name, or remove it.")
 
 
-def train_table(given: argparse.Namespace) -> TrainingResult:
+def train_table(options: argparse.Namespace) -> TrainingResult:
     """Reads, checks, trains, verifies; only then there is a model of this name."""
     started_s = time.monotonic()
-    encoder = encoder_for(given.encoder, given.models)
-    other = other_model(given.compare, given.models)
-    columns = Columns(given.text, given.label, given.group)
-    if given.faults:
-        given.faults.unlink(missing_ok=True)
-    table = read_columns(given.table, columns, given.separator)
-    spellings = spellings_of(table.labels) if given.fold_labels else None
-    checked = check(given.table, table, given, spellings)
+    encoder = encoder_for(options.encoder, options.models)
+    other = other_model(options.compare, options.models)
+    columns = Columns(options.text, options.label, options.group)
+    if options.faults:
+        options.faults.unlink(missing_ok=True)
+    table = read_columns(options.table, columns, options.separator)
+    spellings = spellings_of(table.labels) if options.fold_labels else None
+    checked = check(options.table, table, options, spellings)
     test = None
-    if given.test:
-        rows = read_columns(given.test, columns, given.separator)
-        test = check(given.test, rows, given, spellings, is_test=True)
-    task, notes, numbers = task_of(checked, test, given.test_share)
+    if options.test:
+        rows = read_columns(options.test, columns, options.separator)
+        test = check(options.test, rows, options, spellings, is_test=True)
+    task, notes, numbers = task_of(checked, test, options.test_share)
     for note in notes:
         print(note)
     for note in checked.notes:
@@ -148,23 +148,23 @@ def train_table(given: argparse.Namespace) -> TrainingResult:
         f"{len(task.labels):,} labels; {len(task.fit):,} rows to train on, {len(task.validation):,} to make"
         f" choices with, {len(task.test.target):,} to test with"
     )
-    opponent = opponent_of(other, task.test, given.test is not None) if other else None
-    parameters = scale_parameters(len(task.train.target), len(task.labels), given.seed)
-    chosen = {name: parameters[name] for name in heads_of(given.heads)}
+    opponent = opponent_of(other, task.test, options.test is not None) if other else None
+    parameters = scale_parameters(len(task.train.target), len(task.labels), options.seed)
+    head_parameters = {name: parameters[name] for name in heads_of(options.heads)}
     with tempfile.TemporaryDirectory() as scratch:
-        place = ModelFolder(given.name, Path(scratch), given.models)
+        place = ModelFolder(options.name, Path(scratch), options.models)
         report = make_model(
             task,
             numbers,
             place,
             encoder,
-            chosen,
-            given.seed,
+            head_parameters,
+            options.seed,
             opponent,
-            given.must_beat,
-            given.accuracy,
-            provenance_of(given, checked, encoder),
-            given.predictions,
+            options.must_beat,
+            options.accuracy,
+            provenance_of(options, checked, encoder),
+            options.predictions,
         )
     print(report.line)
     for warning in report.warnings:
@@ -174,7 +174,7 @@ def train_table(given: argparse.Namespace) -> TrainingResult:
     tables = [checked, test] if test else [checked]
     read = sum(one.read for one in tables)
     counts = count_task_rows(task, read, read - sum(len(one.numbers) for one in tables))
-    return training_result(report, given.models, counts, checked.notes, time.monotonic() - started_s)
+    return training_result(report, options.models, counts, checked.notes, time.monotonic() - started_s)
 
 
 def other_model(name: str | None, models: Path) -> Path | None:
@@ -198,53 +198,53 @@ def read_columns(path: Path, columns: Columns, separator: str | None) -> Table:
 def check(
     path: Path,
     table: Table,
-    given: argparse.Namespace,
+    options: argparse.Namespace,
     spellings: Mapping[str, str] | None,
     is_test: bool = False,
 ) -> Checked:
     """A table without faults; `--faults` lists those that it had. Raises TableFault."""
 
     def report(findings: Sequence[Finding]) -> None:
-        if given.faults:
-            write_faults(given.faults, path.name, findings)
+        if options.faults:
+            write_faults(options.faults, path.name, findings)
 
-    return check_table(table, given.drop, is_test, spellings, report)
+    return check_table(table, options.drop, is_test, spellings, report)
 
 
-def provenance_of(given: argparse.Namespace, checked: Checked, encoder: ServedEncoder) -> dict[str, str]:
+def provenance_of(options: argparse.Namespace, checked: Checked, encoder: ServedEncoder) -> dict[str, str]:
     """Where a model comes from, for its report; the model's version says nothing of it."""
-    with given.table.open("rb") as file:
+    with options.table.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "table": given.table.name,
+        "table": options.table.name,
         "sha256 of the table": digest,
         "rows read": f"{checked.read:,}",
         "rows left out": f"{checked.read - len(checked.numbers):,}",
         "row numbers": "count records from 1, without the header; a text with line ends is one record",
         "encoder": f"{encoder.manifest.name} {encoder.manifest.version}",
-        "command": command_of(given),
+        "command": command_of(options),
     }
 
 
-def command_of(given: argparse.Namespace) -> str:
+def command_of(options: argparse.Namespace) -> str:
     """The command as a user may type it again, with the names of files only."""
-    words = ["coldframe", "train", given.table.name]
+    words = ["coldframe", "train", options.table.name]
     for name, value in vars(parse(["--text=", "--label=", "--name=", ""])).items():
-        found = getattr(given, name)
-        if name in ("table", "models", "as_json") or found == value:
+        argument = getattr(options, name)
+        if name in ("table", "models", "as_json") or argument == value:
             continue
         option = f"--{name.replace('_', '-')}"
-        words += [option] if found is True else [option, getattr(found, "name", str(found))]
+        words += [option] if argument is True else [option, getattr(argument, "name", str(argument))]
     return shlex.join(words)
 
 
 def heads_of(names: str) -> list[str]:
     """Heads by name, in our order. Raises TableFault for one that is unknown."""
-    asked = [name.strip() for name in names.split(",")]
-    if unknown := [name for name in asked if name not in HEAD_NAMES]:
+    requested_heads = [name.strip() for name in names.split(",")]
+    if unknown := [name for name in requested_heads if name not in HEAD_NAMES]:
         raise TableFault(f"{unknown[0]!r} is not a head. Heads: {', '.join(HEAD_NAMES)}.")
-    return [name for name in HEAD_NAMES if name in asked]
+    return [name for name in HEAD_NAMES if name in requested_heads]
 
 
 if __name__ == "__main__":

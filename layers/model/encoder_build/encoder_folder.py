@@ -83,16 +83,16 @@ def _check_config(config: Json, folder: Path) -> None:
     }
     absent = {"position_embedding_type": "absolute", "is_decoder": False}
     for field, allowed in expected.items():
-        found = config.get(field, absent.get(field))
-        if found not in allowed:
-            wanted = " or ".join(json.dumps(value) for value in allowed)
+        setting = config.get(field, absent.get(field))
+        if setting not in allowed:
+            choices = " or ".join(json.dumps(value) for value in allowed)
             raise EncoderRefused(
-                f'{folder}/config.json has "{field}": {json.dumps(found)}. Expected {wanted}.'
+                f'{folder}/config.json has "{field}": {json.dumps(setting)}. Expected {choices}.'
             )
     for field in _SIZES:
         if not isinstance(config.get(field), int) or config[field] < 1:
-            found = json.dumps(config.get(field))
-            raise EncoderRefused(f'{folder}/config.json has "{field}": {found}. Expected a whole number.')
+            setting = json.dumps(config.get(field))
+            raise EncoderRefused(f'{folder}/config.json has "{field}": {setting}. Expected a whole number.')
     if config["hidden_size"] % config["num_attention_heads"]:
         raise EncoderRefused(
             f"{folder}/config.json has {config['hidden_size']} dimensions and {config['num_attention_heads']}"
@@ -102,13 +102,13 @@ def _check_config(config: Json, folder: Path) -> None:
 
 def _pooling(folder: Path, config: Json) -> Pooling:
     """Raises EncoderRefused for a kind of pooling that the graph does not compute."""
-    found = _read(folder / "config.json")
-    kinds = [name.removeprefix("pooling_mode_") for name, is_on in found.items() if is_on is True]
+    settings = _read(folder / "config.json")
+    kinds = [name.removeprefix("pooling_mode_") for name, is_on in settings.items() if is_on is True]
     kinds = [kind for kind in kinds if kind != "include_prompt"]
-    if found.get("include_prompt") is False:
+    if settings.get("include_prompt") is False:
         kinds.append("all but the prompt")
-    if found.get("word_embedding_dimension", config["hidden_size"]) != config["hidden_size"]:
-        kinds.append(f"{found['word_embedding_dimension']} of {config['hidden_size']} dimensions")
+    if settings.get("word_embedding_dimension", config["hidden_size"]) != config["hidden_size"]:
+        kinds.append(f"{settings['word_embedding_dimension']} of {config['hidden_size']} dimensions")
     match kinds:
         case ["mean_tokens"]:
             return "mean"
@@ -140,15 +140,15 @@ def _max_tokens(config: Json, sentence: Json, folder: Path) -> int:
     limits = [sentence.get("max_seq_length")]
     if tokenizer.exists():
         limits.append(_read(tokenizer).get("model_max_length"))
-    given = next((int(limit) for limit in limits if limit and limit < _SENSIBLE_TOKENS), positions)
-    return min(given, positions)
+    limit_tokens = next((int(limit) for limit in limits if limit and limit < _SENSIBLE_TOKENS), positions)
+    return min(limit_tokens, positions)
 
 
 def _licence(folder: Path) -> str:
     """The one that the head of the model card names."""
     card = folder / "README.md"
-    found = re.search(r"^license: *(\S+)", card.read_text(encoding="utf-8"), re.M) if card.exists() else None
-    return found[1] if found else "not stated"
+    match = re.search(r"^license: *(\S+)", card.read_text(encoding="utf-8"), re.M) if card.exists() else None
+    return match[1] if match else "not stated"
 
 
 def _way_to(name: str) -> str:
@@ -160,17 +160,19 @@ def _way_to(name: str) -> str:
 
 
 def _read(path: Path) -> Json:
-    found = _decode(path)
-    if not isinstance(found, dict):
+    content = _decode(path)
+    if not isinstance(content, dict):
         raise EncoderRefused(f"{path} is no JSON object.")
-    return found
+    return content
 
 
 def _read_list(path: Path) -> list[Json]:
-    found = _decode(path)
-    if not isinstance(found, list) or not all(isinstance(part, dict) and "type" in part for part in found):
+    content = _decode(path)
+    if not isinstance(content, list) or not all(
+        isinstance(part, dict) and "type" in part for part in content
+    ):
         raise EncoderRefused(f"{path} is no list of modules.")
-    return found
+    return content
 
 
 def _decode(path: Path) -> Any:

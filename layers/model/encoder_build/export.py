@@ -22,7 +22,7 @@ def load_original(weights: Path) -> PreTrainedModel:
     """The original model, as published. Raises EncoderRefused for weights that are not config.json's."""
     transformers.logging.set_verbosity_error()
     try:
-        model, found = AutoModel.from_pretrained(
+        model, report = AutoModel.from_pretrained(
             weights, attn_implementation="eager", use_safetensors=True, output_loading_info=True
         )
     except (OSError, RuntimeError, ValueError, SafetensorError) as exc:
@@ -31,7 +31,7 @@ def load_original(weights: Path) -> PreTrainedModel:
             f"transformers cannot load the model in {weights}: {reason} Expected config.json and"
             " model.safetensors of one model, both whole."
         ) from exc
-    if missing := sorted(name for name in found["missing_keys"] if not name.startswith("pooler.")):
+    if missing := sorted(name for name in report["missing_keys"] if not name.startswith("pooler.")):
         raise EncoderRefused(
             f"{weights}/model.safetensors lacks {len(missing)} of the weights that config.json announces,"
             f" {missing[0]} first. Expected all of them: take the two files of one model."

@@ -77,15 +77,15 @@ class Reference:
         """Token ids of a text with its prefix, as many as the encoder takes, those around it included."""
         text = normalise(self._origin.prefix + text)
         text = text.lower() if self._origin.lower_texts else text
-        found = self._tokenizer(text, truncation=True, max_length=self._origin.max_tokens)
-        return list(found["input_ids"])
+        tokens = self._tokenizer(text, truncation=True, max_length=self._origin.max_tokens)
+        return list(tokens["input_ids"])
 
     def embed(self, text: str) -> Tensor:
         """The pooled last hidden states at length 1, (d,): Reimers & Gurevych 2019, section 3."""
         ids = torch.tensor([self.ids(text)])
         with torch.no_grad():
-            found = self._model(input_ids=ids, attention_mask=torch.ones_like(ids))
-        hidden = found.last_hidden_state[0]  # (T, d)
+            output = self._model(input_ids=ids, attention_mask=torch.ones_like(ids))
+        hidden = output.last_hidden_state[0]  # (T, d)
         pooled = hidden.mean(dim=0) if self._origin.pooling == "mean" else hidden[0]
         return torch.nn.functional.normalize(pooled, dim=0)
 

@@ -115,10 +115,10 @@ def least_cosine(measured: float) -> float:
 
 
 def _write_tokenizer(origin: EncoderFolder, folder: Path) -> EncoderFacts:
-    found = write_tokenizer(origin.weights, folder)
-    if found.tokens > origin.words:
+    tokenizer = write_tokenizer(origin.weights, folder)
+    if tokenizer.tokens > origin.words:
         raise EncoderRefused(
-            f"{origin.weights}/tokenizer.json has {found.tokens:,} tokens, config.json {origin.words:,}."
+            f"{origin.weights}/tokenizer.json has {tokenizer.tokens:,} tokens, config.json {origin.words:,}."
             " Expected an embedding for each token: take the two files of one model."
         )
     prefix = normalise(origin.prefix)
@@ -128,11 +128,11 @@ def _write_tokenizer(origin: EncoderFolder, folder: Path) -> EncoderFacts:
         dimension=origin.dimension,
         max_tokens=origin.max_tokens,
         max_windows=max(1, _TOKENS_OF_A_TEXT // origin.max_tokens),
-        tokenizer=found.tokenizer,
-        lower_case=found.lower_case,
+        tokenizer=tokenizer.tokenizer,
+        lower_case=tokenizer.lower_case,
         lower_texts=origin.lower_texts,
-        begin=found.begin,
-        end=found.end,
+        begin=tokenizer.begin,
+        end=tokenizer.end,
         prefix=origin.prefix,
         prefix_tokens=tuple(library.encode(prefix, add_special_tokens=False).ids),
     )
@@ -180,10 +180,10 @@ def calibration_rows(windows: TextWindows) -> list[NDArray[np.int64]]:
 def _check_tokens(windows: TextWindows, reference: "Reference", texts: Sequence[str]) -> None:
     """Raises EncoderRefused unless texts are cut as the original cuts them."""
     for text in texts:
-        found, expected = windows.cut([normalise(text)])[0][0], reference.ids(text)
-        if list(found) != expected:
+        ids, expected = windows.cut([normalise(text)])[0][0], reference.ids(text)
+        if list(ids) != expected:
             raise EncoderRefused(
-                f"The tokenizer does not work: one of our texts becomes {len(found)} tokens, and"
+                f"The tokenizer does not work: one of our texts becomes {len(ids)} tokens, and"
                 f" {len(expected)} by transformers, or others. Expected the same ones. A prefix has to end in"
                 " a space, and the tokens around a text have to be those of tokenizer.json."
             )
@@ -200,8 +200,8 @@ def _lowest(
     expected: Embeddings,
 ) -> float:
     """The lowest cosine of the first windows' embeddings to the expected ones."""
-    found = [encode(windows.cut([normalise(text)])[0][:1])[0] for text in texts]
-    return float(np.min(np.sum(np.array(found) * expected, axis=1)))
+    embeddings = [encode(windows.cut([normalise(text)])[0][:1])[0] for text in texts]
+    return float(np.min(np.sum(np.array(embeddings) * expected, axis=1)))
 
 
 def weights_digest(weights: Path) -> str:

@@ -50,9 +50,9 @@ def measure_ranges(fp32: Path, rows: Iterable[NDArray[np.int64]]) -> Ranges:
         model.graph.output.append(helper.make_tensor_value_info(tensor, onnx.TensorProto.FLOAT, None))
     session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     tensors = list(inputs.values())
-    found = np.array([[(t.min(), t.max()) for t in session.run(tensors, {INPUT: row})] for row in rows])
+    ranges = np.array([[(t.min(), t.max()) for t in session.run(tensors, {INPUT: row})] for row in rows])
     # Four digits are plenty for a range, and make the file the same on every machine.
-    lows, highs = found[:, :, 0].min(axis=0), found[:, :, 1].max(axis=0)
+    lows, highs = ranges[:, :, 0].min(axis=0), ranges[:, :, 1].max(axis=0)
     return {
         name: Range(float(f"{low:.4g}"), float(f"{high:.4g}"))
         for name, low, high in zip(inputs, lows, highs, strict=True)
@@ -187,9 +187,9 @@ def _set_shapes(graph: GraphProto) -> None:
     reshapes = [node for node in graph.node if node.op_type == "Reshape"]
     by_head = {node.output[0] for node in reshapes if readers[node.output[0]].op_type == "Transpose"}
     sizes = {_last_sizes(graph, node.input[1]) for node in reshapes if node.output[0] in by_head}
-    if len(sizes) != 1 or len(found := next(iter(sizes))) != 2:
+    if len(sizes) != 1 or len(rank_two := next(iter(sizes))) != 2:
         raise GraphDiffers(f"The graph reshapes by {sorted(sizes)}. Expected one pair: heads, d / heads.")
-    heads, each = found
+    heads, each = rank_two
     shapes = {"shape_by_head": [0, 0, heads, each], "shape_merged": [0, 0, heads * each]}
     graph.initializer.extend(numpy_helper.from_array(np.array(shape), name) for name, shape in shapes.items())
     for node in reshapes:
@@ -201,8 +201,8 @@ def _last_sizes(graph: GraphProto, shape: str) -> tuple[int, ...]:
     constants = {node.output[0]: node.attribute[0].t for node in graph.node if node.op_type == "Constant"}
     constants |= {tensor.name: tensor for tensor in graph.initializer}
     parts: list[str] = next((list(node.input) for node in graph.node if shape in node.output), [])
-    known = itertools.takewhile(constants.__contains__, reversed(parts))
-    return tuple(reversed([int(numpy_helper.to_array(constants[part]).item()) for part in known]))
+    sizes = itertools.takewhile(constants.__contains__, reversed(parts))
+    return tuple(reversed([int(numpy_helper.to_array(constants[part]).item()) for part in sizes]))
 
 
 def _drop_unused(graph: GraphProto) -> None:
@@ -215,9 +215,9 @@ def _drop_unused(graph: GraphProto) -> None:
         if len(live) == len(graph.node):
             break
         _replace_nodes(graph, live)
-    kept = [tensor for tensor in graph.initializer if tensor.name in read]
+    initializers = [tensor for tensor in graph.initializer if tensor.name in read]
     del graph.initializer[:]
-    graph.initializer.extend(kept)
+    graph.initializer.extend(initializers)
 
 
 def _replace_nodes(graph: GraphProto, nodes: list[NodeProto]) -> None:

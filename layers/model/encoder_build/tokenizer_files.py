@@ -64,12 +64,12 @@ def write_tokenizer(weights: Path, folder: Path) -> TokenizerFacts:
     """
     content = json.loads(_source(weights))
     content["truncation"] = content["padding"] = None
-    written = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
-    library = load_library(written, weights)
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    library = load_library(text, weights)
     ids = library.get_vocab(with_added_tokens=True)
     _check_ids(ids, weights)
     begin, end = _around(library, weights)
-    (folder / TOKENIZER).write_text(written, encoding="utf-8")
+    (folder / TOKENIZER).write_text(text, encoding="utf-8")
     (folder / VOCABULARY).write_bytes(write_vocabulary(ids))
     kind = content["model"]["type"]
     if kind == "WordPiece":
@@ -151,24 +151,24 @@ def _check_ids(ids: dict[str, int], weights: Path) -> None:
 
 def _around(library: Tokenizer, weights: Path) -> tuple[str, str]:
     """The tokens that begin and end a text."""
-    found = library.encode("").tokens
-    if len(found) != 2:
+    tokens = library.encode("").tokens
+    if len(tokens) != 2:
         raise EncoderRefused(
-            f"{weights}/tokenizer.json puts {' '.join(found) or 'nothing'} around an empty text."
+            f"{weights}/tokenizer.json puts {' '.join(tokens) or 'nothing'} around an empty text."
             " Expected two tokens, such as [CLS] [SEP] or <s> </s>."
         )
-    return found[0], found[1]
+    return tokens[0], tokens[1]
 
 
 def _check_wordpiece(content: Json, weights: Path) -> bool:
     """Whether it lower-cases. Raises EncoderRefused unless it cuts as BERT's."""
     model, normalizer = content["model"], content["normalizer"] or {"type": "none"}
     added = {token["content"] for token in content["added_tokens"]}
-    found = {name: model.get(name) for name in _WORDPIECE}
+    settings = {name: model.get(name) for name in _WORDPIECE}
     before = (content["pre_tokenizer"] or {}).get("type")
-    if found != _WORDPIECE or normalizer["type"] != "BertNormalizer" or before != "BertPreTokenizer":
+    if settings != _WORDPIECE or normalizer["type"] != "BertNormalizer" or before != "BertPreTokenizer":
         raise EncoderRefused(
-            f"{weights}/tokenizer.json is a WordPiece tokenizer with {found}, the normaliser"
+            f"{weights}/tokenizer.json is a WordPiece tokenizer with {settings}, the normaliser"
             f" {normalizer['type']} and the pre-tokenizer {before}. Expected BERT's: {_WORDPIECE},"
             " BertNormalizer, BertPreTokenizer."
         )

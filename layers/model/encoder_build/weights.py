@@ -87,10 +87,10 @@ def _check(folder: Path) -> None:
         if not path.exists():
             raise WeightsNotFound(f"{folder} has no {name}")
         with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != expected:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if digest != expected:
             raise WeightsNotFound(
-                f"{path} has sha256 {found}, expected {expected}: another model, or a broken copy"
+                f"{path} has sha256 {digest}, expected {expected}: another model, or a broken copy"
             )
 
 

@@ -40,10 +40,12 @@ class Agreement(NamedTuple):
         return self.largest_lead <= TIE
 
     def __str__(self) -> str:
-        said = f"{self.model}: {self.equal} of {self.answers} golden answers have the label of the CPU"
+        sentence = f"{self.model}: {self.equal} of {self.answers} golden answers have the label of the CPU"
         if self.equal < self.answers:
-            said += f"; where not, one of the two leads by {self.largest_lead:.3f} at most"
-        return said if self.is_good else f"{said}: compare the two on texts of your own before you serve"
+            sentence += f"; where not, one of the two leads by {self.largest_lead:.3f} at most"
+        return (
+            sentence if self.is_good else f"{sentence}: compare the two on texts of your own before you serve"
+        )
 
 
 def agreement_with(models: Path, gpu: EncoderManifest) -> list[Agreement]:
@@ -63,8 +65,8 @@ def _serves(models: Path, name: str) -> str:
 def _agreement(models: Path, name: str, cpu: LoadedEncoder, gpu: MixedEncoder) -> Agreement:
     folder, manifest = model_folder(models, name), load_manifest(models, name)
     expected = probabilities_of_golden(folder, manifest, cpu.encoder, cpu.tokenizer, cpu.golden)
-    found = probabilities_of_golden(folder, manifest, gpu, cpu.tokenizer, cpu.golden)
-    leads = [_lead(expected[head], found[head]) for head in manifest.heads]
+    probabilities = probabilities_of_golden(folder, manifest, gpu, cpu.tokenizer, cpu.golden)
+    leads = [_lead(expected[head], probabilities[head]) for head in manifest.heads]
     every = np.concatenate(leads)
     return Agreement(name, len(every), int(np.sum(every == 0)), float(every.max(initial=0.0)))
 

@@ -77,9 +77,9 @@ def _copy(model: ModelProto) -> ModelProto:
 
 def _check(model: ModelProto, expected: Mapping[str, int], step: str) -> None:
     counted = Counter(node.op_type for node in model.graph.node)
-    found = {kind: counted[kind] for kind in expected}
-    if found != dict(expected):
+    counts = {kind: counted[kind] for kind in expected}
+    if counts != dict(expected):
         raise EncoderRefused(
-            f"{step} does not work for this encoder: its graph has the operations {found}; expected"
+            f"{step} does not work for this encoder: its graph has the operations {counts}; expected"
             f" {dict(expected)}. The model is of another kind, or onnxruntime's tools have changed."
         )

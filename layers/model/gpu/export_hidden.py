@@ -32,8 +32,8 @@ class MaskedEncoder(PreTrainedModel):
         self.original = original
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> dict[str, Tensor]:  # (B, T) -> (B, T, d)
-        found = self.original(input_ids, attention_mask, token_type_ids=torch.zeros_like(input_ids))
-        return {HIDDEN: found.last_hidden_state}
+        output = self.original(input_ids, attention_mask, token_type_ids=torch.zeros_like(input_ids))
+        return {HIDDEN: output.last_hidden_state}
 
 
 class MaskedOnnxConfig(TextEncoderOnnxConfig):

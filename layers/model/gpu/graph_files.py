@@ -36,12 +36,12 @@ def _move_out(tensor: TensorProto, file: IO[bytes], places: dict[bytes, int]) ->
     content = numpy_helper.to_array(tensor).tobytes()
     if len(content) <= _SMALL_BYTES:
         return
-    known = hashlib.sha256(content).digest()
-    if known not in places:
+    digest = hashlib.sha256(content).digest()
+    if digest not in places:
         file.write(bytes(-file.tell() % _ALIGNED))
-        places[known] = file.tell()
+        places[digest] = file.tell()
         file.write(content)
     tensor.ClearField("int32_data")
     tensor.raw_data = content
-    set_external_data(tensor, Path(file.name).name, offset=places[known], length=len(content))
+    set_external_data(tensor, Path(file.name).name, offset=places[digest], length=len(content))
     tensor.ClearField("raw_data")

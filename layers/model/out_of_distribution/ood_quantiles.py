@@ -9,6 +9,6 @@ _KEPT = 200  # a share is then right within 0.25 %
 def thin(strangeness: NDArray[np.floating]) -> NDArray[np.floating]:
     """Ascending values, at most 200, evenly spread over the ranks of the rows; at least one row."""
     ascending = np.sort(strangeness)
-    kept = min(_KEPT, len(ascending))
-    middles = (np.arange(kept) + 0.5) / kept  # with one value per row, each stands for its own rank
+    count = min(_KEPT, len(ascending))
+    middles = (np.arange(count) + 0.5) / count  # with one value per row, each stands for its own rank
     return ascending[(middles * len(ascending)).astype(np.int64)]

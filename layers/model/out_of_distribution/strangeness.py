@@ -28,8 +28,8 @@ def strangeness(
 ) -> dict[str, Strangeness]:
     """The measures of held-out rows and of texts of other kinds, by name."""
     of_others = measures(others, facts, centroids)
-    found = measures(held_out, facts, centroids)
-    return {name: Strangeness(rows, of_others[name], name in _SCORES) for name, rows in found.items()}
+    scores = measures(held_out, facts, centroids)
+    return {name: Strangeness(rows, of_others[name], name in _SCORES) for name, rows in scores.items()}
 
 
 def measures(seen: Seen, facts: EstimatorFacts, centroids: Centroids) -> dict[str, NDArray[np.floating]]:

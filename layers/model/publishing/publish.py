@@ -29,10 +29,10 @@ def whole_folder(target: Path) -> Iterator[Path]:
     After an error, or when the process is killed, `target` is as it was before, or as it is afterwards.
     """
     with _beside(target) as scratch:
-        made = scratch / "new"
-        made.mkdir()
-        yield made
-        _replace(target, made, scratch)
+        folder = scratch / "new"
+        folder.mkdir()
+        yield folder
+        _replace(target, folder, scratch)
 
 
 @contextmanager
@@ -120,22 +120,22 @@ def _clear(leftover: Path) -> None:
         os.close(descriptor)
 
 
-def _replace(target: Path, made: Path, scratch: Path) -> None:
+def _replace(target: Path, folder: Path, scratch: Path) -> None:
     if not target.exists():
-        made.rename(target)
+        folder.rename(target)
         return
     try:
-        exchange(made, target)
+        exchange(folder, target)
     except CannotExchange:
-        _replace_in_two_steps(target, made, scratch)
+        _replace_in_two_steps(target, folder, scratch)
 
 
-def _replace_in_two_steps(target: Path, made: Path, scratch: Path) -> None:
+def _replace_in_two_steps(target: Path, folder: Path, scratch: Path) -> None:
     """Where folders cannot be exchanged. Killed between the steps, the next run gives the name back."""
     (scratch / _TARGET).write_text(str(target.relative_to(scratch.parent)))
     target.rename(scratch / _OLD)
     try:
-        made.rename(target)
+        folder.rename(target)
     except OSError:
         (scratch / _OLD).rename(target)
         raise

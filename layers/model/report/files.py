@@ -28,9 +28,9 @@ def write_figures(report: Report, folder: Path) -> None:
 
 def write_predictions(evaluation: Evaluation, path: Path) -> None:
     """Writes a CSV file of the answers of `auto`: row, label, predicted label, probability; no texts."""
-    said, probability = answers_of(evaluation.probabilities[AUTO])
+    answers, probability = answers_of(evaluation.probabilities[AUTO])
     labels = evaluation.labels
-    rows = zip(evaluation.rows, evaluation.target, said, probability, strict=True)
+    rows = zip(evaluation.rows, evaluation.target, answers, probability, strict=True)
     with path.open("w", newline="", encoding="utf-8", errors="xmlcharrefreplace") as file:
         writer = csv.writer(file)
         writer.writerow(("row", "label", "predicted", "probability"))

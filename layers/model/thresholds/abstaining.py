@@ -41,24 +41,27 @@ class OutOfReach(Exception):
 
 
 def abstain(
-    name: str, probabilities: NDArray[np.floating], target: NDArray[np.int64], wanted: float
+    name: str, probabilities: NDArray[np.floating], target: NDArray[np.int64], accuracy: float
 ) -> float:
     """The `min_probability` of the head `name`; says what it does on the validation rows.
 
     probabilities: of the validation rows, (n, k). Raises OutOfReach.
     """
     try:
-        found = choose_min_probability(
-            probabilities.max(axis=1), probabilities.argmax(axis=1) == target, wanted
+        threshold = choose_min_probability(
+            probabilities.max(axis=1), probabilities.argmax(axis=1) == target, accuracy
         )
     except OutOfReach as exc:
         raise OutOfReach(f"{name}: {exc}") from exc
-    say(f"{name}: {found}")
-    return found.min_probability
+    say(f"{name}: {threshold}")
+    return threshold.min_probability
 
 
 def choose_min_probability(
-    probability: NDArray[np.floating], right: NDArray[np.bool_], wanted: float, confidence: float = CONFIDENCE
+    probability: NDArray[np.floating],
+    right: NDArray[np.bool_],
+    accuracy: float,
+    confidence: float = CONFIDENCE,
 ) -> Threshold:
     """The lowest threshold whose answers are right at least as often as wanted.
 
@@ -74,11 +77,11 @@ def choose_min_probability(
     """
     counts = _Counts(probability, right, (1 - confidence) / len(_STARTS))
     starts = [counts.first_answering(coverage) for coverage in _STARTS]
-    passes = counts.passes(wanted)
+    passes = counts.passes(accuracy)
     reached = [_walk(passes, start) for start in starts if passes[start]]
     if not reached:
-        best = max(map(counts.threshold, starts), key=lambda found: found.at_least)
-        raise OutOfReach(_out_of_reach(wanted, confidence, len(right), best))
+        best = max(map(counts.threshold, starts), key=lambda threshold: threshold.at_least)
+        raise OutOfReach(_out_of_reach(accuracy, confidence, len(right), best))
     return counts.threshold(max(reached))
 
 
@@ -88,9 +91,9 @@ def _walk(passes: NDArray[np.bool_], start: int) -> int:
     return start + int(failures[0]) - 1 if len(failures) else len(passes) - 1
 
 
-def _out_of_reach(wanted: float, confidence: float, rows: int, best: Threshold) -> str:
+def _out_of_reach(accuracy: float, confidence: float, rows: int, best: Threshold) -> str:
     return (
-        f"No min_probability promises an accuracy of {wanted:.1%} with {confidence:.0%} confidence on"
+        f"No min_probability promises an accuracy of {accuracy:.1%} with {confidence:.0%} confidence on"
         f" {rows:,} validation rows. The best that can be promised: {best}. Want less, or train on more rows."
     )
 
@@ -113,9 +116,9 @@ class _Counts:
         """The highest threshold that answers this share of the rows."""
         return int(np.argmax(self._answered >= coverage * self._rows))
 
-    def passes(self, wanted: float) -> NDArray[np.bool_]:
+    def passes(self, accuracy: float) -> NDArray[np.bool_]:
         """Of each threshold: whether a model less accurate than wanted would hardly do so well."""
-        chance: NDArray[np.float64] = binom.sf(self._right - 1, self._answered, wanted)
+        chance: NDArray[np.float64] = binom.sf(self._right - 1, self._answered, accuracy)
         return chance <= self._risk
 
     def threshold(self, place: int) -> Threshold:

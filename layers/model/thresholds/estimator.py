@@ -40,12 +40,12 @@ def choose_certainty(bare: Guesses, partner: NDArray[np.floating], target: NDArr
     promise too much of the surest ones, and then the estimator does not keep its word at any threshold.
     """
     likely = choose_temperature(bare, target)
-    found = {}
+    losses = {}
     for temperature in (likely, *(round(likely + step, 2) for step in _MORE_MODEST)):
-        guessed = bare.at(temperature)
-        threshold = choose_threshold(guessed, partner, target)
-        found[Certainty(temperature, threshold)] = float(guessed.sure(threshold).mean())
-    return max(found, key=found.__getitem__)  # of equals the first
+        outputs = bare.at(temperature)
+        threshold = choose_threshold(outputs, partner, target)
+        losses[Certainty(temperature, threshold)] = float(outputs.sure(threshold).mean())
+    return max(losses, key=losses.__getitem__)  # of equals the first
 
 
 def choose_temperature(
@@ -57,8 +57,8 @@ def choose_temperature(
     """
 
     def surprise(temperature: float) -> float:
-        found = bare.at(temperature).probabilities[np.arange(len(target)), target]
-        return float(-np.log(np.maximum(found, 1e-12)).mean())
+        probabilities = bare.at(temperature).probabilities[np.arange(len(target)), target]
+        return float(-np.log(np.maximum(probabilities, 1e-12)).mean())
 
     return min(temperatures, key=surprise)
 
@@ -67,8 +67,8 @@ def choose_answer_temperature(answers: NDArray[np.float64], target: NDArray[np.i
     """The temperature of answers (n, k) that makes the held-out labels most likely; 1 for a few answers."""
     if len(target) < _MIN_ANSWERS:
         return 1.0
-    known = np.ones(len(target), dtype=bool)
-    return choose_temperature(Guesses(answers, known, np.zeros(len(target))), target, _ANSWER_TEMPERATURES)
+    mask = np.ones(len(target), dtype=bool)
+    return choose_temperature(Guesses(answers, mask, np.zeros(len(target))), target, _ANSWER_TEMPERATURES)
 
 
 def temper_rows(
@@ -80,38 +80,38 @@ def temper_rows(
     return np.array(rows, dtype=np.float64)
 
 
-def cascade(guessed: Guesses, partner: NDArray[np.floating], threshold: float) -> NDArray[np.float64]:
+def cascade(outputs: Guesses, partner: NDArray[np.floating], threshold: float) -> NDArray[np.float64]:
     """What `auto` answers, for all rows at once: (n, k)."""
-    return _where_unsure(guessed, combine(guessed, partner), threshold)
+    return _where_unsure(outputs, combine(outputs, partner), threshold)
 
 
-def combine(guessed: Guesses, partner: NDArray[np.floating]) -> NDArray[np.float64]:
+def combine(outputs: Guesses, partner: NDArray[np.floating]) -> NDArray[np.float64]:
     """What guesses and partner say together, (n, k): what `mean_with` says of each row, to the bit."""
-    roots = np.sqrt((guessed.probabilities + LEAST) * (partner.astype(np.float64) + LEAST))
+    roots = np.sqrt((outputs.probabilities + LEAST) * (partner.astype(np.float64) + LEAST))
     totals = np.array([math.fsum(row) for row in roots.tolist()])
     means: NDArray[np.float64] = roots / totals[:, None]
     return means
 
 
-def _where_unsure(guessed: Guesses, both: NDArray[np.float64], threshold: float) -> NDArray[np.float64]:
-    return np.where(guessed.sure(threshold)[:, None], guessed.probabilities, both)
+def _where_unsure(outputs: Guesses, both: NDArray[np.float64], threshold: float) -> NDArray[np.float64]:
+    return np.where(outputs.sure(threshold)[:, None], outputs.probabilities, both)
 
 
-def choose_threshold(guessed: Guesses, partner: NDArray[np.floating], target: NDArray[np.int64]) -> float:
+def choose_threshold(outputs: Guesses, partner: NDArray[np.floating], target: NDArray[np.int64]) -> float:
     """The lowest threshold that costs next to no accuracy, and above which the estimator keeps its word."""
-    both = combine(guessed, partner)
+    both = combine(outputs, partner)
     always = share_right(both, target)
     for threshold in _THRESHOLDS:
-        if not guessed.sure(threshold).any():
+        if not outputs.sure(threshold).any():
             break
-        reached = share_right(_where_unsure(guessed, both, threshold), target)
-        if reached >= always - _MAX_LOSS and keeps_its_word(guessed, partner, threshold, target):
+        reached = share_right(_where_unsure(outputs, both, threshold), target)
+        if reached >= always - _MAX_LOSS and keeps_its_word(outputs, partner, threshold, target):
             return threshold
     return NEVER
 
 
 def keeps_its_word(
-    guessed: Guesses, partner: NDArray[np.floating], threshold: float, target: NDArray[np.int64]
+    outputs: Guesses, partner: NDArray[np.floating], threshold: float, target: NDArray[np.int64]
 ) -> bool:
     """Whether the estimator, where it answers alone, is as good as its probabilities promise.
 
@@ -119,12 +119,12 @@ def keeps_its_word(
     words alone say little about texts that use other words. Two standard errors below the promise are taken
     for chance.
     """
-    sure = guessed.sure(threshold)
+    sure = outputs.sure(threshold)
     if not sure.any():
         return True
-    found = guessed.probabilities[sure]
-    promised = found.max(axis=1)
+    probabilities = outputs.probabilities[sure]
+    promised = probabilities.max(axis=1)
     error = np.sqrt((promised * (1 - promised)).sum()) / len(promised)
     least = promised.mean() - 2 * error
-    agreed = share_right(found, partner[sure].argmax(axis=1))
-    return bool(min(share_right(found, target[sure]), agreed) >= least)
+    agreed = share_right(probabilities, partner[sure].argmax(axis=1))
+    return bool(min(share_right(probabilities, target[sure]), agreed) >= least)

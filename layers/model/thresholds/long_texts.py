@@ -40,8 +40,8 @@ class Steps(NamedTuple):
 
     def at(self, read: NDArray[np.int64]) -> NDArray[np.floating]:
         """After so many windows of each document: (n, k)."""
-        found: NDArray[np.floating] = np.stack(self.after)[read - 1, np.arange(len(read))]
-        return found
+        embeddings: NDArray[np.floating] = np.stack(self.after)[read - 1, np.arange(len(read))]
+        return embeddings
 
 
 def steps_of(
@@ -53,33 +53,33 @@ def steps_of(
     after = []
     for read in range(1, int(counts.max())):
         rows = np.flatnonzero(counts > read)
-        found = whole.copy()
-        found[rows] = predict(pool([texts[row] for row in rows.tolist()], at_most=read))
-        after.append(found)
+        steps = whole.copy()
+        steps[rows] = predict(pool([texts[row] for row in rows.tolist()], at_most=read))
+        after.append(steps)
     return Steps([*after, whole], counts)
 
 
-def windows_read(guessed: Guesses, steps: Steps, margin: float) -> NDArray[np.int64]:
+def windows_read(outputs: Guesses, steps: Steps, margin: float) -> NDArray[np.int64]:
     """Windows that `auto` reads of each document that the estimator is unsure of: (n,)."""
     read = steps.windows.copy()
     for number in range(len(steps.after) - 1, 0, -1):  # the first stop is the one that counts
-        means = np.sort(combine(guessed, steps.after[number - 1]), axis=1)
+        means = np.sort(combine(outputs, steps.after[number - 1]), axis=1)
         settled = means[:, -1] - means[:, -2] > margin
         read[settled & (steps.windows > number)] = number
     return read
 
 
-def choose_margin(guessed: Guesses, steps: Steps, threshold: float, target: NDArray[np.int64]) -> float:
+def choose_margin(outputs: Guesses, steps: Steps, threshold: float, target: NDArray[np.int64]) -> float:
     """The lowest margin that costs no accuracy, and with which nearly no label would change by reading on."""
-    long = (steps.windows > 1) & ~guessed.sure(threshold)
+    long = (steps.windows > 1) & ~outputs.sure(threshold)
     if long.sum() < _MIN_ROWS:
         return READ_ALL
-    everything = cascade(guessed, steps.whole, threshold)
+    everything = cascade(outputs, steps.whole, threshold)
     for margin in MARGINS:
-        read = windows_read(guessed, steps, margin)
-        answers = cascade(guessed, steps.at(read), threshold)
+        read = windows_read(outputs, steps, margin)
+        answers = cascade(outputs, steps.at(read), threshold)
         agreed = share_right(answers[long], everything[long].argmax(axis=1))
-        reached, wanted = share_right(answers, target), share_right(everything, target)
-        if agreed >= _MIN_AGREEMENT and reached >= wanted:
+        reached, share = share_right(answers, target), share_right(everything, target)
+        if agreed >= _MIN_AGREEMENT and reached >= share:
             return margin
     return READ_ALL

@@ -26,11 +26,11 @@ def prove(models: Path, name: str, samples: Samples, expected: Mapping[str, NDAr
     """
     texts = next(iter(samples.forms.values()))[:_ROWS]
     predictor = load_predictor(Settings(model_dir=models, models=name, verify_at_init=False))
-    found = predictor.predict(texts, [AUTO, *(head for head in expected if head != AUTO)], use_cache=False)
+    answers = predictor.predict(texts, [AUTO, *(head for head in expected if head != AUTO)], use_cache=False)
     for head, rows in expected.items():
-        wanted = [row.tobytes() for row in rows[: len(texts)].astype(np.float32)]
-        served = [row[:-_SCORE_BYTES] for row in found.answers[head]]
-        differing = sum(a != b for a, b in zip(wanted, served, strict=True))
+        embeddings = [row.tobytes() for row in rows[: len(texts)].astype(np.float32)]
+        served = [row[:-_SCORE_BYTES] for row in answers.answers[head]]
+        differing = sum(a != b for a, b in zip(embeddings, served, strict=True))
         if differing:
             raise AnswersDiffer(
                 f"{head} answers {differing:,} of {len(texts):,} held-out rows differently once it is served."

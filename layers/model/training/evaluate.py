@@ -77,8 +77,8 @@ def baseline(train: Samples, test: Samples) -> NDArray[np.float64]:
     texts = [next(iter(samples.forms.values())) for samples in (train, test)]
     words = TfidfVectorizer(sublinear_tf=True, token_pattern=r"(?u)\b\w+\b")  # noqa: S106 (words)
     model = make_pipeline(words, LogisticRegression(C=10, max_iter=300)).fit(texts[0], train.target)
-    found: NDArray[np.float64] = model.predict_proba(texts[1])
-    return found
+    probabilities: NDArray[np.float64] = model.predict_proba(texts[1])
+    return probabilities
 
 
 def compare_with(other: Opponent, task: Task, evaluation: Evaluation) -> Comparison:
@@ -86,8 +86,8 @@ def compare_with(other: Opponent, task: Task, evaluation: Evaluation) -> Compari
     predictor = load_predictor(Settings(model_dir=other.folder.parent, models=other.folder.name))
     manifest = predictor.manifest
     texts = next(iter(task.test.forms.values()))
-    asked = [texts[row] for row in other.rows]
-    answers = to_matrix(predictor.predict(asked, [AUTO], use_cache=False).answers[AUTO])[:, :-1]
+    rows = [texts[row] for row in other.rows]
+    answers = to_matrix(predictor.predict(rows, [AUTO], use_cache=False).answers[AUTO])[:, :-1]
     part = part_of(evaluation, other.rows)
     theirs = answered_by(manifest.name, manifest.version, manifest.labels, answers, part)
     return compare(part, theirs, other.left_out)

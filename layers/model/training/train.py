@@ -71,7 +71,7 @@ def train(
     answers = {name: predict_rows(head.served, test_set.as_sent) for name, head in heads.items()}
     seen = Seen(test_set.as_sent, judged.guessed, judged.answers)
     others = see_others(judged.facts, heads[best].served, encoder, folder)
-    found = strangeness(seen, others, judged.facts, centroids)
+    scores = strangeness(seen, others, judged.facts, centroids)
     probabilities: dict[str, NDArray[np.floating]] = {AUTO: judged.answers, **answers}
     copies = find_near_copies(test_set.as_sent, train_set.as_sent)
-    return Trained(probabilities, judged.alone, judged.uncalibrated, judged.facts, found, copies)
+    return Trained(probabilities, judged.alone, judged.uncalibrated, judged.facts, scores, copies)

@@ -20,8 +20,8 @@ def train_centroids(train: Embedded, fit: Rows, validation: Rows, folder: Path) 
     """
     nothing = np.zeros(1, dtype=np.float32)
     held_out = _centroids(directions(*stack_forms(train, fit)), nothing)
-    found = np.array(held_out.strangeness(to_vectors(train.as_sent[validation])))
-    usual = thin(found).astype(np.float32)
+    scores = np.array(held_out.strangeness(to_vectors(train.as_sent[validation])))
+    usual = thin(scores).astype(np.float32)
     arrays = {"directions": directions(*stack_forms(train)), "usual": usual}
     np.savez(folder / CENTROIDS_FILE, **arrays)  # type: ignore[arg-type]
     return _centroids(**arrays)

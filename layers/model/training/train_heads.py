@@ -69,11 +69,11 @@ def abstaining(
 
 def _abstaining(name: str, head: TrainedHead, target: NDArray[np.int64], accuracy: float) -> TrainedHead:
     try:
-        chosen = abstain(name, head.held_out.whole, target, accuracy)
+        choice = abstain(name, head.held_out.whole, target, accuracy)
     except OutOfReach as exc:
         say(f"{exc} It answers everything.")
         return head
-    return head._replace(facts=replace(head.facts, min_probability=chosen))
+    return head._replace(facts=replace(head.facts, min_probability=choice))
 
 
 def train_head(
@@ -113,8 +113,8 @@ def check_agreement(name: str, served: Head, trained: TrainableHead, embeddings:
     converted, original = predict_rows(served, embeddings), trained.predict_proba(embeddings)
     agreement = float((converted.argmax(axis=1) == original.argmax(axis=1)).mean())
     difference = float(np.abs(converted - original).max())
-    found = (
+    shares = (
         f"{name}: converted head agrees on {agreement:.4%} of the test split, largest |Δp| {difference:.1e}"
     )
     if agreement < _MIN_AGREEMENT or difference > _MAX_DIFFERENCE:
-        raise HeadDiffers(f"{found}; expected at least {_MIN_AGREEMENT:.1%} and at most {_MAX_DIFFERENCE}.")
+        raise HeadDiffers(f"{shares}; expected at least {_MIN_AGREEMENT:.1%} and at most {_MAX_DIFFERENCE}.")

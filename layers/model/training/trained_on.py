@@ -38,8 +38,8 @@ def find_unseen(texts: Sequence[str], folder: Path) -> list[int] | None:
     if not (folder / REPORT_DIGESTS).exists():
         return None
     content = (folder / REPORT_DIGESTS).read_bytes()
-    seen = {content[start : start + _BYTES] for start in range(0, len(content), _BYTES)}
-    return [place for place, text in enumerate(texts) if _digest(text) not in seen]
+    digests = {content[start : start + _BYTES] for start in range(0, len(content), _BYTES)}
+    return [place for place, text in enumerate(texts) if _digest(text) not in digests]
 
 
 def opponent_of(folder: Path, test: Samples, has_own_test: bool) -> Opponent:

@@ -35,9 +35,9 @@ class Finding(NamedTuple):
         groups = dict.fromkeys(
             tuple(sorted([row, *others])) for row, others in zip(self.rows, self.partners, strict=True)
         )
-        shown = [" and ".join(str(row + 1) for row in group) for group in list(groups)[:_SHOWN]]
+        examples = [" and ".join(str(row + 1) for row in group) for group in list(groups)[:_SHOWN]]
         more = ["…"] if len(groups) > _SHOWN else []
-        return f"{self.fault}: {len(self.rows):,} rows ({', '.join([*shown, *more])})"
+        return f"{self.fault}: {len(self.rows):,} rows ({', '.join([*examples, *more])})"
 
 
 class Checked(NamedTuple):
@@ -71,12 +71,12 @@ def check_table(
     """
     table = table._replace(labels=[_spell(label, spellings) for label in table.labels])
     findings: list[Finding] = []
-    kept = list(range(len(table.texts)))
+    rows = list(range(len(table.texts)))
     for find in _FAULTS[:-1] if is_test else _FAULTS:
-        for finding in find(table, kept):
+        for finding in find(table, rows):
             findings.append(finding)
             faulty = set(finding.rows)
-            kept = [row for row in kept if row not in faulty]
+            rows = [row for row in rows if row not in faulty]
     if report:
         report(findings)
     if findings and not drop:
@@ -86,10 +86,10 @@ def check_table(
             " --faults FILE lists them all."
         )
     if not is_test:
-        _check_labels({table.labels[row] for row in kept}, findings)
-    rest = table.take(kept)
+        _check_labels({table.labels[row] for row in rows}, findings)
+    rest = table.take(rows)
     normal = rest._replace(texts=[normalise(text) for text in rest.texts])
-    return Checked(normal, [row + 1 for row in kept], findings, _notes(normal.labels), len(table.texts))
+    return Checked(normal, [row + 1 for row in rows], findings, _notes(normal.labels), len(table.texts))
 
 
 def spellings_of(labels: Sequence[str]) -> dict[str, str]:
@@ -122,7 +122,7 @@ def _notes(labels: Sequence[str]) -> list[str]:
     forms = defaultdict(set)
     for label in labels:
         forms[label.casefold()].add(label)
-    same = sorted(label for found in forms.values() if len(found) > 1 for label in found)
+    same = sorted(label for spellings in forms.values() if len(spellings) > 1 for label in spellings)
     if not same:
         return []
     return [f"{len(same)} labels differ by case alone{_named(same)}. Make them one with --fold-labels."]
@@ -131,8 +131,8 @@ def _notes(labels: Sequence[str]) -> list[str]:
 def _check_labels(labels: set[str], findings: Sequence[Finding]) -> None:
     without = f" without the rows that were dropped ({'; '.join(map(str, findings))})" if findings else ""
     if len(labels) < 2:
-        found = f"{len(labels)} label{'s' * (len(labels) != 1)}"
-        raise TableFault(f"The table has {found}{without}. Expected two or more: one class cannot be learnt.")
+        count = f"{len(labels)} label{'s' * (len(labels) != 1)}"
+        raise TableFault(f"The table has {count}{without}. Expected two or more: one class cannot be learnt.")
     if len(labels) > MAX_LABELS:
         raise TableFault(f"The table has {len(labels):,} labels. Expected at most {MAX_LABELS:,}.")
 
@@ -156,10 +156,10 @@ def _under_two_labels(table: Table, rows: Sequence[int]) -> list[Finding]:
     for row in rows:
         places[normalise(table.texts[row])].append(row)
     partners = {
-        row: [other for other in found if other != row]
-        for found in places.values()
-        if len({table.labels[row] for row in found}) > 1
-        for row in found
+        row: [other for other in group if other != row]
+        for group in places.values()
+        if len({table.labels[row] for row in group}) > 1
+        for row in group
     }
     conflicts = sorted(partners)
     fault = "with one text under several labels"
@@ -179,8 +179,8 @@ def _of_rare_labels(table: Table, rows: Sequence[int]) -> list[Finding]:
 def _named(labels: Sequence[str]) -> str:
     """Labels in brackets; long ones are left out, since they may be texts in a wrong column."""
     short = [repr(label) for label in labels if len(label) <= _NAME_LENGTH]
-    shown = [*short[:_SHOWN], *["…"] * (len(labels) > min(len(short), _SHOWN))]
-    return f" ({', '.join(shown)})" if short else ""
+    names = [*short[:_SHOWN], *["…"] * (len(labels) > min(len(short), _SHOWN))]
+    return f" ({', '.join(names)})" if short else ""
 
 
 def _finding(fault: str, rows: list[int]) -> list[Finding]:

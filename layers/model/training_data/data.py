@@ -57,6 +57,6 @@ def threads_of(full_texts: Sequence[str]) -> NDArray[np.int64]:
 
 
 def _subject(text: str) -> str:
-    found = re.search(r"^Subject:\s*(.*)$", text, re.MULTILINE)
-    subject = found.group(1).strip().lower() if found else ""
+    match = re.search(r"^Subject:\s*(.*)$", text, re.MULTILINE)
+    subject = match.group(1).strip().lower() if match else ""
     return re.sub(r"^(re|fwd?)\s*(\[\d+\])?\s*:\s*", "", subject).strip()

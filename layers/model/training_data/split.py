@@ -26,8 +26,8 @@ def hold_out(labels: Sequence[Hashable], groups: Sequence[str], share: float, us
     highest = {names[-1] for names in members.values()}
     lowest = {next((name for name in names if name in movable), names[-1]) for names in members.values()}
     under = {group for group, place in places.items() if place < share}
-    chosen = (under | lowest) & movable - highest
-    is_held_out = np.array([group in chosen for group in groups], dtype=bool)
+    rows = (under | lowest) & movable - highest
+    is_held_out = np.array([group in rows for group in groups], dtype=bool)
     return np.flatnonzero(~is_held_out), np.flatnonzero(is_held_out)
 
 

@@ -75,9 +75,9 @@ def read_table(path: Path, columns: Columns, separator: str | None = None) -> Ta
     """
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
-        known = ", ".join(_READERS)
+        endings = ", ".join(_READERS)
         hint = _HINTS.get(path.suffix.lower(), "Save the table in one of these forms.")
-        raise TableFault(f"{path.name} has the ending {path.suffix!r}. Expected one of {known}. {hint}")
+        raise TableFault(f"{path.name} has the ending {path.suffix!r}. Expected one of {endings}. {hint}")
     if separator and path.suffix.lower() not in _DELIMITED:
         raise TableFault(f"--separator is for CSV and TSV; {path.name} is neither. Leave it out.")
     if not path.stat().st_size:
@@ -101,9 +101,9 @@ def refuse_lists(path: Path, column: str, labels: Sequence[Any]) -> None:
         )
 
 
-def count_rows(numbers: Sequence[int], shown: int = 5) -> str:
+def count_rows(numbers: Sequence[int], limit: int = 5) -> str:
     """How many rows, and the first of their numbers."""
-    first = ", ".join(map(str, numbers[:shown])) + (", …" if len(numbers) > shown else "")
+    first = ", ".join(map(str, numbers[:limit])) + (", …" if len(numbers) > limit else "")
     return f"{len(numbers):,} row{'s' * (len(numbers) > 1)} ({first})"
 
 
@@ -125,21 +125,23 @@ def _to_string(cell: object) -> str:
 
 
 def _places(
-    path: Path, found: Sequence[str], columns: Columns, rows: Sequence[Sequence[str]] | None = None
+    path: Path, header: Sequence[str], columns: Columns, rows: Sequence[Sequence[str]] | None = None
 ) -> list[int]:
     """Where the asked-for columns are. Raises TableFault naming those that are not there, or twice.
 
     rows: those below, if `found` may be a row of data, which is not repeated.
     """
-    if missing := [name for name in columns.named if name not in found]:
+    if missing := [name for name in columns.named if name not in header]:
         names = ", ".join(map(repr, missing))
-        is_header = rows is None or _is_header(found, rows)
-        theirs = f"Its columns: {', '.join(found)}. Name one of them." if is_header else _NO_HEADER
-        columns_found = list(found) if is_header else []
+        is_header = rows is None or _is_header(header, rows)
+        theirs = f"Its columns: {', '.join(header)}. Name one of them." if is_header else _NO_HEADER
+        columns_found = list(header) if is_header else []
         raise MissingColumns(f"{path.name} has no column {names}. {theirs}", columns_found)
-    if twice := [name for name in columns.named if found.count(name) > 1]:
-        raise TableFault(f"{path.name} has {found.count(twice[0])} columns named {twice[0]!r}. Expected one.")
-    return [found.index(name) for name in columns.named]
+    if twice := [name for name in columns.named if header.count(name) > 1]:
+        raise TableFault(
+            f"{path.name} has {header.count(twice[0])} columns named {twice[0]!r}. Expected one."
+        )
+    return [header.index(name) for name in columns.named]
 
 
 def _decode(path: Path) -> str:
@@ -153,8 +155,8 @@ def _decode(path: Path) -> str:
             hint = "Save it as UTF-8, or convert it: iconv -f UTF-16 -t UTF-8."
             raise TableFault(f"{path.name} is UTF-16, expected UTF-8. {hint}") from exc
         lines = [number for number, line in enumerate(content.split(b"\n"), 1) if not _is_utf8(line)]
-        found = f"{path.name} is not UTF-8: {len(lines):,} lines are not, the first is line {lines[0]}"
-        raise TableFault(f"{found}. Save it as UTF-8, or convert it: iconv -f ENCODING -t UTF-8.") from exc
+        problem = f"{path.name} is not UTF-8: {len(lines):,} lines are not, the first is line {lines[0]}"
+        raise TableFault(f"{problem}. Save it as UTF-8, or convert it: iconv -f ENCODING -t UTF-8.") from exc
 
 
 def _is_utf8(line: bytes) -> bool:
@@ -231,8 +233,8 @@ def _read_parquet(path: Path, columns: Columns) -> Records:
     import polars
 
     try:
-        found = polars.read_parquet_schema(path)
-        _places(path, list(found), columns)
+        schema = polars.read_parquet_schema(path)
+        _places(path, list(schema), columns)
         cells: Records = polars.read_parquet(path, columns=columns.named).select(columns.named).iter_rows()
         return cells
     except polars.exceptions.PolarsError as exc:

@@ -26,23 +26,23 @@ class TableTask(NamedTuple):
     numbers: list[int]
 
 
-def task_of(given: Checked, test: Checked | None, test_share: float) -> TableTask:
+def task_of(training: Checked, test: Checked | None, test_share: float) -> TableTask:
     """The task of a table. test: rows to judge with; without, about `test_share` of the table is held out.
 
     A row's side follows from its group, or else from its text: it stays the same when the table grows.
     Raises TableFault when rows to judge with have labels that are not trained on.
     """
-    table, notes = given.table, [f"left out: {finding}" for finding in given.dropped]
+    table, notes = training.table, [f"left out: {finding}" for finding in training.dropped]
     labels = sorted(set(table.labels))
     if test is None:
         train_rows, test_rows = hold_out(_classes(table, labels), _groups(table), test_share, "test")
         train, judged = table.take(train_rows.tolist()), table.take(test_rows.tolist())
-        numbers = [given.numbers[row] for row in test_rows]
+        numbers = [training.numbers[row] for row in test_rows]
     else:
         train, judged, numbers = table, test.table, test.numbers
         _check_known(judged, labels, numbers)
-    kept, copies = without_copies(judged, train, numbers)
-    judged, numbers = judged.take(kept), [numbers[row] for row in kept]
+    rows, copies = without_copies(judged, train, numbers)
+    judged, numbers = judged.take(rows), [numbers[row] for row in rows]
     if copies:
         notes.append(
             f"left out of the test rows, because their texts are trained on too: {count_rows(copies)}"
@@ -65,19 +65,19 @@ def task_of(given: Checked, test: Checked | None, test_share: float) -> TableTas
 
 def without_copies(judged: Table, train: Table, numbers: Sequence[int]) -> tuple[list[int], list[int]]:
     """Positions of the rows of `judged` whose texts are not in `train`, and the numbers of the others."""
-    seen = set(train.texts)
-    kept = [row for row, text in enumerate(judged.texts) if text not in seen]
-    return kept, [numbers[row] for row, text in enumerate(judged.texts) if text in seen]
+    texts = set(train.texts)
+    rows = [row for row, text in enumerate(judged.texts) if text not in texts]
+    return rows, [numbers[row] for row, text in enumerate(judged.texts) if text in texts]
 
 
 def _without_copies_of(table: Table, fit: Rows, validation: Rows) -> Rows:
-    seen = {table.texts[row] for row in fit}
-    return np.array([row for row in validation if table.texts[row] not in seen], dtype=np.int64)
+    texts = {table.texts[row] for row in fit}
+    return np.array([row for row in validation if table.texts[row] not in texts], dtype=np.int64)
 
 
 def _check_known(judged: Table, labels: Sequence[str], numbers: Sequence[int]) -> None:
-    known = set(labels)
-    unknown = [numbers[row] for row, label in enumerate(judged.labels) if label not in known]
+    labels_of_training = set(labels)
+    unknown = [numbers[row] for row, label in enumerate(judged.labels) if label not in labels_of_training]
     if unknown:
         raise TableFault(f"The test file has labels that the table does not have: {count_rows(unknown)}.")
 

@@ -122,9 +122,9 @@ class Writer:
     def _matter(self, queue: str, asks: int | None, is_short: bool) -> str:
         """Sentences about what the customer wants."""
         dice, of_queue = self._dice, self._queues[queue]
-        wanted = self._ask(queue, asks)
+        request = self._ask(queue, asks)
         if is_short and dice.happens(0.6):
-            return wanted
+            return request
         others = [dice.one_of(of_queue["details"])] if dice.happens(0.65) else []
         others += dice.shuffled(self._phrases["fillers"])[: dice.below(2 if is_short else 3)]
         if dice.happens(_ASIDE):
@@ -133,7 +133,7 @@ class Writer:
             others.append(self._ask(self._other(queue), asks))
         place = dice.below(2)  # the matter comes first, or after one of the others
         sentences = [self._filled(sentence) for sentence in dice.shuffled(others)]
-        return " ".join([*sentences[:place], wanted, *sentences[place:]])
+        return " ".join([*sentences[:place], request, *sentences[place:]])
 
     def _ask(self, queue: str, asks: int | None) -> str:
         """Each of a queue's asks comes before one of them comes again."""
@@ -148,8 +148,8 @@ class Writer:
         return self._dice.one_of([name for name in self._queues if name != queue])
 
     def _filled(self, phrase: str) -> str:
-        drawn = {name: self._dice.one_of(words) for name, words in self._phrases["words"].items()}
-        return phrase.format_map(drawn | {"order": str(40_000 + self._dice.below(50_000))})
+        choices = {name: self._dice.one_of(words) for name, words in self._phrases["words"].items()}
+        return phrase.format_map(choices | {"order": str(40_000 + self._dice.below(50_000))})
 
     def _in_manner(self, matter: str, manner: Manner) -> str:
         if manner.is_short:

@@ -49,10 +49,14 @@ def reliability(answers: Answers, right: NDArray[np.bool_], seed: int) -> Reliab
 
 
 def _bin(place: int, probabilities: NDArray[np.float64], right: NDArray[np.bool_]) -> ReliabilityBin:
-    found = wilson(int(right.sum()), len(right))
-    assert found is not None  # noqa: S101 - only bins with rows are asked for
+    interval = wilson(int(right.sum()), len(right))
+    assert interval is not None  # noqa: S101 - only bins with rows are asked for
     return ReliabilityBin(
-        rounded(place / _BINS), rounded((place + 1) / _BINS), len(right), rounded(probabilities.mean()), found
+        rounded(place / _BINS),
+        rounded((place + 1) / _BINS),
+        len(right),
+        rounded(probabilities.mean()),
+        interval,
     )
 
 
@@ -67,5 +71,5 @@ def _calibration_error(
 def _error_by_chance(places: NDArray[np.int64], probabilities: NDArray[np.float64], seed: int) -> float:
     """Source: Bröcker & Smith 2007, Increasing the Reliability of Reliability Diagrams."""
     random = np.random.default_rng(seed)
-    drawn = (random.random(len(places)) < probabilities for _ in range(_SIMULATIONS))
-    return float(np.mean([_calibration_error(places, probabilities, right) for right in drawn]))
+    samples = (random.random(len(places)) < probabilities for _ in range(_SIMULATIONS))
+    return float(np.mean([_calibration_error(places, probabilities, right) for right in samples]))

@@ -31,11 +31,12 @@ class ClassScore(msgspec.Struct, frozen=True):
 
 
 def class_scores(
-    labels: Sequence[str], target: Classes, said: Classes, trained_on: Sequence[int] | None
+    labels: Sequence[str], target: Classes, answers: Classes, trained_on: Sequence[int] | None
 ) -> list[ClassScore]:
     """The scores of each class, in the order of the labels."""
     support, predicted, right = (
-        np.bincount(classes, minlength=len(labels)) for classes in (target, said, target[target == said])
+        np.bincount(classes, minlength=len(labels))
+        for classes in (target, answers, target[target == answers])
     )
     return [
         ClassScore(
@@ -51,14 +52,14 @@ def class_scores(
     ]
 
 
-def accuracy(target: Classes, said: Classes) -> Interval:
+def accuracy(target: Classes, answers: Classes) -> Interval:
     """Share of the rows that are right, with Wilson's interval."""
-    found = wilson(int((target == said).sum()), len(target))
-    assert found is not None  # noqa: S101 - an evaluation has rows
-    return found
+    interval = wilson(int((target == answers).sum()), len(target))
+    assert interval is not None  # noqa: S101 - an evaluation has rows
+    return interval
 
 
-def macro_f1(target: Classes, said: Classes, classes: int, seed: int) -> Interval:
+def macro_f1(target: Classes, answers: Classes, classes: int, seed: int) -> Interval:
     """Mean F1 of the classes that have held-out rows.
 
     The interval is the mean ± z standard errors. The standard error comes from a bootstrap that draws rows
@@ -67,19 +68,19 @@ def macro_f1(target: Classes, said: Classes, classes: int, seed: int) -> Interva
     """
     support = np.bincount(target, minlength=classes)
     order = np.argsort(target, kind="stable")
-    truth, answered = target[order], said[order]
+    truth, ordered_answers = target[order], answers[order]
     first = (np.cumsum(support) - support)[truth]  # where the rows of a row's class begin
     random = np.random.default_rng(seed)
     resampled = []
     for _ in range(_RESAMPLES):
-        drawn = first + (random.random(len(truth)) * support[truth]).astype(np.int64)
-        resampled.append(_mean_f1(truth, answered[drawn], support))
-    value, half = _mean_f1(truth, answered, support), Z * float(np.std(resampled, ddof=1))
+        rows = first + (random.random(len(truth)) * support[truth]).astype(np.int64)
+        resampled.append(_mean_f1(truth, ordered_answers[rows], support))
+    value, half = _mean_f1(truth, ordered_answers, support), Z * float(np.std(resampled, ddof=1))
     return interval(value, max(0.0, value - half), min(1.0, value + half))
 
 
-def _mean_f1(target: Classes, said: Classes, support: NDArray[np.int64]) -> float:
-    predicted = np.bincount(said, minlength=len(support))
-    right = np.bincount(target[target == said], minlength=len(support))
+def _mean_f1(target: Classes, answers: Classes, support: NDArray[np.int64]) -> float:
+    predicted = np.bincount(answers, minlength=len(support))
+    right = np.bincount(target[target == answers], minlength=len(support))
     present = support > 0
     return float((2 * right[present] / (support + predicted)[present]).mean())

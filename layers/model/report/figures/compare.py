@@ -52,12 +52,12 @@ class Comparison(msgspec.Struct, frozen=True):
     def line(self) -> str:
         """One line for a terminal."""
         word = "better than" if self.beats else "worse than" if self.is_worse else "no different from"
-        found = self.paired.difference
+        difference = self.paired.difference
         return (
             f"{self.name} is {word} {self.other_name}: accuracy {self.accuracy.value:.1%} against"
             f" {self.other_accuracy.value:.1%} on the same {self.paired.rows:,} rows, difference"
-            f" {100 * found.value:+.1f} points"
-            f" (95% interval {100 * found.low:+.1f} to {100 * found.high:+.1f};"
+            f" {100 * difference.value:+.1f} points"
+            f" (95% interval {100 * difference.low:+.1f} to {100 * difference.high:+.1f};"
             f" exact McNemar p {'< 0.001' if self.paired.p < 0.001 else f'= {self.paired.p:.3f}'})"
             f"{self._left_out_words}"
         )
@@ -109,8 +109,8 @@ def answered_by(
     Of labels that the other model does not know, it says 0: a new label is a mistake of the old model.
     """
     check_shape(f"answers of {name}", probabilities, (len(like.rows), len(labels)))
-    known = set(like.labels)
-    union = [*like.labels, *(label for label in labels if label not in known)]
+    known_labels = set(like.labels)
+    union = [*like.labels, *(label for label in labels if label not in known_labels)]
     places = {label: place for place, label in enumerate(union)}
     spread = np.zeros((len(like.rows), len(union)), dtype=probabilities.dtype)
     spread[:, [places[label] for label in labels]] = probabilities
@@ -119,9 +119,9 @@ def answered_by(
 
 def part_of(evaluation: Evaluation, places: Sequence[int]) -> Evaluation:
     """Some of the rows of an evaluation, by position: what `compare` needs of them."""
-    kept = np.asarray(places, dtype=np.int64)
-    answers = {AUTO: evaluation.probabilities[AUTO][kept]}
-    target, rows = evaluation.target[kept], evaluation.rows[kept]
+    indices = np.asarray(places, dtype=np.int64)
+    answers = {AUTO: evaluation.probabilities[AUTO][indices]}
+    target, rows = evaluation.target[indices], evaluation.rows[indices]
     return Evaluation(evaluation.name, evaluation.version, evaluation.labels, target, rows, answers)
 
 

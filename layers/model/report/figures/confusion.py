@@ -28,9 +28,9 @@ class ConfusedPair(msgspec.Struct, frozen=True):
     share: float
 
 
-def confusion_cells(target: Classes, said: Classes, classes: int) -> list[Cell]:
+def confusion_cells(target: Classes, answers: Classes, classes: int) -> list[Cell]:
     """The cells that are not zero, row by row: a matrix of 1,000 classes is nearly empty."""
-    places, counts = np.unique(target * classes + said, return_counts=True)
+    places, counts = np.unique(target * classes + answers, return_counts=True)
     return [
         Cell(place // classes, place % classes, count)
         for place, count in zip(places.tolist(), counts.tolist(), strict=True)
@@ -45,7 +45,7 @@ def dense_matrix(cells: Sequence[Cell], classes: int) -> NDArray[np.int64]:
     return matrix
 
 
-def most_confused(cells: Sequence[Cell], labels: Sequence[str], shown: int = _PAIRS) -> list[ConfusedPair]:
+def most_confused(cells: Sequence[Cell], labels: Sequence[str], count: int = _PAIRS) -> list[ConfusedPair]:
     """The pairs with the most rows, the most frequent first."""
     support = [0] * len(labels)
     for cell in cells:
@@ -55,5 +55,5 @@ def most_confused(cells: Sequence[Cell], labels: Sequence[str], shown: int = _PA
         ConfusedPair(
             labels[cell.label], labels[cell.said], cell.count, round(cell.count / support[cell.label], 6)
         )
-        for cell in wrong[:shown]
+        for cell in wrong[:count]
     ]

@@ -76,9 +76,9 @@ class _Ranked:
         """Those of at least this probability."""
         return self._point(threshold, int(np.searchsorted(-self.probability, -threshold, side="right")))
 
-    def reaching(self, wanted: float) -> CoveragePoint | None:
+    def reaching(self, accuracy: float) -> CoveragePoint | None:
         """As many as possible that are right this often."""
-        enough = self.ends[self.right[self.ends] >= wanted * self.ends]
+        enough = self.ends[self.right[self.ends] >= accuracy * self.ends]
         return self.first(int(enough[-1])) if len(enough) else None
 
     def _point(self, threshold: float, answered: int) -> CoveragePoint:

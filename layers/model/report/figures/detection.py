@@ -40,20 +40,20 @@ class Detections(msgspec.Struct, frozen=True):
     measures: list[Detection]
 
 
-def detections(given: Mapping[str, Strangeness]) -> Detections | None:
+def detections(scores: Mapping[str, Strangeness]) -> Detections | None:
     """The measures by name; None without any."""
-    if not given:
+    if not scores:
         return None
-    count = len(next(iter(given.values())).others)
-    return Detections(count, [_detection(name, found) for name, found in given.items()])
+    count = len(next(iter(scores.values())).others)
+    return Detections(count, [_detection(name, score) for name, score in scores.items()])
 
 
-def _detection(name: str, found: Strangeness) -> Detection:
-    limit = np.quantile(found.held_out, 1 - FALSE_ALARMS, method="inverted_cdf")
-    caught = wilson(int((found.others > limit).sum()), len(found.others))
+def _detection(name: str, score: Strangeness) -> Detection:
+    limit = np.quantile(score.held_out, 1 - FALSE_ALARMS, method="inverted_cdf")
+    caught = wilson(int((score.others > limit).sum()), len(score.others))
     assert caught is not None  # noqa: S101 - an evaluation has texts of other kinds, or no measure
     return Detection(
-        name, found.is_score, auroc(found), caught, _shares(found.held_out), _shares(found.others)
+        name, score.is_score, auroc(score), caught, _shares(score.held_out), _shares(score.others)
     )
 
 
@@ -62,7 +62,7 @@ def _shares(values: NDArray[np.floating]) -> list[float]:
     return [rounded(share) for share in counts / len(values)]
 
 
-def auroc(found: Strangeness) -> Interval:
+def auroc(score: Strangeness) -> Interval:
     """Area under the receiver operating characteristic; of equally strange texts, half counts.
 
     The interval holds the areas θ that are no more than z standard errors from what was found, each with the
@@ -70,8 +70,8 @@ def auroc(found: Strangeness) -> Interval:
     Source: Newcombe 2006, Confidence intervals for an effect size measure based on the Mann-Whitney
     statistic, part 2, method 5.
     """
-    n, m = len(found.held_out), len(found.others)
-    ranks = rankdata(np.concatenate([found.held_out, found.others]))
+    n, m = len(score.held_out), len(score.others)
+    ranks = rankdata(np.concatenate([score.held_out, score.others]))
     area = float((ranks[n:].sum() - m * (m + 1) / 2) / (n * m))
 
     def is_far(theta: float) -> bool:

@@ -95,7 +95,7 @@ class Evaluation:
 
     def _all_probabilities(self) -> list[tuple[str, Probabilities]]:
         others = (("uncalibrated", self.uncalibrated), ("baseline", self.baseline))
-        return [*self.probabilities.items(), *((name, found) for name, found in others if found is not None)]
+        return [*self.probabilities.items(), *((name, rows) for name, rows in others if rows is not None)]
 
     @property
     def heads(self) -> list[str]:
@@ -105,31 +105,33 @@ class Evaluation:
 
 def answers_of(probabilities: Probabilities) -> Answers:
     """What is answered with these probabilities. Of equal ones, the first class counts."""
-    said = probabilities.argmax(axis=1).astype(np.int64)
-    return Answers(said, np.take_along_axis(probabilities, said[:, None], axis=1)[:, 0].astype(np.float64))
+    answers = probabilities.argmax(axis=1).astype(np.int64)
+    return Answers(
+        answers, np.take_along_axis(probabilities, answers[:, None], axis=1)[:, 0].astype(np.float64)
+    )
 
 
 def _check_classes(target: NDArray[np.int64], classes: int) -> None:
     if target.min() < 0 or target.max() >= classes:
-        found = f"classes {target.min()} to {target.max()}"
-        raise EvaluationFault(f"target has {found}; expected 0 to {classes - 1}, positions in the labels.")
+        range_ = f"classes {target.min()} to {target.max()}"
+        raise EvaluationFault(f"target has {range_}; expected 0 to {classes - 1}, positions in the labels.")
 
 
-def check_shape(name: str, found: NDArray[Any], expected: tuple[int, ...]) -> None:
+def check_shape(name: str, array: NDArray[Any], expected: tuple[int, ...]) -> None:
     """Raises EvaluationFault when an array has another shape."""
-    if found.shape != expected:
-        raise EvaluationFault(f"{name} has the shape {found.shape}; expected {expected}.")
+    if array.shape != expected:
+        raise EvaluationFault(f"{name} has the shape {array.shape}; expected {expected}.")
 
 
-def _check_strangeness(name: str, found: Strangeness, rows: int) -> None:
-    check_shape(name, found.held_out, (rows,))
-    if not len(found.others):
+def _check_strangeness(name: str, score: Strangeness, rows: int) -> None:
+    check_shape(name, score.held_out, (rows,))
+    if not len(score.others):
         raise EvaluationFault(f"{name} has no texts of other kinds; expected at least 1.")
-    for values in (found.held_out, found.others):
+    for values in (score.held_out, score.others):
         _check_probabilities(name, values)
 
 
-def _check_probabilities(name: str, found: Probabilities) -> None:
-    low, high = found.min(), found.max()  # of NaN, both are NaN, and no comparison holds
+def _check_probabilities(name: str, probabilities: Probabilities) -> None:
+    low, high = probabilities.min(), probabilities.max()  # of NaN, both are NaN, and no comparison holds
     if not (low >= 0 and high <= 1 + 1e-3):
         raise EvaluationFault(f"{name} has values from {low} to {high}; expected probabilities, 0 to 1.")

@@ -94,117 +94,120 @@ class Report(msgspec.Struct, frozen=True):
     @property
     def warnings(self) -> list[str]:
         """Simpler answers that are better, and what to do."""
-        found = []
+        lines = []
         if self.is_useless:
-            found.append(
+            lines.append(
                 f"The model is right on {percent(self.summary.accuracy.value)} of the held-out rows. Always"
                 f" answering the most frequent label is right on {percent(self.majority)}. Look for wrong"
                 " labels, or train on more rows."
             )
         elif self.summary.auto_below_baseline:
             reached = f"The model is right less often than {BASELINE}, by more than one standard error."
-            found.append(f"{reached} Prefer that, or train on more rows.")
+            lines.append(f"{reached} Prefer that, or train on more rows.")
         if self.near_copies and self.near_copies.value >= MANY_COPIES:
-            found.append(
+            lines.append(
                 f"{percent(self.near_copies.value)} of the held-out rows nearly repeat a training row."
                 " New texts will be answered less well than these. Keep such rows together with --group."
             )
-        return found
+        return lines
 
     @property
     def line(self) -> str:
         """One line for a terminal."""
-        found = self.summary
-        line = (
-            f"{self.name}: accuracy {with_interval(found.accuracy)}, macro F1 {percent(found.macro_f1.value)}"
-        )
-        line += f" on {count(found.rows, 'held-out row')}"
-        if found.baseline_accuracy is None:
+        summary = self.summary
+        line = f"{self.name}: accuracy {with_interval(summary.accuracy)}, macro F1 {percent(summary.macro_f1.value)}"
+        line += f" on {count(summary.rows, 'held-out row')}"
+        if summary.baseline_accuracy is None:
             return line
-        return f"{line}; {BASELINE}: {percent(found.baseline_accuracy)}"
+        return f"{line}; {BASELINE}: {percent(summary.baseline_accuracy)}"
 
 
-def make_report(given: Evaluation, comparison: Comparison | None = None) -> Report:
+def make_report(evaluation: Evaluation, comparison: Comparison | None = None) -> Report:
     """The report of an evaluation. The same evaluation makes the same report.
 
     comparison: with another model, if one was asked for.
     """
-    answers = {name: answers_of(found) for name, found in given.probabilities.items()}
+    answers = {name: answers_of(rows) for name, rows in evaluation.probabilities.items()}
     auto = answers.pop(AUTO)
-    right = auto.said == given.target
+    right = auto.said == evaluation.target
     heads = [
-        _score(AUTO, auto, given, None),
-        *(_score(name, head, given, right) for name, head in answers.items()),
+        _score(AUTO, auto, evaluation, None),
+        *(_score(name, head, evaluation, right) for name, head in answers.items()),
     ]
-    baseline = _baseline(given, right)
-    calibrated = reliability(auto, right, given.seed)
-    estimator = None if given.alone is None else estimator_share(given.alone, auto, answers, right)
-    confusion = confusion_cells(given.target, auto.said, len(given.labels))
+    baseline = _baseline(evaluation, right)
+    calibrated = reliability(auto, right, evaluation.seed)
+    estimator = None if evaluation.alone is None else estimator_share(evaluation.alone, auto, answers, right)
+    confusion = confusion_cells(evaluation.target, auto.said, len(evaluation.labels))
     return Report(
         schema=SCHEMA,
-        name=given.name,
-        version=given.version,
-        seed=given.seed,
-        settings=dict(given.settings),
-        min_probability=given.min_probability,
-        summary=_summary(given, heads[0], baseline, estimator),
+        name=evaluation.name,
+        version=evaluation.version,
+        seed=evaluation.seed,
+        settings=dict(evaluation.settings),
+        min_probability=evaluation.min_probability,
+        summary=_summary(evaluation, heads[0], baseline, estimator),
         heads=heads,
         baseline=baseline,
         comparison=comparison,
-        coverage=coverage(auto, right, given.min_probability),
+        coverage=coverage(auto, right, evaluation.min_probability),
         reliability=calibrated,
-        reliability_before=_reliability_before(given),
+        reliability_before=_reliability_before(evaluation),
         estimator=estimator,
-        out_of_distribution=detections(given.strangeness),
-        classes=class_scores(given.labels, given.target, auto.said, given.trained_on),
-        confused=most_confused(confusion, given.labels),
+        out_of_distribution=detections(evaluation.strangeness),
+        classes=class_scores(evaluation.labels, evaluation.target, auto.said, evaluation.trained_on),
+        confused=most_confused(confusion, evaluation.labels),
         confusion=confusion,
-        mistakes=surest_mistakes(given.rows, given.labels, given.target, auto),
-        majority=_majority(given),
-        near_copies=None if given.near_copies is None else wilson(given.near_copies, len(given.target)),
+        mistakes=surest_mistakes(evaluation.rows, evaluation.labels, evaluation.target, auto),
+        majority=_majority(evaluation),
+        near_copies=None
+        if evaluation.near_copies is None
+        else wilson(evaluation.near_copies, len(evaluation.target)),
     )
 
 
-def _majority(given: Evaluation) -> float | None:
-    if given.trained_on is None:
+def _majority(evaluation: Evaluation) -> float | None:
+    if evaluation.trained_on is None:
         return None
-    return rounded((given.target == int(np.argmax(given.trained_on))).mean())
+    return rounded((evaluation.target == int(np.argmax(evaluation.trained_on))).mean())
 
 
-def _score(name: str, answers: Answers, given: Evaluation, auto_right: NDArray[np.bool_] | None) -> HeadScore:
-    right = answers.said == given.target
+def _score(
+    name: str, answers: Answers, evaluation: Evaluation, auto_right: NDArray[np.bool_] | None
+) -> HeadScore:
+    right = answers.said == evaluation.target
     return HeadScore(
         name,
-        accuracy(given.target, answers.said),
-        macro_f1(given.target, answers.said, len(given.labels), given.seed),
-        reliability(answers, right, given.seed).expected_calibration_error,
+        accuracy(evaluation.target, answers.said),
+        macro_f1(evaluation.target, answers.said, len(evaluation.labels), evaluation.seed),
+        reliability(answers, right, evaluation.seed).expected_calibration_error,
         None if auto_right is None else pair(auto_right, right),
     )
 
 
-def _baseline(given: Evaluation, auto_right: NDArray[np.bool_]) -> Baseline | None:
-    if given.baseline is None:
+def _baseline(evaluation: Evaluation, auto_right: NDArray[np.bool_]) -> Baseline | None:
+    if evaluation.baseline is None:
         return None
-    answers = answers_of(given.baseline)
+    answers = answers_of(evaluation.baseline)
     return Baseline(
-        _score(BASELINE, answers, given, auto_right), coverage(answers, answers.said == given.target, None)
+        _score(BASELINE, answers, evaluation, auto_right),
+        coverage(answers, answers.said == evaluation.target, None),
     )
 
 
-def _reliability_before(given: Evaluation) -> Reliability | None:
-    if given.uncalibrated is None:
+def _reliability_before(evaluation: Evaluation) -> Reliability | None:
+    if evaluation.uncalibrated is None:
         return None
-    answers = answers_of(given.uncalibrated)
-    return reliability(answers, answers.said == given.target, given.seed)
+    answers = answers_of(evaluation.uncalibrated)
+    return reliability(answers, answers.said == evaluation.target, evaluation.seed)
 
 
 def _summary(
-    given: Evaluation, auto: HeadScore, baseline: Baseline | None, estimator: EstimatorShare | None
+    evaluation: Evaluation, auto: HeadScore, baseline: Baseline | None, estimator: EstimatorShare | None
 ) -> Summary:
     against = None if baseline is None else baseline.score.against
     return Summary(
-        rows=len(given.target),
-        classes=len(given.labels),
+        rows=len(evaluation.target),
+        classes=len(evaluation.labels),
         accuracy=auto.accuracy,
         macro_f1=auto.macro_f1,
         expected_calibration_error=auto.expected_calibration_error,

@@ -12,27 +12,28 @@ def percent(share: float | None) -> str:
     return NOTHING if share is None else f"{share:.1%}"
 
 
-def with_interval(found: Interval | None) -> str:
+def with_interval(interval: Interval | None) -> str:
     """`81.2% (77.5 to 84.4)`."""
-    return NOTHING if found is None else f"{found.value:.1%} ({_range(found)})"
+    return NOTHING if interval is None else f"{interval.value:.1%} ({_range(interval)})"
 
 
-def range_of(found: Interval) -> str:
+def range_of(interval: Interval) -> str:
     """`95% interval 77.5 to 84.4`."""
-    return f"95% interval {_range(found)}"
+    return f"95% interval {_range(interval)}"
 
 
-def points(found: Paired) -> str:
+def points(comparison: Paired) -> str:
     """`+1.2 (−0.3 to +2.7)`, in percentage points."""
     value, low, high = (
-        _signed(side) for side in (found.difference.value, found.difference.low, found.difference.high)
+        _signed(side)
+        for side in (comparison.difference.value, comparison.difference.low, comparison.difference.high)
     )
     return f"{value} ({low} to {high})"
 
 
-def p_value(found: Paired) -> str:
+def p_value(comparison: Paired) -> str:
     """`0.031`, or that it is very small."""
-    return "< 0.001" if found.p < 0.001 else f"{found.p:.3f}"
+    return "< 0.001" if comparison.p < 0.001 else f"{comparison.p:.3f}"
 
 
 def count(rows: int, word: str = "row") -> str:
@@ -48,8 +49,8 @@ def setting(value: Setting) -> str:
     return NOTHING if value is None else str(value)
 
 
-def _range(found: Interval) -> str:
-    return f"{100 * found.low:.1f} to {100 * found.high:.1f}"
+def _range(interval: Interval) -> str:
+    return f"{100 * interval.low:.1f} to {100 * interval.high:.1f}"
 
 
 def _signed(share: float) -> str:

@@ -59,18 +59,18 @@ class Axes:
         """Vertical lines, their percentages, and what the axis shows."""
         low = self.y[0]
         middle = (self.left + self.width - self.right) / 2
-        found = [self.line((tick, low), (tick, self.y[1]), "grid") for tick in ticks(*self.x)]
-        found += [self.text(tick, low, _percent(tick), "tick middle", dy=18) for tick in ticks(*self.x)]
-        return [*found, node("text", name, x=middle, y=self.height - 8, class_="axis middle")]
+        lines = [self.line((tick, low), (tick, self.y[1]), "grid") for tick in ticks(*self.x)]
+        lines += [self.text(tick, low, _percent(tick), "tick middle", dy=18) for tick in ticks(*self.x)]
+        return [*lines, node("text", name, x=middle, y=self.height - 8, class_="axis middle")]
 
     def grid_y(self, name: str) -> list[Element]:
         """Horizontal lines, their percentages, and what the axis shows."""
         low = self.x[0]
         middle = (self.top + self.height - self.bottom) / 2
         turned = f"rotate(-90 14 {middle})"
-        found = [self.line((low, tick), (self.x[1], tick), "grid") for tick in ticks(*self.y)]
-        found += [self.text(low, tick, _percent(tick), "tick end", dx=-8, dy=4) for tick in ticks(*self.y)]
-        return [*found, node("text", name, x=14, y=middle, transform=turned, class_="axis middle")]
+        lines = [self.line((low, tick), (self.x[1], tick), "grid") for tick in ticks(*self.y)]
+        lines += [self.text(low, tick, _percent(tick), "tick end", dx=-8, dy=4) for tick in ticks(*self.y)]
+        return [*lines, node("text", name, x=14, y=middle, transform=turned, class_="axis middle")]
 
     def drawing(self, about: str, *marks: Child) -> Element:
         """The plot. about: what it shows, for those who cannot see it."""
@@ -83,8 +83,8 @@ class Axes:
 def drawing(width: float, height: float, about: str, *marks: Child) -> Element:
     """A drawing that grows with the page up to a fifth more than its size, and scrolls on a small one."""
     limit = f"max-inline-size: {round(width * 1.2)}px"
-    found = node("svg", *marks, viewBox=f"0 0 {width} {height}", role="img", aria_label=about, style=limit)
-    return node("div", found, class_="wide", tabindex=0, role="region", aria_label=about)
+    svg = node("svg", *marks, viewBox=f"0 0 {width} {height}", role="img", aria_label=about, style=limit)
+    return node("div", svg, class_="wide", tabindex=0, role="region", aria_label=about)
 
 
 def ticks(low: float, high: float) -> list[float]:

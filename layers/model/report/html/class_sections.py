@@ -17,9 +17,9 @@ _FIRST = 10  # pairs and mistakes
 
 def classes(report: Report) -> Element:
     """Precision, recall, F1 and support; the classes with the lowest F1 first."""
-    ranked = sorted(report.classes, key=lambda found: (2.0 if found.f1 is None else found.f1, -found.support))
-    shown, folded = ranked[:_SHOWN], ranked[_SHOWN:]
-    absent = sum(not found.support for found in ranked)
+    ranked = sorted(report.classes, key=lambda score: (2.0 if score.f1 is None else score.f1, -score.support))
+    first, folded = ranked[:_SHOWN], ranked[_SHOWN:]
+    absent = sum(not score.support for score in ranked)
     without = f" {count(absent, 'class')} without held-out rows come last." if absent else ""
     return section(
         "Classes, the hardest first",
@@ -28,25 +28,25 @@ def classes(report: Report) -> Element:
             "Precision: of the rows that were called so, how many are. Recall: of the rows that are so, how"
             f" many were found. F1 is the harmonic mean of both. Support: held-out rows.{without}",
         ),
-        _class_table(shown),
+        _class_table(first),
         _folded(f"{count(len(folded), 'more class')}", _class_table(folded)) if folded else None,
     )
 
 
-def _class_table(found: Sequence[ClassScore]) -> Element:
+def _class_table(scores: Sequence[ClassScore]) -> Element:
     headings = ["class", "F1", "precision", "recall", "support", "called so", "trained on"]
-    return table(headings, map(_class_row, found))
+    return table(headings, map(_class_row, scores))
 
 
-def _class_row(found: ClassScore) -> list[Child]:
+def _class_row(score: ClassScore) -> list[Child]:
     return [
-        found.label,
-        _bar(found.f1),
-        percent(found.precision),
-        with_interval(found.recall),
-        f"{found.support:,}",
-        f"{found.predicted:,}",
-        NOTHING if found.trained_on is None else f"{found.trained_on:,}",
+        score.label,
+        _bar(score.f1),
+        percent(score.precision),
+        with_interval(score.recall),
+        f"{score.support:,}",
+        f"{score.predicted:,}",
+        NOTHING if score.trained_on is None else f"{score.trained_on:,}",
     ]
 
 
@@ -75,12 +75,12 @@ def _matrix(report: Report) -> Child:
         return node(
             "p", f"A matrix of {count(report.summary.classes, 'class')} cannot be read; report.json has it."
         )
-    labels = [found.label for found in report.classes]
+    labels = [score.label for score in report.classes]
     words = (
         "Rows are labels, columns are answers. The stronger its colour, the larger a cell's share of its row."
     )
-    drawn = plot_matrix(dense_matrix(report.confusion, len(labels)), labels)
-    return node("div", node("p", words), drawn)
+    plot = plot_matrix(dense_matrix(report.confusion, len(labels)), labels)
+    return node("div", node("p", words), plot)
 
 
 def mistakes(report: Report) -> Element | None:
@@ -89,7 +89,8 @@ def mistakes(report: Report) -> Element | None:
         return None
     headings = ["row", "label in the table", "answer", "probability"]
     rows = [
-        [str(found.row), found.label, found.said, f"{found.probability:.3f}"] for found in report.mistakes
+        [str(mistake.row), mistake.label, mistake.said, f"{mistake.probability:.3f}"]
+        for mistake in report.mistakes
     ]
     return section(
         "The surest mistakes",
@@ -106,8 +107,8 @@ def _long_table(
     headings: Sequence[str], rows: Sequence[Sequence[Child]], words: int, kind: str
 ) -> list[Element]:
     """The first rows, and the others folded."""
-    shown, rest = rows[:_FIRST], rows[_FIRST:]
-    first = table(headings, shown, words)
+    head, rest = rows[:_FIRST], rows[_FIRST:]
+    first = table(headings, head, words)
     return [first, _folded(f"{len(rest)} more {kind}s", table(headings, rest, words))] if rest else [first]
 
 

@@ -13,15 +13,15 @@ from layers.model.report.html.sections import legend, section
 
 def doubt(report: Report) -> Element | None:
     """How well the model sees that a text is of another kind."""
-    found = report.out_of_distribution
-    if found is None:
+    detections = report.out_of_distribution
+    if detections is None:
         return None
-    dots = [Dot(_name(one), one.auroc, "auto" if one.is_score else "other") for one in found.measures]
+    dots = [Dot(_name(one), one.auroc, "auto" if one.is_score else "other") for one in detections.measures]
     return section(
         "Does it see what it does not know?",
         node(
             "p",
-            f"{count(found.others, 'text')} of other kinds (other languages, code, logs, recipes, gibberish"
+            f"{count(detections.others, 'text')} of other kinds (other languages, code, logs, recipes, gibberish"
             " and more) stand against the held-out rows. AUROC: how often a text of another kind looks"
             " stranger than a held-out row. 50% is a guess, 100% is never wrong. By its probability alone, a"
             " text looks the stranger the less probable its answer is.",
@@ -29,9 +29,9 @@ def doubt(report: Report) -> Element | None:
         plot_dots(dots, "How well each measure tells texts of other kinds, with its 95% interval", "AUROC"),
         table(
             ["measure", "AUROC", "other texts stranger than 95% of the rows"],
-            [[_name(one), with_interval(one.auroc), _caught(one)] for one in found.measures],
+            [[_name(one), with_interval(one.auroc), _caught(one)] for one in detections.measures],
         ),
-        *(part for measure in found.measures if measure.is_score for part in _distributions(measure)),
+        *(part for measure in detections.measures if measure.is_score for part in _distributions(measure)),
         node(
             "p",
             "Texts of other kinds may belong to a label all the same: a line about a parcel, say, in a model"

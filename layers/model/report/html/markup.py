@@ -8,10 +8,12 @@ Child = Element | str | None
 
 def node(tag: str, *children: Child, **attributes: object) -> Element:
     """An element. `class_` and `stroke_width` become `class` and `stroke-width`; None is left out."""
-    made = Element(tag, {_name(name): str(value) for name, value in attributes.items() if value is not None})
+    element = Element(
+        tag, {_name(name): str(value) for name, value in attributes.items() if value is not None}
+    )
     for child in children:
-        _append(made, child)
-    return made
+        _append(element, child)
+    return element
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[Child]], words: int = 1) -> Element:
@@ -22,8 +24,8 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[Child]], words: int =
         node("tr", *(node("td", cell, class_=kind) for cell, kind in zip(row, kinds, strict=True)))
         for row in rows
     ]
-    found = node("table", node("thead", node("tr", *head)), node("tbody", *body))
-    return node("div", found, class_="wide", tabindex=0, role="region", aria_label="table")
+    element = node("table", node("thead", node("tr", *head)), node("tbody", *body))
+    return node("div", element, class_="wide", tabindex=0, role="region", aria_label="table")
 
 
 def to_html(root: Element) -> str:

@@ -21,7 +21,7 @@ def render_page(report: Report) -> str:
         node("meta", name="color-scheme", content="light dark"),
         node("style", _STYLE.read_text()),
     )
-    found = (
+    parts = (
         sections.heads(report),
         sections.comparison(report),
         sections.abstaining(report),
@@ -34,7 +34,7 @@ def render_page(report: Report) -> str:
         sections.settings(report),
     )
     warnings = (node("p", f"Warning: {warning}", class_="bad") for warning in report.warnings)
-    main = node("main", *warnings, _tiles(report), *found)
+    main = node("main", *warnings, _tiles(report), *parts)
     return to_html(node("html", head, node("body", _header(report), main), lang="en"))
 
 
@@ -77,14 +77,12 @@ def _baseline_tile(report: Report) -> Child:
 
 
 def _chosen_tile(report: Report) -> Child:
-    chosen = report.coverage.chosen
-    if chosen is None:
+    point = report.coverage.chosen
+    if point is None:
         return None
-    accuracy = (
-        "none is left" if chosen.accuracy is None else f"{percent(chosen.accuracy.value)} of them right"
-    )
+    accuracy = "none is left" if point.accuracy is None else f"{percent(point.accuracy.value)} of them right"
     return _tile(
-        "answered", percent(chosen.coverage), f"{accuracy}, min_probability {chosen.min_probability:g}"
+        "answered", percent(point.coverage), f"{accuracy}, min_probability {point.min_probability:g}"
     )
 
 

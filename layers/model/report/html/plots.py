@@ -27,7 +27,7 @@ class Dot(NamedTuple):
 
 def plot_coverage(model: Coverage, baseline: Coverage | None) -> Element:
     """Accuracy of the answers that remain, as more and more are given up."""
-    curves = [_steady(found.curve) for found in (model, baseline) if found]
+    curves = [_steady(coverage.curve) for coverage in (model, baseline) if coverage]
     lowest = min(low for curve in curves for _, (low, _) in _band(curve))
     axes = Axes(x=(0, 1), y=(max(0.0, math.floor(lowest * 20) / 20), 1))
     band = _band(curves[0])
@@ -75,33 +75,33 @@ def plot_reliability(after: Reliability, before: Reliability | None) -> Element:
         *axes.grid_y("accuracy"),
         axes.line((0, 0), (1, 1), "guide"),
     ]
-    for found, kind in ((before, "before"), (after, "auto")):
-        marks += _reliability_marks(axes, found, kind) if found else []
+    for reliability, kind in ((before, "before"), (after, "auto")):
+        marks += _reliability_marks(axes, reliability, kind) if reliability else []
     return axes.drawing("Accuracy against probability", *marks, *_histogram(axes, after))
 
 
-def _reliability_marks(axes: Axes, found: Reliability, kind: str) -> list[Element]:
+def _reliability_marks(axes: Axes, reliability: Reliability, kind: str) -> list[Element]:
     whiskers = [
         axes.line(
             (b.mean_probability, b.accuracy.low), (b.mean_probability, b.accuracy.high), f"whisker {kind}"
         )
-        for b in found.bins
+        for b in reliability.bins
     ]
-    steady = [b for b in found.bins if b.rows >= _FEWEST_OF_BIN]
+    steady = [b for b in reliability.bins if b.rows >= _FEWEST_OF_BIN]
     line = axes.path([(b.mean_probability, b.accuracy.value) for b in steady], f"line thin {kind}")
     dots = [
         axes.dot(
             b.mean_probability, b.accuracy.value, f"dot {kind}", f"{b.accuracy.value:.1%} of {b.rows:,} right"
         )
-        for b in found.bins
+        for b in reliability.bins
     ]
     return [*(whiskers if kind == "auto" else []), line, *dots]
 
 
-def _histogram(axes: Axes, found: Reliability) -> list[Element]:
-    most, foot, tall = max(b.rows for b in found.bins), axes.height - 32, 42
+def _histogram(axes: Axes, reliability: Reliability) -> list[Element]:
+    most, foot, tall = max(b.rows for b in reliability.bins), axes.height - 32, 42
     bars = []
-    for b in found.bins:
+    for b in reliability.bins:
         (x, _), (end, _) = axes.place(b.low, 0), axes.place(b.high, 0)
         high = max(1.0, round(tall * b.rows / most, 2))
         about = node("title", f"{b.rows:,} answers between {b.low:.0%} and {b.high:.0%}")
@@ -137,11 +137,11 @@ def plot_dots(dots: Sequence[Dot], about: str, axis: str, promised: float | None
     if promised is not None:
         marks.append(axes.line((promised, axes.y[0]), (promised, axes.y[1]), "promised"))
     for place, dot in enumerate(reversed(dots)):
-        found, title = dot.found, f"{dot.found.value:.1%} ({dot.found.low:.1%} to {dot.found.high:.1%})"
+        interval, title = dot.found, f"{dot.found.value:.1%} ({dot.found.low:.1%} to {dot.found.high:.1%})"
         marks += [
             axes.text(low, place, dot.name, "name end", dx=-12, dy=4),
-            axes.line((found.low, place), (found.high, place), f"whisker {dot.kind}"),
-            axes.dot(found.value, place, f"dot {dot.kind}", title, radius=5.5),
-            axes.text(high, place, f"{found.value:.1%}", "value", dx=12, dy=4),
+            axes.line((interval.low, place), (interval.high, place), f"whisker {dot.kind}"),
+            axes.dot(interval.value, place, f"dot {dot.kind}", title, radius=5.5),
+            axes.text(high, place, f"{interval.value:.1%}", "value", dx=12, dy=4),
         ]
     return axes.drawing(about, *marks)

@@ -66,18 +66,18 @@ def _baseline_words(report: Report) -> Child:
 
 def comparison(report: Report) -> Element | None:
     """Against the model that the user named."""
-    found = report.comparison
-    if found is None:
+    result = report.comparison
+    if result is None:
         return None
-    kind = "bad" if found.is_worse else "good" if found.beats else None
+    kind = "bad" if result.is_worse else "good" if result.beats else None
     headings = [
         "rows",
-        f"only {found.name} right",
-        f"only {found.other_name} right",
+        f"only {result.name} right",
+        f"only {result.other_name} right",
         "difference, points",
         "p",
     ]
-    paired = found.paired
+    paired = result.paired
     cells = (
         str(paired.rows),
         str(paired.only_first),
@@ -86,8 +86,8 @@ def comparison(report: Report) -> Element | None:
         p_value(paired),
     )
     return section(
-        f"Against {found.other_name}",
-        node("p", f"{found.line}.", class_=kind),
+        f"Against {result.other_name}",
+        node("p", f"{result.line}.", class_=kind),
         table(headings, [cells], words=0),
     )
 
@@ -129,23 +129,23 @@ def abstaining(report: Report) -> Element:
 
 
 def _chosen_words(report: Report) -> Child:
-    chosen = report.coverage.chosen
-    if chosen is None:
+    point = report.coverage.chosen
+    if point is None:
         return None
     words = (
-        f"At the model's own min_probability, {chosen.min_probability:g}, auto answers"
-        f" {percent(chosen.coverage)} of the rows, and {with_interval(chosen.accuracy)} of these answers are"
+        f"At the model's own min_probability, {point.min_probability:g}, auto answers"
+        f" {percent(point.coverage)} of the rows, and {with_interval(point.accuracy)} of these answers are"
         f" right. Without abstaining, {percent(report.summary.accuracy.value)} of all answers are."
     )
     return node("p", words)
 
 
-def _threshold_rows(found: Coverage) -> list[Sequence[Child]]:
+def _threshold_rows(coverage: Coverage) -> list[Sequence[Child]]:
     """By threshold; that of the model stands out."""
-    points = {point.min_probability: point for point in (*found.by_threshold, found.chosen) if point}
+    points = {point.min_probability: point for point in (*coverage.by_threshold, coverage.chosen) if point}
     rows: list[Sequence[Child]] = [_coverage_row(points[threshold]) for threshold in sorted(points)]
-    if found.chosen:
-        place = sorted(points).index(found.chosen.min_probability)
+    if coverage.chosen:
+        place = sorted(points).index(coverage.chosen.min_probability)
         rows[place] = [node("b", cell) for cell in rows[place]]
     return rows
 
@@ -153,8 +153,8 @@ def _threshold_rows(found: Coverage) -> list[Sequence[Child]]:
 def _coverage_row(point: CoveragePoint | None) -> list[Child]:
     if point is None:
         return ["no threshold", "", "", ""]
-    answered = f"{point.answered:,}"
-    return [f"{point.min_probability:.3f}", answered, percent(point.coverage), with_interval(point.accuracy)]
+    rows = f"{point.answered:,}"
+    return [f"{point.min_probability:.3f}", rows, percent(point.coverage), with_interval(point.accuracy)]
 
 
 def calibration(report: Report) -> Element:
@@ -190,36 +190,36 @@ def _lean(report: Report) -> str:
 
 def estimator(report: Report) -> Element | None:
     """Who answers, and whether the heads agree."""
-    found = report.estimator
-    if found is None:
+    share = report.estimator
+    if share is None:
         return None
     words = (
-        f"The estimator answers {with_interval(found.share)} of the rows alone, without the encoder. It is"
-        f" right on {with_interval(found.accuracy_alone)} of these. Together with a head it is right on"
-        f" {with_interval(found.accuracy_together)} of the others."
+        f"The estimator answers {with_interval(share.share)} of the rows alone, without the encoder. It is"
+        f" right on {with_interval(share.accuracy_alone)} of these. Together with a head it is right on"
+        f" {with_interval(share.accuracy_together)} of the others."
     )
-    if not found.agreement:
+    if not share.agreement:
         return section("The estimator's share", node("p", words))
-    dots = [Dot(agreement.head, agreement.agrees) for agreement in found.agreement]
+    dots = [Dot(agreement.head, agreement.agrees) for agreement in share.agreement]
     return section(
         "The estimator's share",
         node("p", words),
         node(
             "p",
-            f"Its mean probability there is {percent(found.promised)}. Heads that agree clearly less often"
-            f" are a sign that the estimator is too sure. Here: {_doubting_heads(found)}.",
+            f"Its mean probability there is {percent(share.promised)}. Heads that agree clearly less often"
+            f" are a sign that the estimator is too sure. Here: {_doubting_heads(share)}.",
         ),
-        plot_dots(dots, "How often each head agrees with the estimator", "agrees", promised=found.promised),
+        plot_dots(dots, "How often each head agrees with the estimator", "agrees", promised=share.promised),
         legend(
             ("line promised", "the estimator's mean probability"), ("dot other", "how often a head agrees")
         ),
     )
 
 
-def _doubting_heads(found: EstimatorShare) -> str:
+def _doubting_heads(share: EstimatorShare) -> str:
     """Heads whose agreement is below what is promised by more than its interval."""
-    promised = found.promised or 0.0
-    doubting = [agreement.head for agreement in found.agreement if agreement.agrees.high < promised]
+    promised = share.promised or 0.0
+    doubting = [agreement.head for agreement in share.agreement if agreement.agrees.high < promised]
     return ", ".join(doubting) or "none"
 
 
