@@ -58,7 +58,7 @@ def build_for_gpu(source: Path, models: Path, announce: Announce = lambda step: 
 
 
 def copy_shared(base_folder: Path, folder: Path, base: EncoderManifest) -> None:
-    """What is the same on both devices: tokenizer and golden vectors, to which fp16 has to be closer."""
+    """Files that both devices share: the tokenizer and the golden vectors, to which fp16 has to be closer."""
     golden = msgspec.structs.replace(load_golden(base_folder), min_cosine=MIN_COSINE)
     (folder / GOLDEN).write_bytes(encode_golden(golden))
     for file in base.files:

@@ -121,7 +121,7 @@ def check_name(name: str, models: Path) -> None:
     if folder.is_relative_to(ROOT) and not folder.is_relative_to(MODELS):
         raise TableFault(f"{folder} is a folder of the repository. Expected one in {MODELS}, or elsewhere.")
     if folder.exists() and not (folder / MANIFEST).exists():
-        raise TableFault(f"{folder} exists and is no model. Take another --name, or remove it.")
+        raise TableFault(f"{folder} exists and is not a model. Choose another --name, or remove it.")
 
 
 def train_table(options: argparse.Namespace) -> TrainingResult:
@@ -202,7 +202,7 @@ def check(
     spellings: Mapping[str, str] | None,
     is_test: bool = False,
 ) -> Checked:
-    """A table without faults; `--faults` lists those that it had. Raises TableFault."""
+    """Check a table; `--faults` lists its faults. Raises TableFault."""
 
     def report(findings: Sequence[Finding]) -> None:
         if options.faults:

@@ -10,7 +10,7 @@ _ROWS = 1024  # compared at once
 
 
 def find_near_copies(held_out: Embeddings, trained_on: Embeddings) -> NDArray[np.bool_]:
-    """Which held-out rows (n, d) have a training row (m, d) at a cosine of 0.95 or more: (n,)."""
+    """Mark held-out rows (n, d) that have a training row (m, d) at a cosine of 0.95 or more: (n,)."""
     rows, others = _directions(held_out), _directions(trained_on)
     parts = [
         (rows[start : start + _ROWS] @ others.T).max(axis=1) >= LEAST_COSINE

@@ -1,4 +1,4 @@
-"""What the files of a sentence encoder's folder say: the layout of Hugging Face and sentence-transformers."""
+"""Reader of a sentence encoder's folder, in the layout of Hugging Face and sentence-transformers."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from layers.model.files.errors import EncoderRefused
 
 Json = dict[str, Any]
 Pooling: TypeAlias = Literal["mean", "cls"]
-"""What becomes of a text's tokens: their mean, or the first one."""
+"""Pooling of a text's tokens: their mean, or the first one."""
 
 MODEL_TYPES = ("bert", "xlm-roberta")
 _MODULES = ("Transformer", "Pooling", "Normalize")
@@ -127,7 +127,9 @@ def _prefix(folder: Path) -> str:
     prompts = settings.get("prompts") or {}
     default = settings.get("default_prompt_name")
     if default is not None and default not in prompts:
-        raise EncoderRefused(f"{path} names the prompt {default!r} and has none of that name.")
+        raise EncoderRefused(
+            f"{path} lacks its default prompt {default!r}. Add the prompt, or remove its name."
+        )
     names = _PROMPTS if default is None else (default,)
     return next((str(prompts[name]) for name in names if name in prompts), "")
 
@@ -162,7 +164,7 @@ def _way_to(name: str) -> str:
 def _read(path: Path) -> Json:
     content = _decode(path)
     if not isinstance(content, dict):
-        raise EncoderRefused(f"{path} is no JSON object.")
+        raise EncoderRefused(f"{path} is not a JSON object. Restore the file.")
     return content
 
 
@@ -171,7 +173,7 @@ def _read_list(path: Path) -> list[Json]:
     if not isinstance(content, list) or not all(
         isinstance(part, dict) and "type" in part for part in content
     ):
-        raise EncoderRefused(f"{path} is no list of modules.")
+        raise EncoderRefused(f"{path} is not a list of modules. Restore the file.")
     return content
 
 

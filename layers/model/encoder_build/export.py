@@ -40,7 +40,7 @@ def load_original(weights: Path) -> PreTrainedModel:
 
 
 def export_fp32(weights: Path, target: Path, layers: int | None = None, pooling: Pooling = "mean") -> None:
-    """Writes `LeanEncoder` with the original weights to `target`. layers: only the first so many.
+    """Writes `LeanEncoder` with the original weights to `target`. layers: number of first layers to write.
 
     Raises EncoderRefused for an encoder that is too large.
     """

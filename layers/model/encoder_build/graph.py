@@ -80,7 +80,7 @@ def first_position(config: PretrainedConfig) -> int:
 
 
 class LeanOnnxConfig(TextEncoderOnnxConfig):
-    """What Optimum has to know to export `LeanEncoder`."""
+    """Facts that Optimum needs to export `LeanEncoder`."""
 
     NORMALIZED_CONFIG_CLASS = NormalizedTextConfig
 

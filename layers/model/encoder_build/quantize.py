@@ -143,13 +143,13 @@ def _set_ranges(graph: GraphProto, ranges: Mapping[str, Range]) -> None:
             bias = next(tensor for tensor in biased.input if tensor in constants)
         except (KeyError, ValueError, StopIteration) as exc:
             raise GraphDiffers(
-                f"The quantized graph goes on otherwise behind {product.name}. Expected a product of a"
+                f"The quantized graph has an unknown node behind {product.name}. Expected a product of a"
                 " DynamicQuantizeLinear with constant weights, then Cast, Mul and Add of a constant bias."
             ) from exc
         name = product.name.removesuffix("_quant")
         if name not in ranges:
             raise GraphDiffers(
-                f"The graph multiplies at {name}, and {len(ranges)} ranges are known, none of them for it."
+                f"The graph multiplies at {name}, but the {len(ranges)} measured ranges do not include it."
                 " Expected the ranges of this graph: measure them anew."
             )
         graph.initializer.extend(_affine(ranges[name], scale, zero_point))

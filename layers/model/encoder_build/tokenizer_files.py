@@ -47,7 +47,7 @@ _OF_BERT = {  # fields of BertNormalizer: the setting that goes first, and its d
 
 
 class TokenizerFacts(NamedTuple):
-    """What the encoder's facts say of its tokenizer. tokens: how many it has."""
+    """Facts about an encoder's tokenizer. tokens: the size of its vocabulary."""
 
     tokenizer: Literal["wordpiece", "unigram"]
     lower_case: bool

@@ -2,4 +2,4 @@
 
 
 class EncoderRefused(Exception):
-    """What was found, what was expected, and what to do."""
+    """Errors of training: each names what was found, what was expected, and what to do."""

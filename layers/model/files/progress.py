@@ -1,4 +1,4 @@
-"""What a user sees of work that takes its time: a bar on a terminal, one line anywhere else."""
+"""Progress of long work: a bar on a terminal, one line anywhere else."""
 
 import sys
 from collections.abc import Iterable

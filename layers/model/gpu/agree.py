@@ -25,9 +25,9 @@ _CPU = "CPUExecutionProvider"
 
 
 class Agreement(NamedTuple):
-    """What the heads of a model say of the golden texts on both devices.
+    """Agreement between both devices about the golden texts, for the heads of a model.
 
-    largest_lead: of one label over the other where they differ, by the device that is less sure.
+    largest_lead: largest lead of one label over the other where the devices differ, by the less sure device.
     """
 
     model: str

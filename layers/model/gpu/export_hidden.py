@@ -37,7 +37,7 @@ class MaskedEncoder(PreTrainedModel):
 
 
 class MaskedOnnxConfig(TextEncoderOnnxConfig):
-    """What Optimum has to know to export `MaskedEncoder`."""
+    """Facts that Optimum needs to export `MaskedEncoder`."""
 
     NORMALIZED_CONFIG_CLASS = NormalizedTextConfig
 

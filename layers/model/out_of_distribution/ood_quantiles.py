@@ -1,4 +1,4 @@
-"""What validation rows look like to a model: a few of their values stand for all of them."""
+"""Strangeness of validation rows: a few of their values stand for all of them."""
 
 import numpy as np
 from numpy.typing import NDArray

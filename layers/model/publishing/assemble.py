@@ -28,7 +28,7 @@ M = TypeVar("M", bound=Sealed)
 
 
 class EncoderPart(NamedTuple):
-    """What a manifest says of its encoder. graph: `sha256:<hex>`."""
+    """Facts about the encoder, for a manifest. graph: `sha256:<hex>`."""
 
     facts: EncoderFacts
     graph: str

@@ -1,4 +1,4 @@
-"""What training leaves for the manifest: `metrics.json` beside the heads."""
+"""Metrics that training writes for the manifest: `metrics.json` beside the heads."""
 
 from pathlib import Path
 
@@ -28,5 +28,5 @@ def read_metrics(folder: Path) -> HeadMetrics:
 
 
 def write_metrics(folder: Path, metrics: HeadMetrics) -> None:
-    """The metrics of the trained heads in `folder`, in place of those that are there."""
+    """Write the metrics of the trained heads into `folder`, over older ones."""
     write_json(folder / METRICS, metrics)

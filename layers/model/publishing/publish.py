@@ -55,7 +55,7 @@ def whole_model(model_dir: Path, name: str) -> Iterator[Path]:
 
 
 def default_line(models: Path, name: str) -> str:
-    """Which model answers requests that name none, now that there is this one."""
+    """Record the model that answers requests without a model's name, now that this one exists."""
     default = recorded_default(models)
     if default == name:
         return f"{name} is the default model: it answers where no model is named."

@@ -117,7 +117,7 @@ class _Counts:
         return int(np.argmax(self._answered >= coverage * self._rows))
 
     def passes(self, accuracy: float) -> NDArray[np.bool_]:
-        """Of each threshold: whether a model less accurate than wanted would hardly do so well."""
+        """Mark each threshold at which a model below the accuracy would hardly do so well."""
         chance: NDArray[np.float64] = binom.sf(self._right - 1, self._answered, accuracy)
         return chance <= self._risk
 

@@ -27,7 +27,7 @@ _THRESHOLDS = [round(0.6 + 0.01 * step, 2) for step in range(40)]
 
 
 class Certainty(NamedTuple):
-    """What makes guesses probabilities, and above which of them the estimator answers alone."""
+    """Temperature that makes guesses probabilities, and threshold above which the estimator answers alone."""
 
     temperature: float
     threshold: float
@@ -81,12 +81,12 @@ def temper_rows(
 
 
 def cascade(outputs: Guesses, partner: NDArray[np.floating], threshold: float) -> NDArray[np.float64]:
-    """What `auto` answers, for all rows at once: (n, k)."""
+    """Answers of `auto`, for all rows at once: (n, k)."""
     return _where_unsure(outputs, combine(outputs, partner), threshold)
 
 
 def combine(outputs: Guesses, partner: NDArray[np.floating]) -> NDArray[np.float64]:
-    """What guesses and partner say together, (n, k): what `mean_with` says of each row, to the bit."""
+    """Combination of guesses and partner, (n, k): equal to `mean_with` for each row, to the bit."""
     roots = np.sqrt((outputs.probabilities + LEAST) * (partner.astype(np.float64) + LEAST))
     totals = np.array([math.fsum(row) for row in roots.tolist()])
     means: NDArray[np.float64] = roots / totals[:, None]

@@ -1,4 +1,4 @@
-"""What the served estimator says of texts."""
+"""Outputs of the served estimator."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -16,10 +16,10 @@ Ids = list[list[int]]
 
 
 class Guesses(NamedTuple):
-    """What the served estimator says of documents.
+    """Outputs of the served estimator for documents.
 
-    known: whether a document has enough tokens that training saw, (n,): others the estimator does not
-    answer alone, however sure it is. strangeness: of each document by its tokens, (n,).
+    known: whether a document has enough tokens that training saw, (n,). The estimator does not answer
+    other documents alone, however sure it is. strangeness: by the document's tokens, (n,).
     """
 
     probabilities: NDArray[np.float64]  # (n, k)
@@ -27,7 +27,7 @@ class Guesses(NamedTuple):
     strangeness: NDArray[np.float64]
 
     def sure(self, threshold: float) -> NDArray[np.bool_]:
-        """Which documents the estimator may answer alone, (n,)."""
+        """Mark documents that the estimator may answer alone, (n,)."""
         above: NDArray[np.bool_] = self.probabilities.max(axis=1) > threshold
         return above & self.known
 
@@ -39,7 +39,7 @@ class Guesses(NamedTuple):
 
 
 def guesses(facts: EstimatorFacts, documents: Ids, folder: Path) -> Guesses:
-    """What the estimator in `folder` says of each document."""
+    """Run the estimator in `folder` on each document."""
     estimator = Estimator(folder, facts)
     evidence = [estimator.evidence(ids) for ids in documents]
     return Guesses(

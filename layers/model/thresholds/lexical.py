@@ -42,11 +42,13 @@ class Tfidf:
     """Documents × tokens, weighed as the served estimator does."""
 
     def __init__(self, documents: Ids, vocabulary: int) -> None:
-        """documents: those that the document frequencies are of."""
+        """documents: the source of the document frequencies."""
         self.vocabulary = vocabulary
         frequency = np.bincount([t for ids in documents for t in set(ids)], minlength=vocabulary)
         self.idf = (np.log((1 + len(documents)) / (1 + frequency)) + 1).astype(np.float32)
-        self.unseen_idf = float(np.float32(np.log(1 + len(documents)) + 1))  # of a token in none of them
+        self.unseen_idf = float(
+            np.float32(np.log(1 + len(documents)) + 1)
+        )  # for a token that no document has
 
     def rows(self, documents: Ids) -> sp.csr_matrix:
         """Sparse (documents, vocabulary), every row of length 1."""

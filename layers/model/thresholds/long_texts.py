@@ -19,15 +19,15 @@ from layers.model.training_data.samples import share_right
 
 READ_ALL = 1.0
 MARGINS = [round(0.1 + 0.05 * step, 2) for step in range(9)]
-_MIN_AGREEMENT = 0.99  # of labels given early with those that all windows would have given
+_MIN_AGREEMENT = 0.99  # share of early labels that all windows would have given, too
 _MIN_ROWS = 20  # long ones that the estimator is unsure of: with fewer, nobody can tell
 
 
 class Steps(NamedTuple):
-    """What a head says of documents after each of their windows.
+    """Outputs of a head for documents after each of their windows.
 
-    after: probabilities (n, k) after one window, after two, …; a document of fewer windows has those of its
-    last one. windows: of each document, (n,).
+    after: probabilities (n, k) after one window, after two, …; a shorter document repeats those of its last
+    window. windows: number of windows per document, (n,).
     """
 
     after: list[NDArray[np.floating]]
@@ -35,11 +35,11 @@ class Steps(NamedTuple):
 
     @property
     def whole(self) -> NDArray[np.floating]:
-        """With every window read."""
+        """Probabilities with every window read."""
         return self.after[-1]
 
     def at(self, read: NDArray[np.int64]) -> NDArray[np.floating]:
-        """After so many windows of each document: (n, k)."""
+        """Probabilities after `read` windows of each document: (n, k)."""
         embeddings: NDArray[np.floating] = np.stack(self.after)[read - 1, np.arange(len(read))]
         return embeddings
 
@@ -47,7 +47,7 @@ class Steps(NamedTuple):
 def steps_of(
     predict: Callable[[Embeddings], NDArray[np.floating]], texts: Sequence[EmbeddedWindows]
 ) -> Steps:
-    """What a head says of texts, window by window."""
+    """Outputs of a head for texts, window by window."""
     counts = np.array([len(text.tokens) for text in texts], dtype=np.int64)
     whole = predict(pool(texts))
     after = []

@@ -41,7 +41,7 @@ class Partner(NamedTuple):
 
 
 def answer_temperatures(said: Said) -> tuple[float, float]:
-    """Of answers by the estimator alone, and of both together."""
+    """Temperatures for answers by the estimator alone, and for answers by both parts."""
     alone, together = (
         choose_answer_temperature(said.answers[rows], said.target[rows]) for rows in (said.alone, ~said.alone)
     )
@@ -49,7 +49,7 @@ def answer_temperatures(said: Said) -> tuple[float, float]:
 
 
 def say(guessed: Guesses, steps: Steps, facts: EstimatorFacts, target: NDArray[np.int64]) -> Said:
-    """What `auto` says, with as many windows read as serving reads."""
+    """Answers of `auto`, with as many windows read as serving reads."""
     read = windows_read(guessed, steps, facts.settled_margin)
     answers = cascade(guessed, steps.at(read), facts.threshold)
     return Said(answers, guessed.sure(facts.threshold), target)
@@ -68,7 +68,7 @@ def folds_of(task: Task) -> list[Rows]:
 def say_fold(
     rows: Rows, task: Task, train: Embedded, tokens: Tokens, partner: Partner, facts: EstimatorFacts
 ) -> Said:
-    """What a model of all other training rows says of some of them. facts: temperature, threshold, margin."""
+    """Answers for some training rows, by a model of all others. facts: temperature, threshold, margin."""
     others, target = np.setdiff1d(np.arange(len(task.train.target)), rows), task.train.target
     head = new_head(partner.name, partner.parameters).fit(*stack_forms(train, others))
     with tempfile.TemporaryDirectory() as scratch:

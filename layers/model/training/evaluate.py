@@ -1,4 +1,4 @@
-"""What a trained model is reported and compared with: its answers, the baseline's, another model's."""
+"""Evaluation of a trained model: its answers, the baseline's, another model's."""
 
 from collections.abc import Sequence
 
@@ -59,7 +59,7 @@ def evaluation_of(name: str, task: Task, numbers: Sequence[int], trained: Traine
 
 
 def figures_of(summary: Summary) -> Figures:
-    """What the manifest has of a report."""
+    """Figures of a report for the manifest."""
     accuracy = summary.accuracy
     return Figures(
         rows=summary.rows,

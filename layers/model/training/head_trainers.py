@@ -21,7 +21,7 @@ Parameters = dict[str, str | int | float]
 
 
 class TrainableHead(Protocol):
-    """What training needs of a head."""
+    """Interface of a head for training."""
 
     def fit(self, X: Embeddings, y: NDArray[np.int64]) -> "TrainableHead":
         """Trained on embeddings (n, d) and their classes (n,): all of 0 to k - 1, each at least once."""

@@ -15,9 +15,9 @@ DATA_SET = "20newsgroups"  # how it is named in place of a table
 
 
 class Example(NamedTuple):
-    """What the example is trained with, as `task_of` and `scale_parameters` say it of a table.
+    """Task of the example, in the form that `task_of` and `scale_parameters` give a table.
 
-    numbers: of the test rows in the data set's test split, from 1. parameters: of each head.
+    numbers: numbers of the test rows in the data set's test split, from 1. parameters: by head.
     """
 
     task: Task

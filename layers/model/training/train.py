@@ -29,12 +29,12 @@ from layers.model.training_data.samples import Task, embed_samples
 
 
 class Trained(NamedTuple):
-    """What a trained model says of the test samples as callers send them.
+    """Answers of a trained model for the test samples, as callers send them.
 
     probabilities: (n, k) by the name of the head, `auto` among them. alone: whether the estimator answered
-    `auto` alone, (n,). uncalibrated: of `auto` without any temperature, (n, k). estimator: facts.
-    strangeness: of the test samples and of texts of other kinds, by the name of the measure.
-    near_copies: which test samples nearly repeat a training sample, (n,).
+    `auto` alone, (n,). uncalibrated: probabilities of `auto` without any temperature, (n, k).
+    estimator: its facts. strangeness: by the name of the measure, for test samples and foreign texts.
+    near_copies: marks test samples that nearly repeat a training sample, (n,).
     """
 
     probabilities: dict[str, NDArray[np.floating]]

@@ -77,7 +77,7 @@ def training_result(
 
 @contextmanager
 def lines_aside(as_json: bool) -> Iterator[None]:
-    """With JSON on standard output, the lines for people go to standard error."""
+    """Send the lines for people to standard error while JSON goes to standard output."""
     if not as_json:
         yield
         return

@@ -1,6 +1,6 @@
-"""What is wrong with a table, said at once: row numbers and counts, never a text.
+"""Faults of a table, reported all at once: row numbers and counts, never a text.
 
-A fault stops the training unless the rows that have it are to be dropped.
+A fault stops the training unless its rows are to be dropped.
 """
 
 import csv
@@ -44,7 +44,7 @@ class Checked(NamedTuple):
     """A table without faults; its texts are in their normal form.
 
     numbers: of the rows in the file, from 1. dropped: the faults whose rows were left out.
-    notes: what a user should look at, though it is no fault. read: rows of the file.
+    notes: remarks about rows that are not faults. read: rows of the file.
     """
 
     table: Table

@@ -1,4 +1,4 @@
-"""What heads are trained on: texts of known classes, and their embeddings."""
+"""Training set of heads: texts with their classes and embeddings."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -17,7 +17,7 @@ class TableFault(Exception):
 
 
 class MissingColumns(TableFault):
-    """A table without a column that was asked for. columns: those that it has, if they have names."""
+    """A table lacks a requested column. columns: the columns of the table, if they have names."""
 
     def __init__(self, message: str, columns: list[str]) -> None:
         super().__init__(message)
@@ -33,7 +33,7 @@ class Columns(NamedTuple):
 
     @property
     def named(self) -> list[str]:
-        """Those that the file has to have."""
+        """Columns that the file must have."""
         return [name for name in self if name is not None]
 
 
@@ -127,7 +127,7 @@ def _to_string(cell: object) -> str:
 def _places(
     path: Path, header: Sequence[str], columns: Columns, rows: Sequence[Sequence[str]] | None = None
 ) -> list[int]:
-    """Where the asked-for columns are. Raises TableFault naming those that are not there, or twice.
+    """Positions of the requested columns. Raises TableFault with the columns that are missing or occur twice.
 
     rows: those below, if `found` may be a row of data, which is not repeated.
     """
@@ -205,7 +205,7 @@ def _first_row(text: str, separator: str) -> list[str]:
 
 
 def _is_header(cells: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether a first row has names: short, each once, and none of them again below itself."""
+    """Whether a first row has names: short, each once, and no name occurs again in its column."""
     if len(set(cells)) < len(cells) or not all(_NAME.fullmatch(cell) for cell in cells):
         return False
     return not any(cell == other for row in rows for cell, other in zip(cells, row, strict=False))

@@ -355,7 +355,7 @@ def test_folder_that_is_no_model(bundle: Path, tmp_path: Path) -> None:
     (tmp_path / "models" / "tickets").mkdir(parents=True)
     done = train(write_csv(tmp_path / "tickets.csv", made_up(2, 6)), tmp_path / "models")
     assert done.returncode == 1
-    assert "exists and is no model" in done.stderr
+    assert "exists and is not a model" in done.stderr
 
 
 def test_served_beside_the_example(bundle: Path, example: Path, tmp_path: Path) -> None:

@@ -130,10 +130,10 @@ def test_lower_case_and_licence(tmp_path: Path) -> None:
         ({"config": CONFIG | {"position_embedding_type": "relative_key"}}, 'Expected "absolute"'),
         ({"config": CONFIG | {"num_attention_heads": 7}}, "384 dimensions and 7 heads"),
         ({"config": CONFIG | {"vocab_size": None}}, '"vocab_size": null. Expected a whole number'),
-        ({"config": []}, "is no JSON object"),
+        ({"config": []}, "is not a JSON object"),
         ({"modules": [*MODULES, module("Dense", "3_Dense")]}, "lists Transformer, Pooling, Normalize, Dense"),
         ({"modules": [module("Transformer")]}, "lists Transformer. Expected Transformer, Pooling"),
-        ({"modules": {}}, "is no list of modules"),
+        ({"modules": {}}, "is not a list of modules"),
         (
             {"1_Pooling/config": {"pooling_mode_max_tokens": True}},
             "pools by max_tokens. Expected",
@@ -141,7 +141,7 @@ def test_lower_case_and_licence(tmp_path: Path) -> None:
         ({"1_Pooling/config": POOLING | {"pooling_mode_cls_token": True}}, "pools by mean_tokens, cls_token"),
         ({"1_Pooling/config": POOLING | {"include_prompt": False}}, "all but the prompt"),
         ({"1_Pooling/config": POOLING | {"word_embedding_dimension": 768}}, "768 of 384 dimensions"),
-        ({"config_sentence_transformers": {"default_prompt_name": "q"}}, "names the prompt 'q'"),
+        ({"config_sentence_transformers": {"default_prompt_name": "q"}}, "lacks its default prompt 'q'"),
     ],
 )
 def test_refused(tmp_path: Path, files: dict[str, Any], said: str) -> None:

@@ -1,4 +1,4 @@
-"""What is taken for what."""
+"""Confusion matrix: labels in the table against answers."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What abstaining buys: how many answers survive a threshold, and how right they are."""
+"""Effect of abstaining: the share of answers above a threshold, and their accuracy."""
 
 import math
 
@@ -63,7 +63,7 @@ class _Ranked:
     def __init__(self, answers: Answers, right: NDArray[np.bool_]) -> None:
         order = np.argsort(-answers.probability, kind="stable")
         self.probability = answers.probability[order]
-        self.right = np.concatenate([[0], np.cumsum(right[order])])  # among the first so many
+        self.right = np.concatenate([[0], np.cumsum(right[order])])  # right answers among the first n
         # A threshold cannot part answers of one probability: only the last of them ends a prefix.
         self.ends = np.append(np.flatnonzero(np.diff(self.probability)) + 1, len(order))
 

@@ -1,4 +1,4 @@
-"""What a report is made of: what a model said of the rows that it was not trained on. It holds no texts."""
+"""Input of a report: a model's answers for rows outside its training. It holds no texts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 AUTO = "auto"
 
 Probabilities = NDArray[np.floating[Any]]
-"""Of each row and class, (n, k)."""
+"""Probability for each row and class, (n, k)."""
 
 Setting = str | int | float | bool | None
 
@@ -104,7 +104,7 @@ class Evaluation:
 
 
 def answers_of(probabilities: Probabilities) -> Answers:
-    """What is answered with these probabilities. Of equal ones, the first class counts."""
+    """Answers that these probabilities give. Among equal ones, the first class counts."""
     answers = probabilities.argmax(axis=1).astype(np.int64)
     return Answers(
         answers, np.take_along_axis(probabilities, answers[:, None], axis=1)[:, 0].astype(np.float64)

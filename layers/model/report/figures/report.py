@@ -56,7 +56,7 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What is known of a model from its held-out rows.
+    """Figures about a model, measured on its held-out rows.
 
     confusion: cells [label, said, rows] that are not zero, by position in `classes`.
     out_of_distribution: None when no strangeness was measured.
@@ -115,8 +115,8 @@ class Report(msgspec.Struct, frozen=True):
     def line(self) -> str:
         """One line for a terminal."""
         summary = self.summary
-        line = f"{self.name}: accuracy {with_interval(summary.accuracy)}, macro F1 {percent(summary.macro_f1.value)}"
-        line += f" on {count(summary.rows, 'held-out row')}"
+        line = f"{self.name}: accuracy {with_interval(summary.accuracy)}"
+        line += f", macro F1 {percent(summary.macro_f1.value)} on {count(summary.rows, 'held-out row')}"
         if summary.baseline_accuracy is None:
             return line
         return f"{line}; {BASELINE}: {percent(summary.baseline_accuracy)}"

@@ -1,4 +1,4 @@
-"""Who answers `auto`: the estimator alone, or the estimator and a head together."""
+"""Parts that answer for `auto`: the estimator alone, or the estimator and a head together."""
 
 from collections.abc import Mapping
 

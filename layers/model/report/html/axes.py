@@ -42,7 +42,7 @@ class Axes:
         return node("polyline", points=self._list(points), class_=kind)
 
     def area(self, lower: Sequence[Point], upper: Sequence[Point], kind: str) -> Element:
-        """What lies between two lines."""
+        """Area between two lines."""
         return node("polygon", points=self._list([*lower, *reversed(upper)]), class_=kind)
 
     def dot(self, x: float, y: float, kind: str, about: str, radius: float = 4.5) -> Element:

@@ -21,7 +21,7 @@ def doubt(report: Report) -> Element | None:
         "Does it see what it does not know?",
         node(
             "p",
-            f"{count(detections.others, 'text')} of other kinds (other languages, code, logs, recipes, gibberish"
+            f"{count(detections.others, 'text')} (other languages, code, logs, recipes, gibberish"
             " and more) stand against the held-out rows. AUROC: how often a text of another kind looks"
             " stranger than a held-out row. 50% is a guess, 100% is never wrong. By its probability alone, a"
             " text looks the stranger the less probable its answer is.",

@@ -17,7 +17,7 @@ def section(title: str, *children: Child) -> Element:
 
 
 def legend(*entries: tuple[str, str]) -> Element:
-    """What the marks of a plot mean: (kind of the mark, words)."""
+    """Legend of a plot: (kind of the mark, words)."""
     items = (node("span", node("i", class_=f"key {kind}"), words) for kind, words in entries)
     return node("p", *items, class_="legend")
 
@@ -33,7 +33,7 @@ def heads(report: Report) -> Element:
         node(
             "p",
             "All were asked about the same rows. Where intervals overlap, look at the paired difference: it"
-            " counts only the rows that one has right and the other has wrong (exact McNemar test).",
+            " counts only rows that exactly one of the models has right (exact McNemar test).",
         ),
         plot_dots(dots, "Accuracy of each head, with its 95% interval", "accuracy"),
         table(headings, (_head_row(score) for score in scores)),
@@ -189,7 +189,7 @@ def _lean(report: Report) -> str:
 
 
 def estimator(report: Report) -> Element | None:
-    """Who answers, and whether the heads agree."""
+    """Share of the estimator, and agreement of the heads."""
     share = report.estimator
     if share is None:
         return None
