@@ -1,0 +1,1 @@
+"""Handlers of Lambda functions: AWS events in, calls of coldframe, AWS answers out."""

@@ -23,16 +23,16 @@ from unittest import mock
 
 import msgspec
 
+from coldframe.api.jobs_routes import JobsDoor
 from coldframe.api.messages import Request
-from coldframe.api.schemas import TextAnswer
 from coldframe.config import Settings
 from coldframe.errors import NotReady
 from coldframe.jobs.backoff import RetryPolicy
 from coldframe.jobs.control import Controller
-from coldframe.jobs.door import JobsDoor
 from coldframe.jobs.records import PartName, Result, content_digest, read_part
 from coldframe.jobs.worker import INLINE_BYTES, Message, Worker
 from coldframe.pipeline.models import Models
+from coldframe.schemas import TextAnswer
 from coldframe.timing import Deadline
 from tests.support.jobs_world import (
     KILLER,
@@ -405,7 +405,7 @@ def prove(jobs: int, seed: int, fails: float = 0.02, kills: float = 0.001) -> Pr
     """Runs a world of so many callers to its end. Parts have four texts at most."""
     with (
         mock.patch("coldframe.jobs.sources.PART_TEXTS", PART_TEXTS),
-        mock.patch("coldframe.jobs.door.divided", _divided),
+        mock.patch("coldframe.api.jobs_routes.divided", _divided),
     ):
         return World(jobs, seed, fails, kills).run()
 

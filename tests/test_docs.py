@@ -16,12 +16,12 @@ import pytest
 from click.testing import CliRunner
 from msgspec import Meta
 
-from coldframe.api.contract import JSON, READ_AS_JSON
 from coldframe.config import ENVIRONMENT_NAMES
+from coldframe.contract import JSON, READ_AS_JSON
 from coldframe.errors import REQUEST_ERRORS
 from coldframe.model.bundle import load_manifest
 from coldframe.model.files import previous_folder
-from functions.server.settings import ServerSettings
+from coldframe.server.settings import ServerSettings
 from local.cli import main
 from local.deploy.check.check import RULES, Rule
 from local.paths import BUILD_PYTHON, MODELS

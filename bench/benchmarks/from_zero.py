@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from bench.targets.container import docker
 from bench.targets.server_container import ServerContainer, as_knative, serving
-from functions.server.facts import LIVE, READY
+from coldframe.server.facts import LIVE, READY
 from local.deploy.homes.facts import Choices
 
 PORT = 8080

@@ -12,11 +12,11 @@ _LARGEST = 8
 _WEIGH = """
 import json, os, pathlib
 owners, files = {}, {}
-for root in ("/opt/python", "/opt/model", "/srv"):
+for root in ("/opt/python", "/opt/model"):
     for path in pathlib.Path(root).rglob("*"):
         if path.is_file() and not path.is_symlink():
             parts = path.relative_to(root).parts
-            owner = f"{root}/{parts[0]}" if root != "/srv" else root
+            owner = f"{root}/{parts[0]}"
             size = path.stat().st_size
             owners[owner] = owners.get(owner, 0) + size
             files[str(path)] = size

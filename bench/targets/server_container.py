@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.targets.container import docker
-from functions.server.facts import PORT, READY
+from coldframe.server.facts import PORT, READY
 from local.deploy.homes.facts import Choices
 from local.deploy.homes.knative import probed
 from local.deploy.homes.notes import plain

@@ -28,7 +28,7 @@ def server_process(model_dir: Path, environ: Mapping[str, str]) -> Iterator[str]
         "PYTHONPATH": python_path(),
     }
     process = subprocess.Popen(
-        [sys.executable, "-m", "functions.server"],
+        [sys.executable, "-m", "coldframe.server"],
         cwd=ROOT,
         env=os.environ | given | dict(environ),
         stdout=subprocess.PIPE,

@@ -6,12 +6,12 @@ from msgspec import UNSET
 
 from coldframe.api.api import text_answers
 from coldframe.api.catalogue import find_model
-from coldframe.api.schemas import PredictRequest
 from coldframe.errors import OutOfTime
 from coldframe.jobs.records import Options
 from coldframe.jobs.worker import Answers
 from coldframe.model.estimator import AnswerSource
 from coldframe.pipeline.models import Models
+from coldframe.schemas import PredictRequest
 from coldframe.timing import Deadline
 
 

@@ -1,0 +1,1 @@
+"""Hook after a deployment: old versions are deleted."""

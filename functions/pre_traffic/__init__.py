@@ -1,0 +1,1 @@
+"""Hook before a deployment gets traffic: the new version answers golden texts."""

@@ -1,0 +1,1 @@
+"""Function that predicts: AWS events in, AWS answers out."""

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from coldframe.api.api import Api, Request
-from coldframe.api.contract import PREDICT
 from coldframe.capacity.limits import EXECUTION_DATA
+from coldframe.contract import PREDICT
 
 ITEMS, SETTINGS = "Items", "BatchInput"
 _ASKED = (

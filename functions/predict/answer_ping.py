@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from coldframe.api.api import Api, Request
-from coldframe.api.contract import PREDICT
+from coldframe.contract import PREDICT
 from coldframe.model.files import AUTO
 
 _SPARED_MS = 1000  # of the invocation's time, for the way back

@@ -111,7 +111,7 @@ class Engine:
         # Mangum would enter the lifespan on every call; everything is loaded already.
         # What is not named as text would leave as base64.
         text = ["text/", "application/json", "application/problem+json"]
-        mangum = Mangum(create_app(self.api), lifespan="off", text_mime_types=text)
+        mangum = Mangum(create_app(self.api, clock_of), lifespan="off", text_mime_types=text)
         return lambda event, context: mangum(without_host(event), context)  # type: ignore[arg-type]
 
 

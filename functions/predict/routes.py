@@ -1,6 +1,6 @@
 """The FastAPI face of `api.answer` for Lambda's events: the same routes, and their documentation."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -11,14 +11,16 @@ from coldframe.api import api
 from coldframe.api.access import GATEWAY
 from coldframe.api.documented import documented
 from coldframe.api.gateway_event import principal_of
-from functions.predict.engine import clock_of
 
 _WHERE = frozenset({"host", "x-forwarded-port"})
 _NO_LIMIT = partial(float, "inf")
 
 
-def create_app(engine: api.Api) -> FastAPI:
-    """An application whose every route but its documentation is `engine.answer`."""
+def create_app(engine: api.Api, clock_of: Callable[[Any], Callable[[], float]]) -> FastAPI:
+    """An application whose every route but its documentation is `engine.answer`.
+
+    clock_of: seconds that an invocation has left, by its context.
+    """
 
     async def answer(request: Request) -> Response:
         context = request.scope.get("aws.context")

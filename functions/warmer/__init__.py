@@ -1,0 +1,1 @@
+"""Function that keeps environments warm, by a schedule."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from coldframe.api.contract import MAX_TOP_K
+from coldframe.contract import MAX_TOP_K
 from local.commands.outputs import json_option, print_json, require
 from local.paths import check_served
 from local.paths import model_dir as _model_dir

@@ -155,7 +155,7 @@ def _choices(
     most: int,
 ) -> Choices:
     """Raises BadSetting for a setting that the server would refuse at its start."""
-    from functions.server.settings import load_server_settings
+    from coldframe.server.settings import load_server_settings
     from local.deploy.homes.facts import ALLOW_ANYONE, TOKENS, Choices, Replicas, Size
 
     if most < least:

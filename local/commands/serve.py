@@ -33,8 +33,8 @@ def serve(host: str | None, port: int | None, names: tuple[str, ...], allow_anyo
     second one ends at once. Another --host than this machine's needs tokens in COLDFRAME_TOKENS_FILE or
     COLDFRAME_TOKENS.
     """
-    from functions.server.run import run
-    from functions.server.settings import load_server_settings, read_port
+    from coldframe.server.run import run
+    from coldframe.server.settings import load_server_settings, read_port
 
     settings = load_server_settings(os.environ)
     settings = replace(

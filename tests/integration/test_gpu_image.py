@@ -86,7 +86,7 @@ def test_auto_without_a_gpu(image: str) -> None:
         ask += f" json.dumps({{'text': {SPACE!r}}}).encode(), {{'content-type': 'application/json'}});"
         ask += " print(r.urlopen(q).read().decode())"
         ends = time.monotonic() + 120
-        ready = ["docker", "exec", name, "python3", "-m", "functions.server.health"]
+        ready = ["docker", "exec", name, "python3", "-m", "coldframe.server.health"]
         while subprocess.run(ready, capture_output=True).returncode and time.monotonic() < ends:
             pass  # each question takes a process of its own: the loop is no busy one
         answer = json.loads(docker("exec", name, "python3", "-c", ask))

@@ -21,7 +21,7 @@ import yaml
 from bench.benchmarks.from_zero import memory, start
 from bench.targets.container import docker
 from bench.targets.server_container import Answer, ServerContainer, serving
-from functions.server.facts import DRAINED, HEALTH_COMMAND, LIVE, METRICS, READY
+from coldframe.server.facts import DRAINED, HEALTH_COMMAND, LIVE, METRICS, READY
 from local.deploy.homes.compose import compose
 from local.deploy.homes.facts import ALLOW_ANYONE, NOTICE, Choices, Replicas, Size
 from local.deploy.homes.notes import as_yaml

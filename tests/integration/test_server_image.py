@@ -120,10 +120,10 @@ def test_any_user_may_run_it(image: str) -> None:
 def test_health_check_is_a_command_of_the_image(container: tuple[str, httpx.Client]) -> None:
     """Ready and live by the command; not ready where nobody listens."""
     name, _ = container
-    docker("exec", name, "python3", "-m", "functions.server.health")
-    docker("exec", name, "python3", "-m", "functions.server.health", "live")
+    docker("exec", name, "python3", "-m", "coldframe.server.health")
+    docker("exec", name, "python3", "-m", "coldframe.server.health", "live")
     with pytest.raises(RuntimeError):
-        docker("exec", "--env=PORT=1", name, "python3", "-m", "functions.server.health")
+        docker("exec", "--env=PORT=1", name, "python3", "-m", "coldframe.server.health")
 
 
 def test_it_ends_well_as_first_process_of_its_container(image: str) -> None:

@@ -1,9 +1,9 @@
-"""`functions.server` with a defect: the pass of a request in no hurry ends its device's thread."""
+"""`coldframe.server` with a defect: the pass of a request in no hurry ends its device's thread."""
 
 import sys
 
 from coldframe.scheduling.scheduler import Run, Scheduler
-from functions.server.__main__ import main
+from coldframe.server.__main__ import main
 
 _finish = Scheduler.finish
 

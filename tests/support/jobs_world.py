@@ -11,13 +11,13 @@ from typing import TypeVar
 
 import msgspec
 
-from coldframe.api.schemas import HeadAnswer, Score, TextAnswer
 from coldframe.errors import Invalid, OutOfTime
 from coldframe.jobs.object_file import Pin
 from coldframe.jobs.ports import BadSource, Unavailable
 from coldframe.jobs.records import Body, Job, Options, PartName, Result, SplitPlace, content_digest
 from coldframe.jobs.states import Event, State, step
 from coldframe.jobs.worker import Answers, Message
+from coldframe.schemas import HeadAnswer, Score, TextAnswer
 from coldframe.timing import Clock, Deadline
 
 T = TypeVar("T")

@@ -18,9 +18,9 @@ PATIENCE_S = 180  # of a machine that does other things, too
 
 
 class ServerProcess:
-    """`python -m functions.server`, or another module that runs it, and what it logs."""
+    """`python -m coldframe.server`, or another module that runs it, and what it logs."""
 
-    def __init__(self, model_dir: Path, module: str = "functions.server", **environ: str) -> None:
+    def __init__(self, model_dir: Path, module: str = "coldframe.server", **environ: str) -> None:
         given = {"COLDFRAME_MODEL_DIR": str(model_dir), "COLDFRAME_HOST": "127.0.0.1", "PORT": "0"}
         self.process = subprocess.Popen(
             [sys.executable, "-m", module],

@@ -18,17 +18,18 @@ RULES = {
 }
 COLDFRAME = "layers/shared/python/coldframe"
 PLANTS = {
-    "product": (f"{COLDFRAME}/text.py", "from local.paths import ROOT"),
+    "product": (f"{COLDFRAME}/server/run.py", "from local.paths import ROOT"),
     "functions": ("functions/warmer/app.py", "import local.paths"),
     "local": ("local/paths.py", "def report(): from bench.records import raw_files"),
     "bench": ("bench/data/texts.py", "from tests.conftest import ROOT"),
     "capacity": (f"{COLDFRAME}/capacity/prices.py", "from coldframe.errors import ColdframeError"),
-    "scheduling": (f"{COLDFRAME}/scheduling/limits.py", "from coldframe.timing import Deadline"),
+    "scheduling": (f"{COLDFRAME}/scheduling/limits.py", "from coldframe.cpus import usable_cpus"),
     "warming": (f"{COLDFRAME}/warming/costs.py", "from coldframe.capacity.prices import PRICES"),
     "planning": ("local/planner/scenarios/bill.py", "import boto3"),
     "pipeline": (f"{COLDFRAME}/pipeline/answers.py", "import boto3"),
-    "gpu": (f"{COLDFRAME}/model/heads.py", "import coldframe.gpu.files"),
+    "gpu": (f"{COLDFRAME}/cache/policy.py", "import coldframe.gpu.files"),
     "served": (f"{COLDFRAME}/model/heads.py", "import sklearn"),
+    "rooms-of-coldframe": (f"{COLDFRAME}/errors.py", "from coldframe.jobs import states"),
     "rooms-of-local": ("local/planner/scenarios/prices.py", "from local.emulator.gateway import routes"),
     "rooms-of-emulator": ("local/emulator/gateway/routes.py", "from local.emulator.console import console"),
     "rooms-of-lambda": (

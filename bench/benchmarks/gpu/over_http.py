@@ -43,7 +43,7 @@ class Loaded:
 
 @contextmanager
 def serving(model_dir: Path, device: str) -> Iterator[Running]:
-    """`python -m functions.server` on a free port, ready; ended afterwards. Raises ServerFailed."""
+    """`python -m coldframe.server` on a free port, ready; ended afterwards. Raises ServerFailed."""
     port = free_port()
     environ = {
         **os.environ,
@@ -57,7 +57,7 @@ def serving(model_dir: Path, device: str) -> Iterator[Running]:
     }
     started = time.monotonic()
     process = subprocess.Popen(
-        [sys.executable, "-m", "functions.server"], cwd=ROOT, env=environ, stdout=sys.stderr
+        [sys.executable, "-m", "coldframe.server"], cwd=ROOT, env=environ, stdout=sys.stderr
     )
     try:
         ready_s = _wait_until_ready(process, port, started)

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import msgspec
 
-from coldframe.model.bundle import Figures, HeadFacts
+from coldframe.model.bundle import HeadFacts
+from coldframe.schemas import Figures
 from layers.model.files.json_files import write_json
 from layers.model.files.paths import METRICS
 

@@ -9,10 +9,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from coldframe.config import Settings
-from coldframe.model.bundle import Figures
 from coldframe.model.estimator import UNTEMPERED
 from coldframe.model.files import AUTO
 from coldframe.pipeline.models import load_predictor
+from coldframe.schemas import Figures
 from layers.model.embeddings.matrices import to_matrix
 from layers.model.report import Comparison, Evaluation, Report, Summary, answered_by, compare, part_of
 from layers.model.training.train import Trained

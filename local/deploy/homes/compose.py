@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from functions.server.facts import DEFAULT_PORT, GID, UID
+from coldframe.server.facts import DEFAULT_PORT, GID, UID
 from local.deploy.homes.facts import TOKENS_FILE, TOKENS_KEY, Choices
 from local.deploy.homes.notes import Manifest, Noted
 

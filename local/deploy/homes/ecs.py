@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from coldframe.errors import ColdframeError
-from functions.server.facts import DEFAULT_PORT, GID, HEALTH_COMMAND, UID
+from coldframe.server.facts import DEFAULT_PORT, GID, HEALTH_COMMAND, UID
 from local.deploy.homes.facts import TOKENS, TOKENS_KEY, Choices, Size
 from local.deploy.homes.notes import Manifest
 

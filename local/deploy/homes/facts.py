@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from coldframe.server.settings import load_server_settings
 from coldframe.setting_facts import PREFIX
-from functions.server.settings import load_server_settings
 
 NOTICE_S = 5
 """So long requests still reach a replica that is asked to end: until every node has heard of it."""

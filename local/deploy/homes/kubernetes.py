@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from coldframe.errors import ColdframeError
-from functions.server.facts import DEFAULT_PORT
+from coldframe.server.facts import DEFAULT_PORT
 from local.deploy.homes import pods
 from local.deploy.homes.facts import MARGIN_S, NOTICE, Choices
 from local.deploy.homes.notes import Manifest, Noted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from functions.server.facts import DEFAULT_PORT, GID, LIVE, METRICS, READY, UID
+from coldframe.server.facts import DEFAULT_PORT, GID, LIVE, METRICS, READY, UID
 from local.deploy.homes.facts import TOKENS_FILE, TOKENS_KEY, Choices, Size
 from local.deploy.homes.notes import Manifest, Noted
 

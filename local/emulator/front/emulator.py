@@ -15,8 +15,8 @@ from types import TracebackType
 
 import uvloop
 
+from coldframe.server.listening import listen
 from coldframe.timing import Clock
-from functions.server.listening import listen
 from local.emulator.aws_api import cloudwatch, scaling
 from local.emulator.aws_api.scaling import ScheduledActions
 from local.emulator.console import console

@@ -10,7 +10,7 @@ from http import HTTPStatus
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from functions.server.connection import NOT_HTTP, last_words
+from coldframe.server.connection import NOT_HTTP, last_words
 from local.emulator.front.asgi import Application
 
 # When the server ends, a client has so long to read its answer.

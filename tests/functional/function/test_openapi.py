@@ -12,9 +12,10 @@ from coldframe.api.api import Api, Request
 from coldframe.api.catalogue import find_protocol_model
 from coldframe.api.openapi import openapi
 from coldframe.config import Settings
+from coldframe.server.facts import PROBES
 from coldframe.timing import StartMark
+from functions.predict.engine import clock_of
 from functions.predict.routes import create_app
-from functions.server.facts import PROBES
 from tests.conftest import served, tiny_encoder_manifest, tiny_predictor
 
 jsonschema_rs = pytest.importorskip("jsonschema_rs", reason="comes with schemathesis")
@@ -23,7 +24,7 @@ schemathesis = pytest.importorskip("schemathesis", reason="needs schemathesis, w
 TEXT = {"name": "text", "datatype": "BYTES", "shape": [1], "data": ["a"]}
 ENGINE = Api(served(tiny_predictor()), Settings(log_level="off", max_texts=100), StartMark())
 ENCODER = tiny_encoder_manifest().name
-APP = create_app(ENGINE)
+APP = create_app(ENGINE, clock_of)
 SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", APP)
 DOCUMENT = APP.openapi()
 SCHEMA.config.checks.negative_data_rejection.expected_statuses += ["413"]  # too many texts

@@ -21,6 +21,7 @@ import pytest
 from moto import mock_aws
 
 from bench.targets.faulty_server import FaultyServer
+from coldframe.api.jobs_routes import open_door
 from coldframe.api.messages import Request
 from coldframe.cache.aws_clients import AwsClients
 from coldframe.cache.dynamodb_store import GET_KEYS, ITEM_LIMIT_BYTES, DynamoDbStore
@@ -32,7 +33,6 @@ from coldframe.coldstart.pings import invoker, ping_environments
 from coldframe.config import Settings
 from coldframe.jobs.backoff import RetryPolicy
 from coldframe.jobs.control import Controller
-from coldframe.jobs.door import open_door
 from coldframe.jobs.services import open_services
 from coldframe.jobs.worker import Message, Worker
 from coldframe.pipeline.models import Models

@@ -28,9 +28,9 @@ from coldframe.model.files import encoder_folder
 from coldframe.model.tokenizer import TextWindows
 from coldframe.pipeline import models as pipeline
 from coldframe.pipeline.models import load_models
+from coldframe.server.loading import limits_for, load
+from coldframe.server.settings import load_server_settings
 from coldframe.timing import NO_DEADLINE, StartMark
-from functions.server.loading import limits_for, load
-from functions.server.settings import load_server_settings
 from layers.model.embeddings.matrices import to_matrix
 from local.paths import BUILD_PYTHON
 from tests.conftest import ENCODER_NAME, EXAMPLE

@@ -16,8 +16,8 @@ import httpx
 import pytest
 
 from bench.targets.faulty_server import FaultyServer
-from functions.server import facts
-from functions.server.health import ask
+from coldframe.server import facts
+from coldframe.server.health import ask
 from tests.conftest import ENCODER_NAME, EXAMPLE
 from tests.functional.conftest import TABLE
 from tests.support.server_process import PATIENCE_S, ROOT, ServerProcess, serving, starting

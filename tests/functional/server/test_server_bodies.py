@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from functions.server import facts
+from coldframe.server import facts
 from tests.support.server_process import PATIENCE_S, ServerProcess, serving
 
 MEMORY_MB = 1024

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from coldframe.pipeline.predictor import Predictor
-from functions.server import facts
+from coldframe.server import facts
 from tests.support.server_process import PATIENCE_S, ServerProcess, serving
 
 CONNECTIONS = 200

@@ -10,8 +10,8 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
-from functions.server import facts
-from functions.server.tokens import EVERYWHERE
+from coldframe.server import facts
+from coldframe.server.tokens import EVERYWHERE
 from local.cli import main
 from tests.support.server_process import PATIENCE_S, ServerProcess, serving, starting
 

@@ -23,8 +23,8 @@ from coldframe.model.files import AUTO
 from coldframe.model.tokenizer import Window
 from coldframe.pipeline.answers import Prediction
 from coldframe.pipeline.models import Models, load_models
+from coldframe.scheduling.caller import Caller
 from coldframe.scheduling.limits import Limits
-from coldframe.serving.caller import Caller
 from coldframe.serving.driver import Driver
 from coldframe.serving.schedule import schedule_models
 from coldframe.timing import Deadline

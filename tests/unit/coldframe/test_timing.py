@@ -6,8 +6,8 @@ import math
 import pytest
 
 from coldframe.errors import CallerGone, OutOfTime
+from coldframe.scheduling.caller import Caller
 from coldframe.scheduling.limits import Limits
-from coldframe.serving.caller import Caller
 from coldframe.timing import Deadline, StageTimes, StartMark, log_line
 
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from coldframe.api.contract import log_times, server_timing
-from coldframe.api.schemas import Start
+from coldframe.contract import log_times, server_timing
 from coldframe.errors import CallerGone, OutOfTime
+from coldframe.schemas import Start
 
 if TYPE_CHECKING:
-    from coldframe.serving.caller import Caller
+    from coldframe.scheduling.caller import Caller
 
 Clock = Callable[[], float]
 """Seconds from an arbitrary start, never going back."""

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coldframe.api.contract import JSON
 from coldframe.api.messages import BINARY, Reply, Request, read_body
 from coldframe.config import Settings
+from coldframe.contract import JSON
 from coldframe.errors import TooLarge, UnsupportedMediaType
 
 SETTINGS = Settings(max_body_bytes=100, max_decompressed_bytes=200)

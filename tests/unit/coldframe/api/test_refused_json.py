@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from coldframe.api.inference_schemas import InferRequest
 from coldframe.api.messages import decode_json
 from coldframe.api.refused_json import READ_AGAIN_BYTES, with_whole_numbers
-from coldframe.api.schemas import EmbeddingsRequest, PredictRequest
 from coldframe.errors import Invalid, RequestError
 from coldframe.jobs.records import JobRequest
+from coldframe.schemas import EmbeddingsRequest, PredictRequest
 
 PREDICT = msgspec.json.Decoder(PredictRequest)
 EMBED = msgspec.json.Decoder(EmbeddingsRequest)

@@ -4,10 +4,10 @@ from typing import get_args
 
 import msgspec
 
+from coldframe import contract
 from coldframe import setting_facts as facts
-from coldframe.api import contract
-from coldframe.api.schemas import CacheUsage, PredictRequest, Usage
 from coldframe.config import ENVIRONMENT_NAMES, Settings
+from coldframe.schemas import CacheUsage, PredictRequest, Usage
 
 
 def test_fields_of_a_request() -> None:

@@ -18,7 +18,7 @@ from coldframe.model.first_tokens import first_tokens
 from coldframe.model.tokenizer import TextWindows, content_tokens
 from coldframe.model.vocabulary import load_vocabulary
 from coldframe.model.wordpiece import PlainWordpiece
-from coldframe.serving.caller import Caller
+from coldframe.scheduling.caller import Caller
 from coldframe.text import normalise
 from coldframe.timing import Deadline
 from tests.conftest import ENCODER_NAME

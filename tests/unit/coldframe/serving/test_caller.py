@@ -2,7 +2,7 @@
 
 import threading
 
-from coldframe.serving.caller import Caller
+from coldframe.scheduling.caller import Caller
 
 
 def test_work_ends_when_the_caller_leaves() -> None:

@@ -11,7 +11,6 @@ import msgspec
 from msgspec import UnsetType
 
 from coldframe.api.catalogue import find_model, model_card, model_cards
-from coldframe.api.contract import PREDICT, SCORE_DIGITS, SQL_PATHS, log_record
 from coldframe.api.messages import (
     Reply,
     Request,
@@ -24,7 +23,16 @@ from coldframe.api.messages import (
     work_log,
 )
 from coldframe.api.routing import Handler, Router
-from coldframe.api.schemas import (
+from coldframe.cache.cache import PredictionCache, Unsaved
+from coldframe.config import Settings
+from coldframe.contract import PREDICT, SCORE_DIGITS, SQL_PATHS, log_record
+from coldframe.errors import BundleError, Invalid, NotReady, RequestError, TooLarge
+from coldframe.model.estimator import AnswerSource
+from coldframe.model.files import AUTO
+from coldframe.pipeline.answers import Prediction
+from coldframe.pipeline.models import Models
+from coldframe.pipeline.predictor import Predictor
+from coldframe.schemas import (
     HeadAnswer,
     Health,
     ModelList,
@@ -34,21 +42,13 @@ from coldframe.api.schemas import (
     Start,
     TextAnswer,
 )
-from coldframe.cache.cache import PredictionCache, Unsaved
-from coldframe.config import Settings
-from coldframe.errors import BundleError, Invalid, NotReady, RequestError, TooLarge
-from coldframe.model.estimator import AnswerSource
-from coldframe.model.files import AUTO
-from coldframe.pipeline.answers import Prediction
-from coldframe.pipeline.models import Models
-from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import StageTimes, StartMark, log_line
 from coldframe.vectors import Vector, ranked, to_floats
 
 if TYPE_CHECKING:
     from coldframe.api.inference_protocol import InferenceProtocol
-    from coldframe.jobs.door import JobsDoor
-    from coldframe.sql.sql_routes import SqlRoutes
+    from coldframe.api.jobs_routes import JobsDoor
+    from coldframe.api.sql_routes import SqlRoutes
 
 __all__ = ["Api", "Reply", "Request"]
 
@@ -197,13 +197,13 @@ class Api:
     @cached_property
     def _jobs(self) -> "JobsDoor":
         """Raises NotFound where jobs are not configured. Imported at its first use, as it imports boto3."""
-        from coldframe.jobs.door import open_door
+        from coldframe.api.jobs_routes import open_door
 
         return open_door(self.models, self._settings)
 
     @cached_property
     def _sql(self) -> "SqlRoutes":
-        from coldframe.sql.sql_routes import SqlRoutes
+        from coldframe.api.sql_routes import SqlRoutes
 
         return SqlRoutes(self.models, self._settings)
 

@@ -5,12 +5,12 @@ from typing import NamedTuple, TypeVar
 
 from msgspec import UNSET
 
-from coldframe.api.schemas import HeadCard, ModelCard
 from coldframe.errors import NotFound, echo
 from coldframe.model.bundle import EncoderManifest, HeadFacts, Manifest
 from coldframe.model.files import AUTO
 from coldframe.pipeline.models import Models
 from coldframe.pipeline.predictor import Predictor
+from coldframe.schemas import HeadCard, ModelCard
 
 T = TypeVar("T")
 

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 from msgspec import Struct, field
 
-from coldframe.api.contract import ENVELOPE_BYTES, JSON, READ_AS_JSON, content_encoding, media_type
-from coldframe.api.schemas import Problem, Start
 from coldframe.cache.cache import Unsaved
 from coldframe.config import Settings
+from coldframe.contract import ENVELOPE_BYTES, JSON, READ_AS_JSON, content_encoding, media_type
 from coldframe.errors import AnswerTooLarge, Malformed, RequestError, TooLarge, UnsupportedMediaType
+from coldframe.schemas import Problem, Start
 from coldframe.timing import Deadline
 
 if TYPE_CHECKING:
     from coldframe.pipeline.answers import Answered
-    from coldframe.serving.caller import Caller
+    from coldframe.scheduling.caller import Caller
 
 BINARY = "application/octet-stream"
 

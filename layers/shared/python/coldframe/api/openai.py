@@ -15,11 +15,11 @@ from coldframe.api.messages import (
     read_body,
     work_log,
 )
-from coldframe.api.schemas import EmbeddingItem, EmbeddingsReply, EmbeddingsRequest, EmbeddingsUsage
 from coldframe.api.tensors import short_floats
 from coldframe.config import Settings
 from coldframe.errors import Invalid, TooLarge
 from coldframe.pipeline.models import Models
+from coldframe.schemas import EmbeddingItem, EmbeddingsReply, EmbeddingsRequest, EmbeddingsUsage
 from coldframe.vectors import little_endian
 
 _EXAMPLE = '{"input": "…"}'

@@ -13,12 +13,13 @@ from typing import Any
 import msgspec
 
 import coldframe
-from coldframe.api import messages, schemas
+from coldframe import schemas
+from coldframe.api import messages
 from coldframe.api.access import Access
 from coldframe.api.catalogue import model_cards, protocol_models
-from coldframe.api.contract import JSON
 from coldframe.api.operations import JOB_OPERATIONS, OPERATIONS, TAGS, Operation
 from coldframe.config import Settings
+from coldframe.contract import JSON
 from coldframe.errors import REQUEST_ERRORS, MethodNotAllowed, NotFound, NotReady, RequestError
 from coldframe.model.files import AUTO
 from coldframe.pipeline.models import Models

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from coldframe import schemas
 from coldframe.api import inference_schemas as inference
-from coldframe.api import schemas
-from coldframe.api.contract import SQL_PATHS
+from coldframe.contract import SQL_PATHS
 from coldframe.jobs.records import JobRequest
 from coldframe.jobs.schemas import JobReply
 from coldframe.sql import schemas as sql

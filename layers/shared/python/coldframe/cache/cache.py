@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from msgspec import Struct, field
 
-from coldframe.api.schemas import CacheUsage
 from coldframe.cache.values import Kind, Shapes
 from coldframe.config import Settings
 from coldframe.model.bundle import EncoderFacts
 from coldframe.model.files import AUTO
+from coldframe.schemas import CacheUsage
 from coldframe.timing import MovingAverage
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Start of an environment: early loading, imports and pings."""

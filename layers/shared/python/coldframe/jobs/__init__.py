@@ -1,0 +1,1 @@
+"""Jobs: states, store, splitting, worker and notifications of work that can wait."""

@@ -7,10 +7,10 @@ from typing import Annotated, Literal, NamedTuple
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from coldframe.api.contract import DEFAULT_TOP_K, MAX_HEADS, MAX_TOP_K
-from coldframe.api.schemas import TextAnswer
+from coldframe.contract import DEFAULT_TOP_K, MAX_HEADS, MAX_TOP_K
 from coldframe.jobs.object_file import Cursor, Pin
 from coldframe.jobs.states import State
+from coldframe.schemas import TextAnswer
 
 PART_TEXTS = 500
 """Texts of one message. At 100 characters each they take 50 KB of SQS's 1 MB, and a second of one vCPU."""

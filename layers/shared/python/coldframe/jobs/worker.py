@@ -18,7 +18,6 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 from msgspec import Struct
 
-from coldframe.api.schemas import TextAnswer
 from coldframe.errors import BundleError, NotReady, OutOfTime, RequestError
 from coldframe.jobs.backoff import RetryPolicy, firmly
 from coldframe.jobs.ending import end, settle
@@ -36,6 +35,7 @@ from coldframe.jobs.records import (
     read_texts,
 )
 from coldframe.jobs.states import Event
+from coldframe.schemas import TextAnswer
 from coldframe.timing import Deadline
 
 INLINE_BYTES = 32 * 1024

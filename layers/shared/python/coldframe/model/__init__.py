@@ -1,0 +1,1 @@
+"""Models: manifests, tokenizers, estimator, encoder and heads, from plain files."""

@@ -18,6 +18,7 @@ from coldframe.model.files import (
     model_folder,
     read_file,
 )
+from coldframe.schemas import Figures
 
 
 class FileEntry(Struct, frozen=True):
@@ -100,22 +101,6 @@ class EstimatorFacts(Struct, frozen=True):
     min_probability: float = 0.0
     usual: list[float] = []
     answer_temperatures: tuple[float, float] | UnsetType = UNSET  # left out where unset: older manifests stay
-
-
-class Figures(Struct, frozen=True):
-    """What `auto` reached on the rows that its model was judged with; the report has the rest.
-
-    accuracy_interval: its 95 % interval. estimator_share: of the rows, answered by the estimator alone.
-    baseline_accuracy: of TF-IDF and logistic regression on the same rows.
-    """
-
-    rows: int
-    accuracy: float
-    accuracy_interval: tuple[float, float]
-    macro_f1: float
-    expected_calibration_error: float
-    estimator_share: float
-    baseline_accuracy: float
 
 
 class Source(Struct, frozen=True):

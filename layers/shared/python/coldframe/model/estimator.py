@@ -23,8 +23,8 @@ from coldframe.model.heads import open_head_graph
 from coldframe.vectors import Vector, to_floats, to_vector
 
 if TYPE_CHECKING:
-    from coldframe.api.schemas import By
     from coldframe.model.bundle import EstimatorFacts
+    from coldframe.schemas import By
 
 LEAST = 0.001  # what each of guess and partner leaves to a label
 

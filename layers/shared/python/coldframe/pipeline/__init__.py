@@ -1,0 +1,1 @@
+"""Pipeline of one request: cache, estimator, encoder, heads and answers."""

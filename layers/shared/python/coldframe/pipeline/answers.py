@@ -2,9 +2,9 @@
 
 from msgspec import Struct, field
 
-from coldframe.api.schemas import Usage
 from coldframe.cache.cache import Unsaved
 from coldframe.model.estimator import AnswerSource
+from coldframe.schemas import Usage
 from coldframe.timing import StageTimes
 from coldframe.vectors import Vector
 

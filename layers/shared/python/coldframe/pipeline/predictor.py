@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from typing import Protocol
 
-from coldframe.api.schemas import CacheUsage, Usage
 from coldframe.cache.cache import CacheLookup, CacheScope, PredictionCache, Unsaved
 from coldframe.cache.values import Shapes
 from coldframe.errors import Invalid, OutOfTime, Overloaded, echo
@@ -21,6 +20,7 @@ from coldframe.model.model import Model
 from coldframe.model.tokenizer import Window, content_tokens
 from coldframe.pipeline.answers import Embedding, Encoded, Prediction
 from coldframe.pipeline.rounds import LongText, read_in_rounds, rounds_of
+from coldframe.schemas import CacheUsage, Usage
 from coldframe.text import normalise
 from coldframe.timing import NO_DEADLINE, Deadline, StageTimes
 from coldframe.vectors import Vector

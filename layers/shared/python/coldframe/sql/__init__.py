@@ -1,0 +1,1 @@
+"""SQL functions: calls of databases, their statements, and the estimator as tables."""

@@ -7,9 +7,9 @@ from coldframe.model.files import encoder_folder, model_folder
 from coldframe.pipeline.models import Models, load_models
 from coldframe.pipeline.predictor import Predictor
 from coldframe.scheduling.limits import Limits
+from coldframe.server.settings import ServerSettings
 from coldframe.serving.driver import Driver
 from coldframe.serving.schedule import mixes_lengths, schedule_models
-from functions.server.settings import ServerSettings
 
 _WORKERS_ON_GPU = 2  # while one pass computes, the other's rows are copied
 _TOKENS_ON_GPU = 32_768  # of a pass, to begin with: some milliseconds of an H200
@@ -55,7 +55,7 @@ def check_golden_texts(models: Models, settings: ServerSettings) -> None:
     from coldframe.model.encoder import check_golden
     from coldframe.model.golden_answers import check_answers, load_answers, probabilities_of_golden
     from coldframe.model.tokenizer import TextWindows
-    from functions.server.served_encoder import ServedEncoder
+    from coldframe.server.served_encoder import ServedEncoder
 
     for predictor in models.all():
         folder = encoder_folder(settings.model_dir, predictor.encoder.name)

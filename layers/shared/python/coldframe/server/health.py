@@ -1,4 +1,4 @@
-"""`python3 -m functions.server.health [live]`: whether the server of this container is ready, or lives.
+"""`python3 -m coldframe.server.health [live]`: whether the server of this container is ready, or lives.
 
 For platforms whose health check is a command in the container: the image has no curl. Exit code 0 or 1.
 """
@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Mapping
 
-from functions.server.facts import DEFAULT_PORT, LIVE, PORT, READY
+from coldframe.server.facts import DEFAULT_PORT, LIVE, PORT, READY
 
 _PATIENCE_S = 5
 

@@ -9,8 +9,8 @@ from coldframe.config import Settings, load_kind
 from coldframe.cpus import usable_cpus
 from coldframe.errors import BadSetting
 from coldframe.scheduling.limits import Limits
+from coldframe.server.facts import DEFAULT_PORT, PORT
 from coldframe.setting_facts import SERVER_RANGES
-from functions.server.facts import DEFAULT_PORT, PORT
 
 _LAST_PORT = 65_535
 

@@ -1,16 +1,16 @@
-"""`python3 -m functions.server`: what the image runs. Settings come from the environment."""
+"""`python3 -m coldframe.server`: what the image runs. Settings come from the environment."""
 
 import os
 import sys
 
 from coldframe.errors import ColdframeError
-from functions.server.facts import FAILED
+from coldframe.server.facts import FAILED
 
 
 def main() -> int:
     """Serves until a signal; returns the exit code."""
-    from functions.server.run import run
-    from functions.server.settings import load_server_settings, read_port
+    from coldframe.server.run import run
+    from coldframe.server.settings import load_server_settings, read_port
 
     try:
         return run(load_server_settings(os.environ), read_port(os.environ))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coldframe.errors import Overloaded
-from functions.server.room import Room
+from coldframe.server.room import Room
 
 
 def room(requests: int = 2, total_bytes: int = 100, wait_s: float = 2.5) -> Room:

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from coldframe.api.messages import Reply, Request
 from coldframe.cpus import usable_cpus
 from coldframe.errors import Overloaded
+from coldframe.scheduling.caller import Caller
 from coldframe.scheduling.limits import Limits
-from coldframe.serving.caller import Caller
-from functions.server.bodies import CallerLeft, stated_s
+from coldframe.server.bodies import CallerLeft, stated_s
 
 _LONG_BYTES = 65_536
 """A longer body is read by turns: many of them at once would take all memory, and the time of others."""

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coldframe.errors import BadSetting, Unauthorized
-from functions.server.settings import load_server_settings
-from functions.server.tokens import CHECK_S, EVERYWHERE, Tokens, choose_host, read_tokens
+from coldframe.server.settings import load_server_settings
+from coldframe.server.tokens import CHECK_S, EVERYWHERE, Tokens, choose_host, read_tokens
 
 OLD, NEW, OTHER = ("an-old-token-" + "0" * 20, "a-new-token-" + "1" * 20, "another-token-" + "2" * 20)
 words = st.text("ab~/+=:, \n#\u00e9", max_size=80)

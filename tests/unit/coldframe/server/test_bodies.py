@@ -11,8 +11,8 @@ import pytest
 
 from coldframe.config import Settings
 from coldframe.errors import Malformed, Overloaded, TooLarge
-from functions.server.bodies import CallerLeft, read_body, stated_s
-from functions.server.room import Room
+from coldframe.server.bodies import CallerLeft, read_body, stated_s
+from coldframe.server.room import Room
 
 GZIP = {"content-encoding": "gzip"}
 ROOM_BYTES = 1_000_000

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from coldframe.api.api import Api, Request
+from coldframe.api.jobs_routes import JobsDoor
 from coldframe.config import Settings
 from coldframe.jobs.backoff import RetryPolicy
 from coldframe.jobs.control import Controller
-from coldframe.jobs.door import JobsDoor
 from coldframe.jobs.object_file import Pin
 from coldframe.jobs.records import MAX_PARTS, PART_BYTES, Result
 from coldframe.jobs.states import State

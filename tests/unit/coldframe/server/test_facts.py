@@ -4,7 +4,7 @@ import json
 
 from dockerfile_parse import DockerfileParser
 
-from functions.server.facts import DEFAULT_PORT, GID, HEALTH_COMMAND, UID
+from coldframe.server.facts import DEFAULT_PORT, GID, HEALTH_COMMAND, UID
 from tests.conftest import ROOT
 
 LINES = DockerfileParser(str(ROOT / "functions" / "server" / "Dockerfile")).structure

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from coldframe.errors import BadSetting, Unauthorized
+from coldframe.server.settings import ServerSettings
 from coldframe.timing import Clock
-from functions.server.settings import ServerSettings
 
 CHECK_S = 1.0
 """The file is looked at this often at most."""

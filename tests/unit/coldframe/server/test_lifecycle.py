@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.server.lifecycle import Lifecycle, State
+from coldframe.server.lifecycle import Lifecycle, State
 
 
 def test_a_life() -> None:

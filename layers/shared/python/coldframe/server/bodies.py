@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from typing import Any, NamedTuple
 
 from coldframe.api.compression import Gunzip
-from coldframe.api.contract import content_encoding
 from coldframe.config import Settings
+from coldframe.contract import content_encoding
 from coldframe.errors import TooLarge
-from functions.server.room import Place
+from coldframe.server.room import Place
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

@@ -11,18 +11,18 @@ from concurrent.futures import ThreadPoolExecutor
 from coldframe.api.api import Api
 from coldframe.errors import ColdframeError
 from coldframe.pipeline.models import Models
+from coldframe.server.door import Door
+from coldframe.server.facts import DRAINED, FAILED
+from coldframe.server.http_server import HttpServer
+from coldframe.server.lifecycle import Lifecycle
+from coldframe.server.listening import listen
+from coldframe.server.loading import load
+from coldframe.server.log import Log
+from coldframe.server.metrics import Metrics
+from coldframe.server.settings import ServerSettings
+from coldframe.server.tokens import Tokens, choose_host
 from coldframe.serving.driver import Driver
 from coldframe.timing import StartMark
-from functions.server.door import Door
-from functions.server.facts import DRAINED, FAILED
-from functions.server.http_server import HttpServer
-from functions.server.lifecycle import Lifecycle
-from functions.server.listening import listen
-from functions.server.loading import load
-from functions.server.log import Log
-from functions.server.metrics import Metrics
-from functions.server.settings import ServerSettings
-from functions.server.tokens import Tokens, choose_host
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _BY_SIGNAL = 128  # and its number: the exit code of a process that a signal ended, as shells have it

@@ -11,7 +11,7 @@ from email.utils import formatdate
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from functions.server.connection import Connection
+from coldframe.server.connection import Connection
 
 _DATE_S = 1.0  # how often the header `date` is made anew
 

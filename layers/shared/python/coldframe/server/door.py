@@ -14,24 +14,24 @@ from msgspec.structs import replace
 
 from coldframe.api.access import ANYONE, by_token
 from coldframe.api.api import Api, Reply, Request
-from coldframe.api.contract import log_record
 from coldframe.api.documented import documented
 from coldframe.api.inference_schemas import ServerLive
 from coldframe.api.messages import json_reply, problem_reply
 from coldframe.api.operations import JOB_OPERATIONS, OPERATIONS
 from coldframe.api.routing import Router
+from coldframe.contract import log_record
 from coldframe.errors import NotReady, RequestError
+from coldframe.server.bodies import CallerLeft, Receive, read_body
+from coldframe.server.facts import HEALTH, LIVE, METRICS, PROBES, READY
+from coldframe.server.lifecycle import Lifecycle, State
+from coldframe.server.metrics import Metrics
+from coldframe.server.request_id import HEADER, request_id
+from coldframe.server.room import Place, Room
+from coldframe.server.settings import ServerSettings
+from coldframe.server.threads import Threads
+from coldframe.server.tokens import Tokens
 from coldframe.serving.driver import Driver
 from coldframe.timing import log_line
-from functions.server.bodies import CallerLeft, Receive, read_body
-from functions.server.facts import HEALTH, LIVE, METRICS, PROBES, READY
-from functions.server.lifecycle import Lifecycle, State
-from functions.server.metrics import Metrics
-from functions.server.request_id import HEADER, request_id
-from functions.server.room import Place, Room
-from functions.server.settings import ServerSettings
-from functions.server.threads import Threads
-from functions.server.tokens import Tokens
 
 Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]

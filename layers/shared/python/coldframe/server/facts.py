@@ -22,5 +22,5 @@ FAILED = 1
 
 UID, GID = 993, 990
 """Of the image's user, who owns no file."""
-HEALTH_COMMAND = ("python3", "-m", "functions.server.health")
+HEALTH_COMMAND = ("python3", "-m", "coldframe.server.health")
 """Whether the server in this container is ready, for homes whose health check is a command."""

@@ -15,8 +15,8 @@ from coldframe.api.messages import Reply, Request
 from coldframe.cpus import usable_cpus
 from coldframe.errors import Overloaded
 from coldframe.scheduling.limits import Limits
-from functions.server.bodies import CallerLeft
-from functions.server.threads import READERS, Threads
+from coldframe.server.bodies import CallerLeft
+from coldframe.server.threads import READERS, Threads
 
 SHORT = Request("POST", "/v1/predict", body=b"{}")
 LONG = Request("POST", "/v1/predict", body=b" " * 100_000)
