@@ -1,0 +1,1 @@
+"""Benchmarks: each measures one question, and writes raw lines."""

@@ -1,0 +1,1 @@
+"""Texts and traffic mixes that benchmarks send."""

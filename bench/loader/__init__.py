@@ -1,0 +1,1 @@
+"""Load generators: an open loop, invocations, and the verdict on a run."""

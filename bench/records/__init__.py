@@ -1,0 +1,1 @@
+"""Records: raw files, their tables, quantiles and budgets."""

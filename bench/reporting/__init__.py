@@ -1,0 +1,1 @@
+"""Reports: raw files as figures, plots and tables of the documents."""

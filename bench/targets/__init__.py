@@ -1,0 +1,1 @@
+"""Targets of benchmarks: processes, containers, peers and stores that fail on demand."""

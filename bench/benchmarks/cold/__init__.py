@@ -1,0 +1,1 @@
+"""Cold starts: stages, floors and first requests of fresh processes."""

@@ -1,1 +1,1 @@
-"""Passes shared across requests: the scheduler beside fixed delays, none, and other servers."""
+"""Passes that requests share: the scheduler beside fixed delays, none, and other servers."""

@@ -1,4 +1,4 @@
-"""The report beside a model: what the model says of held-out rows, as `report.json` and `report.html`."""
+"""Report beside a model: its answers on held-out rows, as `report.json` and `report.html`."""
 
 from layers.model.report.figures.compare import Comparison, answered_by, compare, part_of
 from layers.model.report.figures.evaluation import Evaluation, EvaluationFault, Strangeness

@@ -1,1 +1,1 @@
-"""Classifying every row of an object in S3."""
+"""Predictions for every row of an object in S3, by AWS or on this machine."""

@@ -1,1 +1,1 @@
-"""Files of texts, predicted on one machine: read, answered in parts by all cores, written in order."""
+"""Predictions for the rows of a file: read, answered in parts by all cores, written in order."""

@@ -1,1 +1,1 @@
-"""Where the server runs: manifests of Kubernetes, Knative, KServe, Compose and ECS, from one set of facts."""
+"""Homes of the server: manifests of Kubernetes, Knative, KServe, Compose and ECS, and what each costs."""

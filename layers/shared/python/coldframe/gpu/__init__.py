@@ -1,1 +1,1 @@
-"""An encoder on a GPU. Imported only where the setting `device` requires one: no function on Lambda does."""
+"""Encoders on NVIDIA GPUs, imported only where the setting `device` asks for one."""

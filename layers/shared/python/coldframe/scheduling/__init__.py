@@ -1,4 +1,4 @@
-"""What runs next on a device that many requests share, and what is refused: pure rules over moments.
+"""Scheduling: which rows share the next pass of a device, and which are refused, as rules over moments.
 
 No clock, no thread, no model: `coldframe.serving` brings these, tests bring virtual time.
 """

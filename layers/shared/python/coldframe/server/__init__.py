@@ -1,1 +1,1 @@
-"""The server that stays: the second way in, beside the Lambda function."""
+"""Server that stays, beside the Lambda function: connections, intake, threads, tokens and metrics."""

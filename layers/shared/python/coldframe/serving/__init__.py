@@ -1,1 +1,1 @@
-"""What lets requests of many threads share the passes of an encoder: a server's, never a function's."""
+"""Passes that requests of many threads share: threads and clocks of a server, around the scheduling."""
