@@ -29,8 +29,8 @@ NOT_YET = (
 
 FIRST_WORDS = re.compile(r"(Of|That|With|In which|What|Who|Whose|Which)\b")
 LISTED = re.compile(
-    r"\b(works off|goes on|is told of|lets expect|borne|heeds|those that|that one|so many|so long|none of"
-    r"|(?<!there )is no(?! longer))\b",
+    r"\b(works off|goes on|is told of|lets expect|borne|heeds|those that|that one(?=[.,;:)])|so many|so long"
+    r"|none of|(?<!there )is no(?! longer))\b",
     re.IGNORECASE,
 )
 PARTICIPLES = re.compile(

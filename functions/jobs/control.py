@@ -27,7 +27,7 @@ def _make_controller(environ: Mapping[str, str]) -> Controller:
         services.objects,
         services.queue,
         services.control,
-        services.pusher,
+        services.notifier,
         RetryPolicy(),
         time.time,
         random.random,

@@ -397,7 +397,7 @@ class Told:
         self.ends: dict[tuple[str, str], set[State]] = {}
         self._faults = faults or Faults()
 
-    def tell(self, job: Job) -> None:
+    def notify(self, job: Job) -> None:
         self._faults.maybe()
         self.states.setdefault(job.id, set()).add(job.state)
         self.ends.setdefault((job.id, job.generation), set()).add(job.state)

@@ -48,7 +48,10 @@ def test_unknown_head(bundle: Path) -> None:
     """An unknown head is one line that lists the known ones."""
     done = coldframe("predict", "text", "--head", "svm")
     assert done.returncode == 1
-    assert done.stderr == 'Error: "svm" is not a head of this model. Heads: auto, hgb, logreg, mlp, rf.\n'
+    assert (
+        done.stderr
+        == 'Error: "svm" is not a head of this model. Request one of: auto, hgb, logreg, mlp, rf.\n'
+    )
 
 
 def test_predict_more_than_one_request_takes(bundle: Path) -> None:

@@ -302,7 +302,7 @@ def test_jobs(job_settings: tuple[Settings, Queues], calls: list[Call]) -> None:
         services.objects,
         services.queue,
         services.control,
-        services.pusher,
+        services.notifier,
         RetryPolicy(),
         time.time,
         random.random,
@@ -325,7 +325,7 @@ def test_jobs(job_settings: tuple[Settings, Queues], calls: list[Call]) -> None:
     poison = next(each for each in messages if names[0] in each.body)
     worker.handle([*messages, missing, msgspec.structs.replace(poison, id="again")], deadline)
     answered = len(calls)
-    deaf = replace(controller, teller=Told(Faults(fails=1.0)))
+    deaf = replace(controller, notifier=Told(Faults(fails=1.0)))
     for message in queues.receive("control"):
         assert not deaf.handle(message, deadline)
         controller.handle(message, deadline)

@@ -11,9 +11,9 @@ By = Literal["estimator", "ensemble"]
 
 
 class Figures(Struct, frozen=True):
-    """What `auto` reached on the rows that its model was judged with; the report has the rest.
+    """Results of `auto` on the evaluation rows; the report has the details.
 
-    accuracy_interval: its 95 % interval. estimator_share: of the rows, answered by the estimator alone.
+    accuracy_interval: its 95 % interval. estimator_share: share of rows that the estimator answered alone.
     baseline_accuracy: of TF-IDF and logistic regression on the same rows.
     """
 

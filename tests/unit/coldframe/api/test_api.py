@@ -139,7 +139,7 @@ BAD_REQUESTS: dict[str, tuple[object, int, str]] = {
     "unknown head": (
         {"text": SECRET, "heads": ["third"]},
         422,
-        '"third" is not a head of this model. Heads: auto, first, second.',
+        '"third" is not a head of this model. Request one of: auto, first, second.',
     ),
     "a text as head": ({"text": "a", "heads": [SECRET]}, 422, "What was sent is not a head of this model."),
     "no heads": ({"text": SECRET, "heads": []}, 422, "Expected `array` of length >= 1 - at `$.heads`"),

@@ -328,7 +328,7 @@ def test_a_worker_that_is_quicker(here: Here) -> None:
         ({"texts": TEXTS, "heads": ["none"]}, 422, "not a head"),
         ({"texts": TEXTS, "model": "none"}, 404, "none"),
         ({"texts": TEXTS, "top_k": 0}, 422, "top_k"),
-        ({"texts": TEXTS, "push": {}}, 422, "names nobody"),
+        ({"texts": TEXTS, "push": {}}, 422, "has no receiver"),
         ({"texts": TEXTS, "push": {"webhook": "file:///a"}}, 422, "not an address"),
         ({"texts": TEXTS, "push": {"webhook": "https://example.com/a b"}}, 422, "not an address"),
         ({"texts": TEXTS, "push": {"webhook": "https://example.com/a\n"}}, 422, "not an address"),
@@ -371,7 +371,7 @@ def test_an_outage(here: Here) -> None:
         ("DELETE", f"/v1/jobs/{name}", None),
     ):
         status, problem = here.ask(method, path, body)
-        assert (status, "same request again" in problem["detail"]) == (503, True)
+        assert (status, "Repeat the request" in problem["detail"]) == (503, True)
     here.faults.fails = 0.0
     job = here.ask("POST", "/v1/jobs", {"texts": TEXTS})[1]
     here.work()

@@ -161,7 +161,7 @@ def test_a_source_that_ends_its_environment() -> None:
     kills = here.run_all()
     assert kills == RetryPolicy().attempts
     job = here.store.jobs["bad"]
-    assert job.reason == "the source, from text 0 on: each of 6 attempts ended its environment"
+    assert job.reason == "the source, from text 0: each of 6 attempts ended its environment"
     assert all(here.store.jobs[f"good {number}"].parts == 1 for number in range(9))
     assert here.time.now_s < 180.0 * (kills + 1)
 
@@ -276,7 +276,7 @@ def test_an_unexpected_error_of_a_source_is_its_own() -> None:
     here.controller = replace(here.controller, objects=Bursting(here.time, 0.0))
     here.run_all()
     reason = here.store.jobs["j"].reason
-    assert reason == "the source, from text 0 on: it could not be read (MemoryError)"
+    assert reason == "the source, from text 0: it could not be read (MemoryError)"
 
 
 def test_an_outage_is_no_attempt() -> None:
@@ -326,7 +326,7 @@ class Deaf(Told):
         self.error = error
         self.attempts = 0
 
-    def tell(self, job: Job) -> None:
+    def notify(self, job: Job) -> None:
         self.attempts += 1
         raise self.error
 
@@ -335,10 +335,10 @@ def test_a_notice_that_is_refused() -> None:
     """A receiver that refuses a notice is left alone."""
     here = Here()
     deaf = Deaf(BadSource("no"))
-    here.controller = replace(here.controller, teller=deaf)
+    here.controller = replace(here.controller, notifier=deaf)
     job = here.source(b"{", push=Push(sns=True))
     here.run_all()
-    assert (deaf.attempts, here.control.failed[-1][1]) == (1, "nobody could be notified: no")
+    assert (deaf.attempts, here.control.failed[-1][1]) == (1, "the receiver could not be notified: no")
     assert here.store.jobs[job.id].due_s is None
 
 
@@ -346,7 +346,7 @@ def test_a_receiver_that_is_away() -> None:
     """A notice is tried again every hour, while its job lives; then it is a failed message."""
     here = Here()
     deaf = Deaf(Unavailable("no"))
-    here.controller = replace(here.controller, teller=deaf)
+    here.controller = replace(here.controller, notifier=deaf)
     job = here.source(b"{", push=Push(sns=True))
     tried = list[int]()
     while here.store.jobs[job.id].due_s is not None:
@@ -356,17 +356,17 @@ def test_a_receiver_that_is_away() -> None:
         here.controller.sweep()
     assert tried == list(range(12, 12 * len(tried) + 1, 12))
     assert 6 * DAY_S < here.time.now_s - 3_600.0 < 7 * DAY_S
-    assert [why for _, why in here.control.failed[1:]] == ["nobody could be notified: no"]
+    assert [why for _, why in here.control.failed[1:]] == ["the receiver could not be notified: no"]
 
 
 def test_a_receiver_that_comes_back() -> None:
     """A receiver that was away for a day is notified."""
     here = Here()
-    told, here.controller = here.told, replace(here.controller, teller=Deaf(Unavailable("no")))
+    told, here.controller = here.told, replace(here.controller, notifier=Deaf(Unavailable("no")))
     here.source(b"{", push=Push(sns=True))
     here.run_all()
     assert len(here.control) == 0
-    here.controller = replace(here.controller, teller=told)
+    here.controller = replace(here.controller, notifier=told)
     here.time.now_s = DAY_S
     here.controller.sweep()
     here.run_all()

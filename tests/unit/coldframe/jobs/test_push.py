@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from coldframe.jobs.ports import BadSource, Unavailable
-from coldframe.jobs.push import Breaker, Pusher, sign
+from coldframe.jobs.push import Breaker, PushNotifier, sign
 from coldframe.jobs.records import Job, Options, Push
 from coldframe.jobs.states import State
 
@@ -39,9 +39,9 @@ def test_private_addresses(address: str) -> None:
     def resolve(host: str, port: int) -> Sequence[str]:
         return ["93.184.216.34", address]
 
-    pusher = Pusher("example.com", SECRET, "", lambda: None, lambda: 0.0, resolve)
+    notifier = PushNotifier("example.com", SECRET, "", lambda: None, lambda: 0.0, resolve)
     with pytest.raises(BadSource, match="not public"):
-        pusher.tell(job(webhook="https://example.com/"))
+        notifier.notify(job(webhook="https://example.com/"))
 
 
 class Receiver(HTTPServer):
@@ -81,13 +81,13 @@ def receiver() -> Iterator[Receiver]:
         server.shutdown()
 
 
-def pusher_of(receiver: Receiver) -> Pusher:
-    return Pusher(receiver.url, SECRET, "", lambda: None, lambda: 1_700_000_000.5)
+def pusher_of(receiver: Receiver) -> PushNotifier:
+    return PushNotifier(receiver.url, SECRET, "", lambda: None, lambda: 1_700_000_000.5)
 
 
 def test_webhook(receiver: Receiver) -> None:
     """A webhook gets a message that Standard Webhooks can verify, without a text."""
-    pusher_of(receiver).tell(job(webhook=f"{receiver.url}/hook?a=b"))
+    pusher_of(receiver).notify(job(webhook=f"{receiver.url}/hook?a=b"))
     ((path, headers, body),) = receiver.requests
     assert path == "/hook?a=b"
     assert json.loads(body) == {
@@ -115,17 +115,17 @@ def test_answers(receiver: Receiver, status: int, error: type[Exception]) -> Non
     """A redirect is not followed; what may pass is tried again, all else is not."""
     receiver.status = status
     with pytest.raises(error):
-        pusher_of(receiver).tell(job(webhook=f"{receiver.url}/"))
+        pusher_of(receiver).notify(job(webhook=f"{receiver.url}/"))
     assert len(receiver.requests) == 1
 
 
 def test_nobody_listens() -> None:
     """A connection that fails is tried again; without a key nobody is called."""
-    pusher = Pusher("http://127.0.0.1:9", SECRET, "", lambda: None, lambda: 0.0)
+    notifier = PushNotifier("http://127.0.0.1:9", SECRET, "", lambda: None, lambda: 0.0)
     with pytest.raises(Unavailable):
-        pusher.tell(job(webhook="http://127.0.0.1:9/"))
-    with pytest.raises(BadSource, match="unsigned"):
-        Pusher("http://127.0.0.1:9", "", "", lambda: None, lambda: 0.0).tell(
+        notifier.notify(job(webhook="http://127.0.0.1:9/"))
+    with pytest.raises(BadSource, match="sign webhooks"):
+        PushNotifier("http://127.0.0.1:9", "", "", lambda: None, lambda: 0.0).notify(
             job(webhook="http://127.0.0.1:9/")
         )
     with pytest.raises(BadSource, match="base64"):
@@ -170,9 +170,9 @@ class Dripping:
 def test_a_dripping_webhook() -> None:
     """A webhook whose bytes never stop has ten seconds in all."""
     with Dripping() as dripping:
-        pusher = Pusher(dripping.url, SECRET, "", lambda: None, lambda: 0.0, clock=dripping.clock)
+        notifier = PushNotifier(dripping.url, SECRET, "", lambda: None, lambda: 0.0, clock=dripping.clock)
         with pytest.raises(Unavailable, match="TimeoutError"):
-            pusher.tell(job(webhook=f"{dripping.url}/"))
+            notifier.notify(job(webhook=f"{dripping.url}/"))
         assert dripping.calls == 1
 
 
@@ -184,14 +184,16 @@ def test_a_dead_host_is_left_alone() -> None:
         asked.append(host)
         raise TimeoutError if host == "dead.com" else ConnectionRefusedError
 
-    pusher = Pusher("dead.com, other.com", SECRET, "", lambda: None, lambda: 0.0, resolve, lambda: now_s[0])
+    notifier = PushNotifier(
+        "dead.com, other.com", SECRET, "", lambda: None, lambda: 0.0, resolve, lambda: now_s[0]
+    )
     for now_s[0] in (0.0, 59.0, 61.0):
         for _ in range(90):
             with pytest.raises(Unavailable):
-                pusher.tell(job(webhook="https://dead.com/"))
+                notifier.notify(job(webhook="https://dead.com/"))
     assert asked == ["dead.com", "dead.com"]
     with pytest.raises(Unavailable, match="ConnectionRefusedError"):
-        pusher.tell(job(webhook="https://other.com/"))
+        notifier.notify(job(webhook="https://other.com/"))
 
 
 def test_a_host_that_is_back() -> None:
@@ -216,10 +218,10 @@ def test_topic() -> None:
         def publish(self, **request: Any) -> None:
             published.append(request)
 
-    Pusher("", "", "arn:topic", Sns, lambda: 0.0).tell(job(sns=True))
+    PushNotifier("", "", "arn:topic", Sns, lambda: 0.0).notify(job(sns=True))
     assert published[0]["TopicArn"] == "arn:topic"
     assert json.loads(published[0]["Message"])["type"] == "job.done"
     with pytest.raises(BadSource, match="COLDFRAME_JOBS_TOPIC"):
-        Pusher("", "", "", Sns, lambda: 0.0).tell(job(sns=True))
+        PushNotifier("", "", "", Sns, lambda: 0.0).notify(job(sns=True))
     with pytest.raises(Unavailable):
-        Pusher("", "", "arn", lambda: None, lambda: 0.0).tell(job(sns=True))
+        PushNotifier("", "", "arn", lambda: None, lambda: 0.0).notify(job(sns=True))

@@ -267,7 +267,7 @@ def test_what_takes_too_long_alone() -> None:
     here = Here(text_s=TIMEOUT_S + 1.0)
     here.job("long")
     here.run_all()
-    reason = "texts 0 to 0 after 6 attempts: there was too little time to encode them"
+    reason = "texts 0 to 0 after 6 attempts: there was too little time to encode them. Send smaller parts"
     assert here.store.jobs["long"].reason == reason
 
 

@@ -233,7 +233,7 @@ def test_a_text_as_head() -> None:
     }.items():
         refused = ask(api_of(), engine, "topic", body)
         assert refused.status == 422
-        assert "is not a head of this model. Heads: auto" in refused.body.decode()
+        assert "is not a head of this model. Request one of: auto" in refused.body.decode()
         assert SECRET not in refused.body.decode()
 
 

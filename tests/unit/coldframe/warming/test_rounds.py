@@ -26,7 +26,7 @@ def test_what_comes_every_half_hour_is_pinged_before_it_comes() -> None:
     told = decision(DAILY[:-1])
     assert (told.pings, told.reason) == (4, "expected")
     after = decision(DAILY)
-    assert (after.pings, after.reason) == (0, "nothing that is likely would be cold")
+    assert (after.pings, after.reason) == (0, "nothing likely would be cold")
 
 
 def test_without_traffic_nothing_is_done() -> None:

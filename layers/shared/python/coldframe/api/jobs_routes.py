@@ -1,4 +1,4 @@
-"""`POST /v1/jobs`, `GET /v1/jobs/{job}` and its answers, `DELETE /v1/jobs/{job}`: work that can wait."""
+"""Routes of jobs: `POST /v1/jobs`, `GET /v1/jobs/{job}` and its answers, `DELETE /v1/jobs/{job}`."""
 
 import re
 import secrets
@@ -45,18 +45,18 @@ _TOKEN = re.compile(r"[\x21-\x7e]{1,255}")
 _ID = re.compile(r"[a-z2-7]{26}")
 _NUMBER = re.compile(r"[0-9]{1,5}")
 _PAGE_SHARE = 0.6  # of the largest answer: a page ends with the part that exceeds it
-_URL_BYTES = 2_500  # a presigned address with a session's token
+_URL_BYTES = 2_500  # a presigned address with a session token
 _MAX_SOURCE_BYTES = MAX_PARTS * PART_BYTES
 _NEEDED = ("jobs_table", "jobs_queue", "jobs_control_queue", "jobs_bucket")
 _NOT_SET_UP = (
     "There are no jobs here: COLDFRAME_JOBS_TABLE, COLDFRAME_JOBS_QUEUE, COLDFRAME_JOBS_CONTROL_QUEUE or"
-    " COLDFRAME_JOBS_BUCKET is empty. Deploy the template with the parameter Jobs=on, or ask"
+    " COLDFRAME_JOBS_BUCKET is empty. Deploy the template with the parameter Jobs=on, or use"
     " POST /v1/predict."
 )
 
 
 def open_door(models: Models, settings: Settings) -> "JobsDoor":
-    """The door on AWS's services. Raises NotFound where the settings name none."""
+    """The routes on AWS's services. Raises NotFound where the settings name no services."""
     if not all(getattr(settings, name) for name in _NEEDED):
         raise NotFound(_NOT_SET_UP)
     from coldframe.jobs.services import open_services
@@ -66,7 +66,9 @@ def open_door(models: Models, settings: Settings) -> "JobsDoor":
 
 
 class JobsDoor:
-    """The routes. Safe for threads. now: seconds since 1970. A job is its owner's alone."""
+    """Handlers of the routes. Safe for threads. now: seconds since 1970. A job is visible to its owner
+    alone.
+    """
 
     def __init__(
         self,
@@ -87,7 +89,7 @@ class JobsDoor:
         self._now = now
 
     def create(self, request: Request) -> Reply:
-        """202 and the job. The same request, or the same Idempotency-Key, is the same job."""
+        """202 and the job. A repeated request or Idempotency-Key returns the first job."""
         body = decode_json(read_body(request, self._settings), _DECODER, _EXAMPLE)
         token = request.headers.get("idempotency-key", "")
         try:
@@ -102,7 +104,7 @@ class JobsDoor:
         return self._page(request, "0")
 
     def answers(self, request: Request) -> Reply:
-        """The job, with a page of its answers from a part on."""
+        """The job, with a page of its answers that begins at a part."""
         return self._page(request, request.params["part"])
 
     def cancel(self, request: Request) -> Reply:
@@ -133,14 +135,14 @@ class JobsDoor:
     # New jobs.
 
     def _create(self, body: JobRequest, token: str, owner: str) -> Job:
-        """The job of a request, its messages sent. Raises Unavailable; Invalid or NotFound, which stay."""
+        """The job of a request, with its messages sent. Raises Unavailable, Invalid or NotFound."""
         self._check(body, token)
         options = self._options(body)
         digest = digest_of(options, body.texts or None, body.source or None, body.push or None)
         if token:
             name = job_id(owner, "token", token)
-            if (known := self._known(name, digest)) is not None:
-                return self._sent(known, body)
+            if (job := self._known(name, digest)) is not None:
+                return self._sent(job, body)
         pin = self._pin(body.source) if isinstance(body.source, Source) else None
         if not token:
             version = find_model(self._models, options.model).manifest.version
@@ -151,27 +153,29 @@ class JobsDoor:
         return self._sent(job, body)
 
     def _known(self, name: str, digest: str) -> Job | None:
-        """The job of a token, unless it is to begin anew: its source may be gone by now."""
-        known = self._store.get(name)
-        if known is None:
+        """The job of an Idempotency-Key, unless it is to start again. Its source need no longer exist."""
+        job = self._store.get(name)
+        if job is None:
             return None
-        if known.digest != digest:
+        if job.digest != digest:
             raise Invalid(_OTHER_REQUEST)
-        return known if known.state not in (State.FAILED, State.CANCELLED) else None
+        return job if job.state not in (State.FAILED, State.CANCELLED) else None
 
     @staticmethod
     def _check(body: JobRequest, token: str) -> None:
         if token and not _TOKEN.fullmatch(token):
-            raise Invalid("Idempotency-Key has other than 1 to 255 visible ASCII characters. Send a UUID.")
+            raise Invalid("Idempotency-Key does not have 1 to 255 visible ASCII characters. Send a UUID.")
         if isinstance(body.texts, list) == isinstance(body.source, Source):
-            raise Invalid('Expected either "texts" (a list of strings) or "source" (an object in S3).')
+            raise Invalid(
+                'Expected either "texts" (a list of strings) or "source" (an object in S3). Send one.'
+            )
         if isinstance(body.source, Source):
             _check_source(body.source)
         if isinstance(body.push, Push):
             _check_push(body.push)
 
     def _pin(self, source: Source) -> Pin:
-        """The version of the source that is there now. Raises Invalid, Unavailable."""
+        """The current version of the source. Raises Invalid, Unavailable."""
         try:
             pin = self._objects.pin(source.s3)
         except BadSource as exc:
@@ -204,7 +208,7 @@ class JobsDoor:
         )
 
     def _options(self, body: JobRequest) -> Options:
-        """Options with names in place of defaults, which another deployment may have others of."""
+        """Options with all names resolved, since another deployment may have other defaults."""
         options = body.options()
         predictor = find_model(self._models, options.model) if options.model else self._models.default
         manifest = predictor.manifest
@@ -213,7 +217,9 @@ class JobsDoor:
         return msgspec.structs.replace(options, model=manifest.name, heads=heads)
 
     def _sent(self, job: Job, body: JobRequest) -> Job:
-        """The job with its messages sent. Who repeats a request that was interrupted sends them once more."""
+        """The job with its messages sent. A repeated request sends the messages of an interrupted one
+        again.
+        """
         if job.state.has_ended or job.parts is not None or job.split is not None:
             return job
         if isinstance(body.texts, UnsetType):
@@ -222,7 +228,7 @@ class JobsDoor:
             return job
         parts = self._parts(job, body.texts)
         self._queue.send(parts)
-        # By now they may all be answered.
+        # By now all parts may be answered.
         return settle(self._store.set_parts(job, len(parts)) or job, self._store, self._control)
 
     def _parts(self, job: Job, texts: Sequence[str]) -> list[Body]:
@@ -256,7 +262,7 @@ class JobsDoor:
         return view
 
     def _results(self, job: Job, first: int) -> list[Result]:
-        """Results of a page. Nothing is read that is not returned, but for the last read's rest."""
+        """Results of a page. At most one result is read that is not returned."""
         left_bytes = _PAGE_SHARE * self._settings.max_answer_bytes
         page: list[Result] = []
         for result in self._store.results(job, first):
@@ -295,18 +301,18 @@ def _check_source(source: Source) -> None:
 
 
 def _check_push(push: Push) -> None:
-    """Whether the deployment allows the host is for who calls it to say: the worker."""
+    """The worker checks whether the deployment allows the host, since it calls the host."""
     if not push.webhook and not push.sns:
-        raise Invalid('"push" names nobody. Give it "webhook" or "sns".')
+        raise Invalid('"push" has no receiver. Give it "webhook" or "sns".')
     if push.webhook and not re.fullmatch(r"(?i:https?)://[!-~]+", push.webhook):
         raise Invalid('"webhook" is not an address. Send one that begins with https:// and has no space.')
 
 
 def _unknown() -> NotFound:
-    return NotFound("There is no such job, or it has expired. POST /v1/jobs makes one.")
+    return NotFound("There is no such job, or it has expired. Start one by POST /v1/jobs.")
 
 
 def _not_ready(exc: Unavailable) -> NotReady:
     return NotReady(
-        f"A service that keeps jobs does not answer ({exc}). Send the same request again: it is the same job."
+        f"A service that jobs need does not answer ({exc}). Repeat the request: it refers to the same job."
     )

@@ -1,4 +1,4 @@
-"""The doors of engines over HTTP: `POST /v1/sql/{engine}/{function}`."""
+"""Routes of database engines: `POST /v1/sql/{engine}/{function}`."""
 
 from coldframe.api.catalogue import find_model
 from coldframe.api.messages import Reply, Request, deadline_of, decode_json, json_reply, read_body
@@ -59,5 +59,5 @@ class SqlRoutes:
 
 
 def _named(batch_id: str) -> dict[str, str]:
-    """The engine's id of the batch, for the log, if it looks like one: it may be anything."""
+    """The engine's id of the batch, for the log, if it has the form of an id: the value is the caller's."""
     return {"batch": batch_id} if 0 < len(batch_id) <= 128 and _TOKEN.issuperset(batch_id) else {}

@@ -11,7 +11,7 @@ from coldframe.jobs.ports import BadSource, Unavailable
 from coldframe.jobs.records import Body
 
 _MESSAGES_OF_A_CALL = 10
-_CALL_BYTES = 1_000_000  # of SendMessageBatch: 1 MiB, with what surrounds the messages
+_CALL_BYTES = 1_000_000  # per SendMessageBatch: 1 MiB less envelopes
 _URL_S = 3600
 _CODES_OF_A_BAD_SOURCE = (
     "NoSuchKey",
@@ -25,14 +25,15 @@ _CODE_OF_ANOTHER_ETAG = "PreconditionFailed"
 _REASON_CHARACTERS = 1000
 
 Client = Callable[[], Any]
-"""boto3's client, when it is first needed."""
+"""boto3's client, created at its first use."""
 
 
 class S3Objects:
-    """Objects of one bucket, and of those that sources may be in. Safe for threads.
+    """Objects of the deployment's bucket and of buckets for sources. Safe for threads.
 
-    sources: names of buckets that callers may name, separated by commas; `*`: all but ours. Of ours, they may
-    name what is below `uploads/`.
+    sources: names of buckets that callers may use, separated by commas; `*`: all buckets except the
+    deployment's.
+    In the deployment's bucket, callers may use keys below `uploads/`.
     """
 
     def __init__(self, bucket: str, sources: str, client: Client) -> None:
@@ -48,7 +49,7 @@ class S3Objects:
             return bytes(self._call("get_object", Bucket=self._bucket, Key=key)["Body"].read())
         except Unavailable:
             raise
-        except Exception as exc:  # the body breaks off
+        except Exception as exc:  # the body ended early
             raise Unavailable(type(exc).__name__) from exc
 
     def _place(self, uri: str) -> dict[str, str]:
@@ -57,7 +58,7 @@ class S3Objects:
         is_ours = bucket == self._bucket
         if (is_ours and key.startswith("uploads/")) or (not is_ours and self._sources & {bucket, "*"}):
             return {"Bucket": bucket, "Key": key}
-        raise BadSource("the source is in no bucket that COLDFRAME_JOBS_SOURCES names")
+        raise BadSource("the source's bucket is not in COLDFRAME_JOBS_SOURCES. Add it there to allow it")
 
     def pin(self, uri: str) -> Pin:
         place = self._place(uri)
@@ -66,7 +67,9 @@ class S3Objects:
         return Pin(head["ETag"], head["ContentLength"])
 
     def read_range(self, uri: str, pin: Pin, first: int, last: int) -> bytes:
-        """No version is named, which would need one more permission on callers' buckets: the ETag will do."""
+        """No version is named, which would need one more permission on callers' buckets: the ETag
+        suffices.
+        """
         place = self._place(uri)
         with _reading_source():
             request = {"Range": f"bytes={first}-{last}", "IfMatch": pin.etag}
@@ -76,26 +79,26 @@ class S3Objects:
         return content
 
     def url(self, key: str) -> str:
-        """Where an object can be fetched for an hour, or for as long as the credentials last."""
+        """Address where an object can be fetched for an hour, or until the credentials expire."""
         request = {"Bucket": self._bucket, "Key": key}
         return str(self._client().generate_presigned_url("get_object", Params=request, ExpiresIn=_URL_S))
 
     def _call(self, method: str, **request: Any) -> Any:
         try:
             return getattr(self._client(), method)(**request)
-        except Exception as exc:  # whatever boto3 or the network comes up with
+        except Exception as exc:  # any error of boto3 or the network
             raise Unavailable(type(exc).__name__) from exc
 
 
 @contextmanager
 def _reading_source() -> Iterator[None]:
-    """Says of whatever goes wrong whether it is the source's fault, or may pass."""
+    """Classifies an error of a read: the source's fault, or a failure that may pass."""
     try:
         yield
-    except Exception as exc:  # whatever boto3 or the network comes up with
+    except Exception as exc:  # any error of boto3 or the network
         code = getattr(exc, "response", {}).get("Error", {}).get("Code", type(exc).__name__)
         if code == _CODE_OF_ANOTHER_ETAG:
-            raise BadSource("the source was changed while it was read") from exc
+            raise BadSource("the source was changed while it was read. Send a new request for it") from exc
         if code in _CODES_OF_A_BAD_SOURCE:
             raise BadSource(f"the source cannot be read: {code}") from exc
         raise Unavailable(code) from exc
@@ -149,5 +152,5 @@ class SqsQueue:
     def _call(self, method: str, **request: Any) -> Any:
         try:
             return getattr(self._client(), method)(**request)
-        except Exception as exc:  # whatever boto3 or the network comes up with
+        except Exception as exc:  # any error of boto3 or the network
             raise Unavailable(type(exc).__name__) from exc

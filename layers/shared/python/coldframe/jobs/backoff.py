@@ -1,4 +1,4 @@
-"""When something that failed is tried again. Pure."""
+"""Pauses before further attempts. Pure."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -15,11 +15,12 @@ T = TypeVar("T")
 
 
 class RetryPolicy(Struct, frozen=True):
-    """Bounds of attempts, and the pauses between.
+    """Limits of attempts, and the pauses between.
 
-    attempts: after so many a message has failed. failures: attempts that met a failing service; after so many
-    it has failed, too: with the pauses after four hours at the earliest.
-    first_s, longest_s: pause after the first attempt, and the longest one; each is doubled.
+    attempts: failed attempts after which a message has failed. failures: attempts stopped by a failing
+    service,
+    after which a message has failed as well; the pauses of that many attempts total at least four hours.
+    first_s, longest_s: pause after the first attempt, and the longest pause; each pause is doubled.
     """
 
     attempts: int = 6
@@ -28,9 +29,10 @@ class RetryPolicy(Struct, frozen=True):
     longest_s: float = 300.0
 
     def delay_s(self, received: int, jitter: Callable[[], float]) -> int:
-        """Whole seconds until the next attempt. received: how often it was. jitter: from 0 to 1.
+        """Whole seconds until the next attempt. received: deliveries so far. jitter: from 0 to 1.
 
-        Between half and all of the exponential pause, so that messages that failed together part.
+        Between half and all of the exponential pause, so messages that failed together come back at different
+        times.
         Source: https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/ ("equal jitter").
         """
         pause_s = min(self.longest_s, self.first_s * 2.0 ** min(received - 1, 30))
@@ -38,9 +40,9 @@ class RetryPolicy(Struct, frozen=True):
 
 
 def firmly(call: Callable[[], T], pause: Callable[[float], None], jitter: Callable[[], float]) -> T:
-    """A call that may be repeated without another effect, tried for seconds. Raises Unavailable.
+    """Repeats an idempotent call for some seconds. Raises Unavailable.
 
-    pause: waits so many seconds.
+    pause: waits for a number of seconds.
     """
     for attempt in range(_FIRM_ATTEMPTS - 1):
         try:

@@ -1,6 +1,6 @@
-"""Messages about whole jobs, one at a time: a source to be divided, somebody to be notified of an end.
+"""Messages about whole jobs, processed one at a time: divide a source, or notify a receiver of an end.
 
-They have a queue and a function of their own, so that a source that ends its environment hurts nobody else.
+They have their own queue and function, so a source that crashes its environment delays no other work.
 """
 
 import time
@@ -12,7 +12,7 @@ import msgspec
 
 from coldframe.jobs.backoff import RetryPolicy, firmly
 from coldframe.jobs.ending import end, settle, sweep
-from coldframe.jobs.ports import BadSource, Objects, Queue, Store, Teller, Unavailable
+from coldframe.jobs.ports import BadSource, Notifier, Objects, Queue, Store, Unavailable
 from coldframe.jobs.records import Job, Notify, Split, SplitPlace, read_control
 from coldframe.jobs.splitting import Splitter
 from coldframe.jobs.states import Event
@@ -30,14 +30,14 @@ T = TypeVar("T")
 class Controller:
     """Handles messages of the control queue. parts: the queue of parts.
 
-    now: seconds since 1970. jitter: from 0 to 1. pause: waits so many seconds.
+    now: seconds since 1970. jitter: from 0 to 1. pause: waits for a number of seconds.
     """
 
     store: Store
     objects: Objects
     parts: Queue
     control: Queue
-    teller: Teller
+    notifier: Notifier
     policy: RetryPolicy
     now: Clock
     jitter: Callable[[], float]
@@ -45,7 +45,7 @@ class Controller:
     pause: Callable[[float], None] = time.sleep
 
     def handle(self, message: Message, deadline: Deadline) -> bool:
-        """Whether the message is over; if not, it is received again."""
+        """Whether the message is finished; if not, it is received again."""
         try:
             delay_s = self._handle(message, deadline)
         except Unavailable:
@@ -55,18 +55,20 @@ class Controller:
         try:
             self.control.retry_in(message.receipt_handle, delay_s)
         except Unavailable:
-            return False  # its visibility timeout does it
+            return False  # its visibility timeout returns it
         return False
 
     def sweep(self) -> int:
-        """Ends jobs of which no message is left, and sends notices anew. Returns how many jobs were due."""
+        """Ends jobs without messages, and repeats missing notices. Returns the number of jobs that were
+        due.
+        """
         return sweep(self.store, self.control, self.now())
 
     def _delay_s(self, message: Message) -> int:
         return self.policy.delay_s(message.received, self.jitter)
 
     def _handle(self, message: Message, deadline: Deadline) -> int | None:
-        """Seconds until the message is to be received again; None when it is over. Raises Unavailable."""
+        """Seconds until the message is received again; None when it is finished. Raises Unavailable."""
         try:
             body = read_control(message.body)
         except msgspec.DecodeError:
@@ -83,7 +85,7 @@ class Controller:
         return self._split(message, job, deadline)
 
     def _split(self, message: Message, job: Job, deadline: Deadline) -> int | None:
-        """One run of a split. Each run is noted before it: it may end its environment."""
+        """One run of a split. Each run is recorded before it starts, as it may crash its environment."""
         if job.split is None:
             self.store.begin_split(job, SplitPlace())
             return _AT_ONCE_S
@@ -91,7 +93,7 @@ class Controller:
         starts = self._firmly(lambda: self.store.add_split_start(job, run))
         if not starts:
             return _AT_ONCE_S  # another run has moved it
-        most, where = self.policy.attempts, f"the source, from text {job.split.first} on"
+        most, where = self.policy.attempts, f"the source, from text {job.split.first}"
         if starts > most:
             self._give_up(message, job, f"{where}: each of {most} attempts ended its environment")
             return None
@@ -104,7 +106,7 @@ class Controller:
             if count_failure(self.store, message) <= self.policy.failures:
                 raise
             self._give_up(message, job, f"{where}: a service was not available ({exc})")
-        except Exception as exc:  # whatever a source provokes is that source's own
+        except Exception as exc:  # a source's error concerns this source alone
             if starts < most:
                 return self._delay_s(message)
             self._give_up(message, job, f"{where}: it could not be read ({type(exc).__name__})")
@@ -116,7 +118,9 @@ class Controller:
         return Splitter(self.store, self.objects, self.parts, self._firmly, self.map_all)
 
     def _after_run(self, job: Job | None) -> None:
-        """A split that got further goes on with a message of its own: whose attempts are counted anew."""
+        """Sends a new message for the rest of a split that made progress; the new message's attempts start at
+        zero.
+        """
         if job is None:
             return
         settle(job, self.store, self.control)
@@ -127,7 +131,7 @@ class Controller:
         return firmly(call, self.pause, self.jitter)
 
     def _give_up(self, message: Message, job: Job, reason: str) -> None:
-        """The message ends in the queue of failed ones, and its job with it. Raises Unavailable."""
+        """Moves the message to the queue of failed messages, and fails its job. Raises Unavailable."""
         self.control.fail(message.body, reason)
         end(job, Event.FAIL, self.store, self.control, reason)
 
@@ -135,14 +139,14 @@ class Controller:
         if job.push is None or job.notified or not job.state.has_ended:
             return None
         try:
-            self.teller.tell(job)
+            self.notifier.notify(job)
         except Unavailable as exc:
             if message.received < _TELLING_ATTEMPTS:
                 raise
             if self.now() < job.expires_s - _LAST_NOTICE_S:
-                return None  # the sweep sends another one
-            self.control.fail(message.body, f"nobody could be notified: {exc}")
+                return None  # the sweeper sends another one
+            self.control.fail(message.body, f"the receiver could not be notified: {exc}")
         except BadSource as exc:
-            self.control.fail(message.body, f"nobody could be notified: {exc}")
+            self.control.fail(message.body, f"the receiver could not be notified: {exc}")
         self.store.set_notified(job)
         return None

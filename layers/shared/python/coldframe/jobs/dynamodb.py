@@ -1,11 +1,11 @@
-"""Records of jobs in a DynamoDB table: one item for a job, one for each part that is answered.
+"""Records of jobs in a DynamoDB table: one item for a job, one for each answered part.
 
 Keys: `job` (text) and `item` (text): "job"; "part#<generation>#00042"; and, for starts of messages, "start"
 under the message's id. There are no transactions: every write is conditional and changes one item, so a
 repeated or late write alters nothing, and no two writes can conflict.
 
-A sparse index holds the jobs that the sweeper looks at: those with the attributes `watch` and `due_s`. Its
-one partition takes 1,000 changes a second, of which a job makes two or three.
+A sparse index holds the jobs for the sweeper: jobs with the attributes `watch` and `due_s`. Its
+one partition takes 1,000 changes a second, and a job makes two or three.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ _PLACE = msgspec.json.Decoder(SplitPlace)
 class DynamoStore:
     """The store. Safe for threads, as boto3's clients are.
 
-    client: boto3's, when it is first needed. now: seconds since 1970. ttl_s: life of a note of a start.
+    client: boto3's, created at its first use. now: seconds since 1970. ttl_s: life of a recorded start.
     """
 
     def __init__(self, table: str, client: Callable[[], Any], now: Clock, ttl_s: float) -> None:
@@ -48,7 +48,7 @@ class DynamoStore:
         self._ttl_s = ttl_s
 
     def create(self, job: Job) -> Job:
-        """Between a refused write and the look at its job, that may expire: then the write is tried anew."""
+        """Repeats a refused write if its job expires before it is read."""
         condition = (
             "attribute_not_exists(#job) OR #expires_at_s <= :now"
             " OR (#digest = :digest AND #state IN (:failed, :cancelled))"
@@ -63,9 +63,9 @@ class DynamoStore:
             with contextlib.suppress(_ConditionNotMet):
                 self._write("put_item", condition, values, Item=_item_of(job))
                 return msgspec.structs.replace(job, due_s=job.due_after(job.created_s))
-            if (known := self.get(job.id)) is not None:
-                return known
-        raise Unavailable("the job changes too often")
+            if (stored := self.get(job.id)) is not None:
+                return stored
+        raise Unavailable("the job changes too often. Repeat the call")
 
     def get(self, job_id: str) -> Job | None:
         answer = self._call("get_item", Key=_key(job_id, _JOB), ConsistentRead=True)
@@ -96,7 +96,7 @@ class DynamoStore:
         self._changed(job, "SET #split = :place", condition, {":place": _place(place), **_AT_WORK})
 
     def advance(self, job: Job, to: SplitPlace, parts: int | None = None) -> Job | None:
-        """A write that was refused may be the repeat of one that was done: its place bears the run's name."""
+        """A refused write may repeat a successful one: then the job's place has the run's name."""
         update = "SET #split = :to, #state = :running, #due_s = :due"
         due = _number(job.due_after(self._now()))
         values = {":to": _place(to), ":at": _place(job.split), ":due": due, **_AT_WORK}
@@ -107,8 +107,8 @@ class DynamoStore:
         condition = f"{_IS_AT_WORK} AND #split = :at"
         if (moved := self._changed(job, update, condition, values)) is not None:
             return moved
-        known = self._same(job)
-        return known if known is not None and known.split == to and not known.state.has_ended else None
+        stored = self._same(job)
+        return stored if stored is not None and stored.split == to and not stored.state.has_ended else None
 
     def add_split_start(self, job: Job, start: str) -> int:
         values = {":start": {"SS": [start]}, ":at": _place(job.split)}
@@ -159,7 +159,7 @@ class DynamoStore:
         return {_part_name(item["job"]["S"], item["item"]["S"]) for item in items}
 
     def add_start(self, message_id: str, start: str) -> int:
-        """A set of names: to add one twice adds it once."""
+        """A set of names: adding a name twice has no further effect."""
         answer = self._call(
             "update_item",
             Key=_key(message_id, _START),
@@ -206,9 +206,9 @@ class DynamoStore:
         return self._changed(job, update, condition, values) or self._same(job)
 
     def _same(self, job: Job) -> Job | None:
-        """The job as it is, if it is still of this generation."""
-        known = self.get(job.id)
-        return known if known is not None and known.generation == job.generation else None
+        """The current job, if its generation is still the same."""
+        stored = self.get(job.id)
+        return stored if stored is not None and stored.generation == job.generation else None
 
     def _changed(self, job: Job, update: str, condition: str, values: dict[str, Any]) -> Job | None:
         """The job after a change; None where the condition was not met."""
@@ -262,7 +262,7 @@ class DynamoStore:
                 request = page.get("UnprocessedKeys", {}).get(self._table, {})
 
     def _job(self, item: Any) -> Job | None:
-        """A job of an item; None for one that has expired: DynamoDB deletes it hours later."""
+        """The job of an item; None if it has expired: DynamoDB deletes it hours later."""
         if item is None or float(item["expires_at_s"]["N"]) <= self._now():
             return None
         options, source, pin, push = _REQUEST.decode(item["request"]["B"])
@@ -291,7 +291,7 @@ class DynamoStore:
         table = {"TableName": self._table} if has_table else {}
         try:
             return getattr(self._client(), method)(**table, **request)
-        except Exception as exc:  # whatever boto3 or the network comes up with
+        except Exception as exc:  # any error of boto3 or the network
             if getattr(exc, "response", {}).get("Error", {}).get("Code") == _REFUSED:
                 raise _ConditionNotMet from exc
             raise Unavailable(type(exc).__name__) from exc

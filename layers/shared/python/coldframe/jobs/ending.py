@@ -1,17 +1,17 @@
-"""Ends of jobs: whoever changes the state has the end notified, and the sweeper ends what is left over."""
+"""Ends of jobs. Each change to an end triggers a notice; the sweeper ends jobs without messages."""
 
 from coldframe.jobs.ports import Queue, Store
 from coldframe.jobs.records import Job, Notify
 from coldframe.jobs.states import Event
 
 _NEXT_NOTICE_S = 3600.0
-_SILENT = "no message of it is left, and it was not answered"
+_SILENT = "its messages were lost before it was answered"
 
 
 def end(job: Job, event: Event, store: Store, control: Queue, reason: str = "") -> Job:
-    """Ends a job, and has its end notified where its caller wants that. Raises Unavailable.
+    """Ends a job, and requests a notice where its caller wants one. Raises Unavailable.
 
-    After an interruption between the two the sweeper sends the notice.
+    After an interruption between the two steps, the sweeper sends the notice.
     """
     ended = store.end(job, event, reason)
     if ended is None:
@@ -29,9 +29,9 @@ def settle(job: Job, store: Store, control: Queue) -> Job:
 
 
 def sweep(store: Store, control: Queue, now_s: float) -> int:
-    """Ends jobs of which no message can be left, and has ends notified that were not. Raises Unavailable.
+    """Ends jobs that can have no messages left, and repeats missing notices. Raises Unavailable.
 
-    Returns how many jobs were due.
+    Returns the number of jobs that were due.
     """
     count = 0
     for job in store.due(now_s):

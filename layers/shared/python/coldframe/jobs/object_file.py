@@ -1,4 +1,4 @@
-"""One version of an object, and a file that reads it in ranges: Parquet begins at its end."""
+"""One version of an object, and a file that reads it in ranges, since Parquet readers start at the end."""
 
 import io
 from collections.abc import Callable
@@ -7,11 +7,11 @@ from typing import Any
 from msgspec import Struct
 
 ReadRange = Callable[[int, int], bytes]
-"""The bytes from the first place to the last one, both included."""
+"""Returns the bytes from the first place to the last, both included."""
 
 
 class Pin(Struct, frozen=True):
-    """One version of an object: its ETag, in quotes as S3 has it, and its size."""
+    """One version of an object: its ETag, in quotes as S3 returns it, and its size."""
 
     etag: str
     size_bytes: int
@@ -31,7 +31,7 @@ START = Cursor()
 
 
 class ObjectFile(io.RawIOBase):
-    """Each read is a request for a range. size: of the object, in bytes. Raises what `read_range` raises."""
+    """Each read requests a range. size: bytes of the object. Raises the errors of `read_range`."""
 
     def __init__(self, read_range: ReadRange, size: int) -> None:
         self._read_range = read_range
@@ -53,10 +53,10 @@ class ObjectFile(io.RawIOBase):
         return self._place
 
     def readinto(self, buffer: Any) -> int:
-        wanted = min(len(buffer), self._size - self._place)
-        if wanted <= 0:
+        length = min(len(buffer), self._size - self._place)
+        if length <= 0:
             return 0
-        found = self._read_range(self._place, self._place + wanted - 1)
-        buffer[: len(found)] = found
-        self._place += len(found)
-        return len(found)
+        content = self._read_range(self._place, self._place + length - 1)
+        buffer[: len(content)] = content
+        self._place += len(content)
+        return len(content)

@@ -1,6 +1,6 @@
-"""Texts of a Parquet object: of its column alone, some rows at a time.
+"""Texts of a Parquet object: reads one column, some rows at a time.
 
-It needs pyarrow, which is larger than the model: an image has it only where somebody has added it.
+It needs pyarrow, which is larger than the model. An image has pyarrow only if it was built with it.
 """
 
 import os
@@ -22,21 +22,21 @@ NO_PYARROW = (
     " it with the parameter ImageExtra=pyarrow."
 )
 MAX_COLUMN_BYTES = 256 << 20
-"""Bytes of the column in one row group, without compression: they are held at once."""
+"""Most uncompressed bytes of the column in one row group: memory holds all of them."""
 _MAX_FOOTER_BYTES = 64 << 20
 _TAIL_BYTES = 8  # the footer's size, and PAR1
-_BLOCK_BYTES = 1 << 20  # of the column, read at once
+_BLOCK_BYTES = 1 << 20  # of the column, in one read
 
 
 def can_read_parquet() -> bool:
-    """Whether pyarrow is there."""
+    """Whether pyarrow is installed."""
     return find_spec("pyarrow") is not None
 
 
 def parquet_texts(source: Source, file: ObjectFile, first_row: int = 0) -> Iterator[str]:
-    """The texts of a source from a row on. file: its object; closed at the end. Raises BadSource.
+    """Texts of a source from a row on. file: its object; closed at the end. Raises BadSource.
 
-    Row groups before that row are not read.
+    Earlier row groups are not read.
     """
     if not can_read_parquet():
         raise BadSource(NO_PYARROW)
@@ -51,7 +51,7 @@ def parquet_texts(source: Source, file: ObjectFile, first_row: int = 0) -> Itera
             columns = _columns(metadata, name)
             groups, skipped = _groups_from(metadata, first_row)
             _check_sizes(metadata, name, columns, groups)
-            # As a dictionary, a text that is repeated is held once, however many rows have it.
+            # As a dictionary, a repeated text takes memory once.
             repeated = [name] if name in columns else []
             with parquet.ParquetFile(
                 file, metadata=metadata, buffer_size=_BLOCK_BYTES, read_dictionary=repeated
@@ -60,8 +60,12 @@ def parquet_texts(source: Source, file: ObjectFile, first_row: int = 0) -> Itera
                 values = chain.from_iterable(batch.column(0) for batch in batches)
                 for row, value in enumerate(islice(values, skipped, None), first_row + 1):
                     yield _text(value.as_py(), row, name)
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as exc:  # OSError: how pyarrow calls damage
-        raise BadSource("the source is not Parquet, or is damaged") from exc
+    except (
+        pa.ArrowException,
+        OSError,
+        UnicodeDecodeError,
+    ) as exc:  # pyarrow raises OSError for damaged files
+        raise BadSource("the source is not Parquet, or is damaged. Check the file") from exc
 
 
 def _text(value: object, row: int, column: str) -> str:
@@ -82,16 +86,16 @@ def _check_footer(file: ObjectFile) -> None:
 
 
 def _columns(metadata: "FileMetaData", name: str) -> dict[str, int]:
-    """Numbers of the columns under a name, by path. Raises BadSource where there are none."""
+    """Numbers of the columns under a name, by path. Raises BadSource for a missing column."""
     paths = [metadata.schema.column(number).path for number in range(metadata.num_columns)]
     columns = {path: number for number, path in enumerate(paths) if path.partition(".")[0] == name}
     if not columns:
-        raise BadSource(f'the source has no column "{name}"')
+        raise BadSource(f'the source has no column "{name}". Choose one of its columns')
     return columns
 
 
 def _groups_from(metadata: "FileMetaData", first_row: int) -> tuple[list[int], int]:
-    """Row groups that hold a row and those after it; how many rows of the first one come before it."""
+    """Row groups from a row on, and the number of rows before it in the first group."""
     before = 0
     for group in range(metadata.num_row_groups):
         after = before + metadata.row_group(group).num_rows
@@ -105,9 +109,9 @@ def _check_sizes(metadata: "FileMetaData", name: str, columns: dict[str, int], g
     """Raises BadSource for a column that would not fit into memory."""
     for group in groups:
         chunks = [metadata.row_group(group).column(number) for number in columns.values()]
-        held = sum(chunk.total_uncompressed_size for chunk in chunks)
-        if held > MAX_COLUMN_BYTES:
+        size_bytes = sum(chunk.total_uncompressed_size for chunk in chunks)
+        if size_bytes > MAX_COLUMN_BYTES:
             raise BadSource(
-                f'row group {group} of the source has {held} bytes in "{name}", expected at most'
+                f'row group {group} of the source has {size_bytes} bytes in "{name}", expected at most'
                 f" {MAX_COLUMN_BYTES}. Write smaller row groups"
             )

@@ -1,10 +1,10 @@
-"""Telling a webhook, or an SNS topic, that a job has ended.
+"""Notices to a webhook, or an SNS topic, that a job has ended.
 
-A webhook is signed as Standard Webhooks has it, so that its receiver can use a library that exists:
+Webhooks are signed by the rules of Standard Webhooks, so that receivers can use an existing library:
 https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md, read 2026-11-22.
 
-Redirects are not followed. A webhook has ten seconds for its whole answer. A host that was not reached is
-left alone for a minute, so that many notifications to a dead host take no longer than one.
+Redirects are not followed. A webhook has ten seconds for its whole answer. A host that could not be reached
+is not called for a minute, so notices to a dead host cost one wait in all.
 """
 
 import base64
@@ -39,28 +39,30 @@ Resolve = Callable[[str, int], Sequence[str]]
 def sign(secret: str, message_id: str, timestamp_s: int, body: bytes) -> str:
     """The header `webhook-signature`. secret: `whsec_` and base64, or any other text.
 
-    Raises BadSource for a `whsec_` that is no base64.
+    Raises BadSource for a `whsec_` that is not base64.
     """
     key = secret.encode()
     if secret.startswith(_SECRET):
         try:
             key = base64.b64decode(secret.removeprefix(_SECRET), validate=True)
         except binascii.Error as exc:
-            raise BadSource("COLDFRAME_JOBS_WEBHOOK_KEY is no base64 after whsec_") from exc
+            raise BadSource(
+                "COLDFRAME_JOBS_WEBHOOK_KEY is not base64 after whsec_. Set a valid secret"
+            ) from exc
     signed = f"{message_id}.{timestamp_s}.".encode() + body
     return "v1," + base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()
 
 
 def message_of(job: Job) -> bytes:
-    """What is said of a job that has ended: never a text, and no answer."""
+    """Notice about a job that has ended: no texts, no answers."""
     data = {"id": job.id, "state": job.state, "parts": job.parts, "done": len(job.done), "reason": job.reason}
     return msgspec.json.encode({"type": f"job.{job.state}", "data": data})
 
 
 class Breaker:
-    """Circuit breaker of hosts: one that was not reached is not called again for a while. Safe for threads.
+    """Circuit breaker of hosts: after a failure a host is not called for a while. Safe for threads.
 
-    There are as many hosts at most as a deployment allows.
+    The number of hosts is limited by what the deployment allows.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -69,9 +71,9 @@ class Breaker:
 
     @contextmanager
     def calling(self, host: str) -> Iterator[None]:
-        """A call of a host. Raises Unavailable, also for a network's failure, which opens the breaker."""
+        """Calls a host. Raises Unavailable, also for a network's failure, which opens the breaker."""
         if self._clock() < self._open_until_s.get(host, 0.0):
-            raise Unavailable("the webhook's host was not reached a moment ago")
+            raise Unavailable("the webhook's host could not be reached a moment ago")
         try:
             yield
         except OSError as exc:
@@ -80,10 +82,10 @@ class Breaker:
         self._open_until_s.pop(host, None)
 
 
-class Pusher:
-    """Tells webhooks and a topic. Safe for threads.
+class PushNotifier:
+    """Notifies webhooks and a topic. Safe for threads.
 
-    sns: boto3's client, when it is first needed. now: seconds since 1970.
+    sns: boto3's client, created at its first use. now: seconds since 1970.
     """
 
     def __init__(
@@ -105,8 +107,8 @@ class Pusher:
         self._clock = clock
         self._breaker = Breaker(clock)
 
-    def tell(self, job: Job) -> None:
-        """Says how the job has ended. Raises Unavailable; BadSource for what will never be taken."""
+    def notify(self, job: Job) -> None:
+        """Sends the notice about a job. Raises Unavailable; BadSource if a receiver can never be notified."""
         assert job.push is not None  # noqa: S101 - who is not to be told is not told
         body = message_of(job)
         if job.push.webhook:
@@ -119,18 +121,18 @@ class Pusher:
             raise BadSource("COLDFRAME_JOBS_TOPIC is empty")
         try:
             self._sns().publish(TopicArn=self._topic, Message=body.decode())
-        except Exception as exc:  # whatever boto3 or the network comes up with
+        except Exception as exc:  # any error of boto3 or the network
             raise Unavailable(type(exc).__name__) from exc
 
     def _post(self, target: Target, job: Job, body: bytes) -> None:
         if not self._secret:
-            raise BadSource("COLDFRAME_JOBS_WEBHOOK_KEY is empty, and a webhook is never called unsigned")
+            raise BadSource("COLDFRAME_JOBS_WEBHOOK_KEY is empty. Set it to sign webhooks")
         timestamp_s = int(self._now())
         headers = {
             "host": target.url.netloc,
             "content-type": "application/json",
             "user-agent": "coldframe",
-            # The same for each attempt, so that a receiver can tell them.
+            # Equal for each attempt, so that a receiver recognises repeats.
             "webhook-id": f"{job.id}.{job.generation}.{job.state}",
             "webhook-timestamp": str(timestamp_s),
             "webhook-signature": sign(
@@ -159,11 +161,11 @@ class Pusher:
             raise Unavailable(type(exc).__name__) from exc
 
     def _connect(self, target: Target, deadline: Deadline) -> socket.socket:
-        """Connected to an address that was checked: the name is not asked for again. Raises OSError."""
-        found = self._resolve(target.host, target.port)
-        if target.public_only and not all(map(is_public, found)):
-            raise BadSource("the host of the webhook has an address that is not public")
-        plain = socket.create_connection((found[0], target.port), _left_s(deadline))
+        """A connection to a checked address: the name is not resolved again. Raises OSError."""
+        addresses = self._resolve(target.host, target.port)
+        if target.public_only and not all(map(is_public, addresses)):
+            raise BadSource("the host of the webhook has an address that is not public. Use a public host")
+        plain = socket.create_connection((addresses[0], target.port), _left_s(deadline))
         if target.url.scheme == "http":
             return plain
         try:
@@ -188,7 +190,7 @@ class _Answer(io.RawIOBase):
         return response.status
 
     def makefile(self, mode: str) -> io.BufferedReader:
-        """What http.client asks of a socket."""
+        """Methods of a socket that http.client calls."""
         return io.BufferedReader(self)
 
     def readable(self) -> bool:
@@ -200,7 +202,7 @@ class _Answer(io.RawIOBase):
 
 
 def _left_s(deadline: Deadline) -> float:
-    """Raises TimeoutError when nothing is left."""
+    """Seconds until the deadline. Raises TimeoutError after it."""
     left_s = deadline.remaining_s()
     if left_s <= 0:
         raise TimeoutError
@@ -209,5 +211,5 @@ def _left_s(deadline: Deadline) -> float:
 
 def addresses(host: str, port: int) -> Sequence[str]:
     """All IP addresses of a host. Raises OSError."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(address[0]) for *_, address in found]
+    records = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(address[0]) for *_, address in records]

@@ -13,14 +13,16 @@ from coldframe.jobs.states import State
 from coldframe.schemas import TextAnswer
 
 PART_TEXTS = 500
-"""Texts of one message. At 100 characters each they take 50 KB of SQS's 1 MB, and a second of one vCPU."""
+"""Most texts of one message. At 100 characters each they take 50 KB of SQS's 1 MB, and a second of one
+vCPU.
+"""
 PART_BYTES = 192 * 1024
-"""Bytes of one message's texts, as JSON: a batch of Lambda has 6 MB, in which each is escaped once more."""
+"""Most bytes of one message's texts, as JSON: a Lambda batch has 6 MB, where each text is escaped again."""
 MAX_PARTS = 2000
-"""Parts of one job, so a million texts: their numbers are a set in the job's item."""
+"""Most parts of one job, so a million texts: part numbers are a set in the job's item."""
 LONGEST_MESSAGE_S = 345_600
 """Life of a message in the queues, four days, unless jobs live shorter."""
-_KEPT_S = 3_600  # of a job's life for saying how it ended
+_KEPT_S = 3_600  # end of a job's life that is reserved for its notice
 
 
 class Source(Struct, frozen=True, forbid_unknown_fields=True):
@@ -43,7 +45,7 @@ class Push(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Options(Struct, frozen=True):
-    """Options of a classification, as `POST /v1/predict` has it. model: "" for the default one."""
+    """Options of a classification, as in `POST /v1/predict`. model: "" for the default model."""
 
     model: str = ""
     heads: tuple[str, ...] = ()
@@ -85,7 +87,7 @@ class JobRequest(Struct, forbid_unknown_fields=True):
 class SplitPlace(Struct, frozen=True):
     """Progress of dividing the source of a job.
 
-    part: number of the next part. first: index of its first text. by: name of the run that got there.
+    part: number of the next part. first: index of its first text. by: name of the run that reached it.
     """
 
     cursor: Cursor = Cursor()
@@ -97,11 +99,11 @@ class SplitPlace(Struct, frozen=True):
 class Job(Struct, frozen=True):
     """A job as a store keeps it. Times are seconds since 1970.
 
-    generation: random name of this job among all of its id, which begins anew after it expired or failed.
-    owner: name of the caller that sent it. digest: of the request. pin: version of the source's object.
-    parts: number of parts; None until all their messages are sent. done: numbers of the answered ones.
+    generation: random name that a job gets whenever its id is used again, after it expired or failed.
+    owner: name of the caller. digest: of the request. pin: version of the source's object.
+    parts: number of parts; None until all their messages are sent. done: numbers of the answered parts.
     split: None until the message that divides the source is sent. reason: why the job failed.
-    due_s: when the sweeper looks at it; None when nothing is left to do.
+    due_s: when the sweeper looks at the job; None when nothing is left to do.
     """
 
     id: str
@@ -136,7 +138,7 @@ class Job(Struct, frozen=True):
 class Result(Struct, frozen=True):
     """Place of a part's answers. inline: the answers, as a JSON list, when they are small; else key: in S3.
 
-    digest: of the answers' bytes. version: of the model that gave them.
+    digest: of the answers' bytes. version: of the model that answered.
     """
 
     part: int
@@ -148,7 +150,7 @@ class Result(Struct, frozen=True):
 
 
 class PartName(NamedTuple):
-    """The name of one part among all parts that ever were."""
+    """A name that is unique among all parts of all jobs."""
 
     job: str
     generation: str
@@ -171,14 +173,14 @@ class Part(Struct, frozen=True, tag="part"):
 
 
 class Split(Struct, frozen=True, tag="split"):
-    """A message: the source of a job is to be divided."""
+    """A message: divide the source of a job."""
 
     job: str
     generation: str
 
 
 class Notify(Struct, frozen=True, tag="notify"):
-    """A message: somebody is to be notified that a job has ended."""
+    """A message: notify the receivers that a job has ended."""
 
     job: str
     generation: str
@@ -203,33 +205,33 @@ def read_control(body: str) -> Control:
 
 
 def read_texts(body: bytes) -> list[str]:
-    """The texts of a part that is kept in S3."""
+    """The texts of a part in S3."""
     return _TEXTS.decode(body)
 
 
 def texts_key(job: Job, part: int) -> str:
-    """Where the texts of a part are, in the bucket of jobs."""
+    """Key of the texts of a part in the bucket of jobs."""
     return f"jobs/{job.id}/{job.generation}/texts/{part:05d}.json"
 
 
 def answers_key(job: Job, part: int, digest: str) -> str:
-    """Where the answers of a part are. Named by their content, so that a repeat writes equal bytes."""
+    """Key of the answers of a part. It contains their digest, so a repeat writes equal bytes."""
     return f"jobs/{job.id}/{job.generation}/answers/{part:05d}-{digest}.json"
 
 
 def digest_of(*values: object) -> str:
-    """SHA-256 of values as JSON with sorted keys: equal for equal values, however a caller wrote them."""
+    """SHA-256 of values as JSON with sorted keys: equal for equal values, in any order of keys."""
     return hashlib.sha256(msgspec.json.encode(values, order="deterministic")).hexdigest()
 
 
 def job_id(*names: object) -> str:
-    """A job's id: made of what makes two requests one job."""
+    """A job's id, made from what two equal requests have in common."""
     digest = hashlib.sha256(msgspec.json.encode(names)).digest()
     return base64.b32encode(digest)[:26].decode().lower()
 
 
 def divided(texts: list[str], part_texts: int = PART_TEXTS, part_bytes: int = PART_BYTES) -> list[list[str]]:
-    """Texts in parts that a message can carry, in order; a text that is too large alone is a part alone."""
+    """Texts in parts that fit into a message, in order; a text that is too large becomes a part by itself."""
     parts: list[list[str]] = []
     size = part_bytes + 1
     for text in texts:
@@ -243,15 +245,15 @@ def divided(texts: list[str], part_texts: int = PART_TEXTS, part_bytes: int = PA
 
 
 def text_bytes(text: str) -> int:
-    """Bytes of a text in a list of JSON, at most: beyond ASCII a character may take six, or twelve."""
+    """Most bytes of a text in a list of JSON: beyond ASCII a character may take six, or twelve."""
     return (2 if text.isascii() else 6) * len(text) + 3
 
 
 def encode_answers(answers: list[TextAnswer]) -> bytes:
-    """Answers as they are kept and sent."""
+    """Answers as bytes, for storage and for replies."""
     return msgspec.json.encode(answers)
 
 
 def content_digest(content: bytes) -> str:
-    """Names content by what it is."""
+    """Digest that names content."""
     return hashlib.sha256(content).hexdigest()

@@ -16,10 +16,11 @@ class PartReply(Struct, omit_defaults=True):
 
 
 class JobReply(Struct, omit_defaults=True):
-    """A job as it is. Times are seconds since 1970.
+    """A job. Times are seconds since 1970.
 
-    parts: number of parts that the texts are divided into, once that is known. done: parts that are answered.
-    reason: why the job failed. predictions: answers to all texts, as `POST /v1/predict` gives them, when they
+    parts: number of parts that the texts are divided into; absent before the division. done: answered parts.
+    reason: why the job failed. predictions: answers to all texts, in the form of `POST /v1/predict`, when
+    they
     are few. results: answers by part, when they are many. next: path of the next page of results, if any.
     """
 

@@ -1,4 +1,4 @@
-"""The services of jobs on AWS, as the settings name them; boto3 is imported when the first one is called."""
+"""The services of jobs on AWS, as the settings name them; boto3 is imported at the first call."""
 
 import threading
 import time
@@ -10,7 +10,7 @@ from msgspec import Struct
 from coldframe.config import Settings
 from coldframe.jobs.aws import S3Objects, SqsQueue
 from coldframe.jobs.dynamodb import DynamoStore
-from coldframe.jobs.push import Pusher
+from coldframe.jobs.push import PushNotifier
 from coldframe.timing import Clock
 
 _TIMEOUT_S = 10
@@ -18,13 +18,13 @@ _CONNECTIONS = 32
 
 
 class Services(Struct, frozen=True):
-    """All that jobs need of AWS."""
+    """Services on AWS that jobs need."""
 
     store: DynamoStore
     objects: S3Objects
     queue: SqsQueue
     control: SqsQueue
-    pusher: Pusher
+    notifier: PushNotifier
 
 
 def open_services(settings: Settings, now: Clock = time.time) -> Services:
@@ -35,21 +35,21 @@ def open_services(settings: Settings, now: Clock = time.time) -> Services:
         S3Objects(settings.jobs_bucket, settings.jobs_sources, client("s3")),
         SqsQueue(settings.jobs_queue, settings.jobs_failed_queue, client("sqs")),
         SqsQueue(settings.jobs_control_queue, settings.jobs_failed_queue, client("sqs")),
-        Pusher(
+        PushNotifier(
             settings.jobs_webhook_hosts, settings.jobs_webhook_key, settings.jobs_topic, client("sns"), now
         ),
     )
 
 
 class _Clients:
-    """boto3's clients, each made once. Safe for threads: a session is not, so a lock guards it."""
+    """boto3's clients, each created once. Safe for threads: a session is not, so a lock guards it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._made: dict[str, Any] = {}
 
     def of(self, service: str) -> Callable[[], Any]:
-        """Gives the client of a service."""
+        """A function that returns the client of a service."""
         return lambda: self._made.get(service) or self._make(service)
 
     def _make(self, service: str) -> Any:
@@ -64,7 +64,7 @@ class _Clients:
                     max_pool_connections=_CONNECTIONS,
                     retries={"mode": "standard", "total_max_attempts": 3},
                     s3={"addressing_style": "path"},
-                    # Older regions would sign by version 2, which objects under KMS refuse.
+                    # In older regions boto3 would sign by version 2, which objects under KMS refuse.
                     signature_version="s3v4" if service == "s3" else None,
                 )
                 self._made[service] = Session().client(service, config=config)

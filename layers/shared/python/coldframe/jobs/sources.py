@@ -1,4 +1,4 @@
-"""Texts of an object in S3, as parts, from any place in it: no object is held whole."""
+"""Texts of an object in S3, as parts, from any place on; memory holds one range of the object."""
 
 import csv
 from collections.abc import Iterator
@@ -19,10 +19,10 @@ Row = tuple[str, Cursor]
 def read_parts(
     source: Source, objects: Objects, pin: Pin, cursor: Cursor = START
 ) -> Iterator[tuple[list[str], Cursor]]:
-    """The parts of a source from a cursor on, each with the cursor after it.
+    """Parts of a source from a cursor on, each with the cursor after it.
 
-    They are the parts that a reading from the start has there, so that a reading can be resumed after any of
-    them. pin: the version of the object. Raises BadSource, also where it was changed; Unavailable.
+    They equal the parts of a reading from the start, so a reading can be resumed after any part. pin: the
+    version of the object. Raises BadSource, also if the object was changed; Unavailable.
     """
     part: list[str] = []
     size = 0
@@ -63,19 +63,19 @@ def _json_lines(source: Source, read_range: ReadRange, size_bytes: int, cursor: 
 
 def _text(source: Source, line: str, number: int) -> str:
     try:
-        found = msgspec.json.decode(line)
+        value = msgspec.json.decode(line)
     except (msgspec.DecodeError, RecursionError) as exc:
-        raise BadSource(f"line {number} of the source is not JSON") from exc
-    text = found if isinstance(found, str) else _field(source, found)
+        raise BadSource(f"line {number} of the source is not JSON. Write one JSON value per line") from exc
+    text = value if isinstance(value, str) else _field(source, value)
     if not isinstance(text, str):
         raise BadSource(
-            f'line {number} of the source has no text, expected a string or {{"{source.column}": "…"}}'
+            f'line {number} of the source has no text. Write a string or {{"{source.column}": "…"}}'
         )
     return text
 
 
-def _field(source: Source, found: Any) -> Any:
-    return found.get(source.column) if isinstance(found, dict) else None
+def _field(source: Source, value: Any) -> Any:
+    return value.get(source.column) if isinstance(value, dict) else None
 
 
 def _csv(source: Source, read_range: ReadRange, size_bytes: int, cursor: Cursor) -> Iterator[Row]:
@@ -88,15 +88,17 @@ def _csv(source: Source, read_range: ReadRange, size_bytes: int, cursor: Cursor)
     for row in _csv_rows(lines):
         if len(row) != len(header):
             where = f"line {lines.cursor.rows} of the source"
-            raise BadSource(f"{where} has {len(row)} columns, expected {len(header)} as in the first")
+            raise BadSource(
+                f"{where} has {len(row)} columns, but the first line has {len(header)}. Give each row as many"
+            )
         yield row[column], lines.cursor
 
 
 def _csv_rows(lines: Lines) -> Iterator[list[str]]:
-    """Rows that are not empty. A row takes no line of the next one, so `lines.cursor` is where it ends."""
+    """Rows that are not empty. A row reads no line of the next one, so `lines.cursor` is its end."""
     csv.field_size_limit(MAX_ROW_BYTES)
     try:
-        # Unless strict, a quote that is never closed makes one text of all rows after it.
+        # Unless strict, an unclosed quote would make one text of all rows after it.
         for row in csv.reader(lines, strict=True):
             lines.end_row()
             if row:

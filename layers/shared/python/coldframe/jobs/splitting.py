@@ -1,7 +1,7 @@
-"""A source is divided into parts, lot by lot, from where the run before it came to.
+"""Divides a source into parts, lot by lot, from the place that the previous run reached.
 
-Each lot is kept in S3, then sent, and then the job's place moves on, if it is still where this run found it.
-So a killed run costs the repeat of a lot, and of two runs one stops.
+Each lot is stored in S3, then sent, and then the job's place advances, unless another run has advanced it.
+So a killed run costs the repeat of a lot, and of two concurrent runs one stops.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -37,7 +37,7 @@ _Texts = tuple[Part, list[str], Cursor]
 
 @dataclass(frozen=True)
 class Splitter:
-    """Divides sources. queue: of parts. firmly: makes a call that may be repeated."""
+    """Divides sources. queue: of parts. firmly: repeats an idempotent call."""
 
     store: Store
     objects: Objects
@@ -46,9 +46,10 @@ class Splitter:
     map_all: MapAll = map
 
     def run(self, job: Job, by: str, deadline: Deadline) -> Job | None:
-        """Divides as much as there is time for. by: name of this run.
+        """Divides until the time is used. by: name of this run.
 
-        Returns the job as it is then, divided where its `parts` are known; None where another run has moved
+        Returns the job after that, whose `parts` are set once it is divided; None where another run has
+        advanced
         it, or it has ended. Raises BadSource, Unavailable.
         """
         slowest_s = 0.0
@@ -74,13 +75,13 @@ class Splitter:
             first += len(texts)
 
     def _send(self, job: Job, lot: Sequence[_Texts], by: str) -> Job | None:
-        """Sends a lot, and moves the job's place behind it. A lot that is not full is the last one."""
+        """Sends a lot, and advances the job's place past it. A lot that is not full is the last one."""
         place = job.split or SplitPlace()
         count = place.part + len(lot)
         if count > MAX_PARTS:
             raise BadSource(_TOO_LARGE)
         if not count:
-            raise BadSource("the source has no texts")
+            raise BadSource("the source has no texts. Check its format")
         list(self.map_all(self._keep, lot))
         if lot:
             part, texts, cursor = lot[-1]

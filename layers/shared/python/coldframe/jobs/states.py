@@ -1,8 +1,7 @@
 """The states of a job and of its parts: pure rules, which every store keeps.
 
 A job is `queued` until its first part is recorded or sent from its source, then `running`. It ends once, as
-`done`, `failed` or `cancelled`, and stays as it ended whatever comes later: messages are delivered more than
-once, and late.
+`done`, `failed` or `cancelled`, and then never changes: messages are delivered more than once, and late.
 """
 
 from enum import StrEnum
@@ -19,7 +18,7 @@ class State(StrEnum):
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing more is done for the job."""
+        """Whether the state is final."""
         return self in _ENDED
 
 
@@ -53,10 +52,10 @@ def states_before(event: Event) -> frozenset[State]:
 
 
 def state_after(event: Event) -> State:
-    """The state that an event leads to from there."""
+    """The state that an event leads to."""
     return _TARGETS[event]
 
 
 def step(state: State, event: Event) -> State:
-    """The state after an event; the same one where the event comes too late or too early."""
+    """The state after an event; unchanged if the event comes too late or too early."""
     return _TARGETS[event] if state in _ALLOWED[event] else state

@@ -1,8 +1,8 @@
-"""Targets of webhooks: which hosts and addresses may be called.
+"""Targets of webhooks: hosts and addresses that may be called.
 
-Whoever may start jobs must not make this function call what only this function reaches (server-side request
-forgery). So only hosts that the deployment names are called; a host that is named without a scheme only
-over TLS, on port 443, and at addresses of the public internet.
+Callers who may start jobs must not make this function call hosts that only this function reaches
+(server-side request forgery). So it calls only hosts that the deployment names. A name without a scheme
+allows TLS on port 443, at addresses of the public internet.
 """
 
 import ipaddress
@@ -39,12 +39,13 @@ _SPECIAL_V4 = tuple(
         ),
     )
 )
-# Within 2000::/3. Whatever embeds an IPv4 address lies outside of it, or is Teredo (in the first) or 6to4.
+# Within 2000::/3. Addresses that embed an IPv4 address lie outside of it, or are Teredo (in the first) or
+# 6to4.
 _SPECIAL_V6 = tuple(map(IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))
 
 
 class Target(Struct, frozen=True):
-    """Where a webhook is. public_only: no address of a private network may stand behind the host."""
+    """Place of a webhook. public_only: the host must not resolve to an address of a private network."""
 
     url: SplitResult
     public_only: bool
@@ -64,25 +65,27 @@ def allowed_target(url: str, allowed: str) -> Target:
     Raises BadSource where the deployment does not allow it.
     """
     if not _VISIBLE.fullmatch(url):  # `urlsplit` drops some of these, and http.client refuses others
-        raise BadSource("the webhook has a space or another character that an address cannot have")
+        raise BadSource("the webhook has a space or another character that an address cannot have. Remove it")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
     except ValueError as exc:
-        raise BadSource("the webhook is no address") from exc
+        raise BadSource("the webhook is not an address. Send an https:// address") from exc
     if parts.scheme not in _PORTS or not host or parts.username is not None:
-        raise BadSource("the webhook is no https:// address")
+        raise BadSource("the webhook does not begin with https://. Send an https:// address")
     origin = f"{parts.scheme}://{parts.netloc}".lower()
     for entry in filter(None, (each.strip().lower() for each in allowed.split(","))):
         if "://" in entry and origin == entry.rstrip("/"):
             return Target(parts, public_only=False)
         if "://" not in entry and host == entry and parts.scheme == "https" and port in (None, 443):
             return Target(parts, public_only=True)
-    raise BadSource("the host of the webhook is none that COLDFRAME_JOBS_WEBHOOK_HOSTS names")
+    raise BadSource(
+        "the host of the webhook is not in COLDFRAME_JOBS_WEBHOOK_HOSTS. Add it there to allow it"
+    )
 
 
 def is_public(address: str) -> bool:
-    """Whether an IP address is one of the public internet's hosts. Raises ValueError."""
+    """Whether an IP address belongs to a public host. Raises ValueError."""
     ip = ipaddress.ip_address(address)
     if isinstance(ip, IPv4Address):
         return not any(ip in network for network in _SPECIAL_V4)

@@ -1,11 +1,15 @@
-"""One batch of parts: texts of all messages in few plans of passes, each failure on its own.
+"""One batch of parts: few plans of passes for the texts of all messages, and one message's failure spares the
+rest.
 
-1. A message of a job that has ended, expired or begun anew is over.
-2. A part is answered in a group of messages that is expected to end in time. What is not begun is received
-   again at once; to be late is no attempt. A complete group is recorded before the next one is begun.
-3. A service that is not available is waited for. An error of the work is isolated by bisection, and tried
-   again so many times. A message that ends its environment never gets to say so: what is received again is
-   begun alone, each start noted before it, so that the message to blame runs out of attempts, and no other.
+1. A message of a job that has ended, expired or started again is finished.
+2. Parts are answered in groups of messages that are expected to end in time. Other messages are received
+   again
+   at once, without counting an attempt. A complete group is recorded before the next one starts.
+3. If a service is not available, its messages are received again later. Errors of the work are isolated by
+   bisection, and tried again a limited number of times.
+4. A message that crashes its environment cannot report the crash. So a redelivered message is processed
+   alone,
+   and each start is recorded first. Only the crashing message uses up its attempts.
 """
 
 import contextlib
@@ -39,7 +43,7 @@ from coldframe.schemas import TextAnswer
 from coldframe.timing import Deadline
 
 INLINE_BYTES = 32 * 1024
-"""Answers up to this size are kept in the job's record: a write costs as many units as it has KB."""
+"""Most bytes of answers in the job's record: a write costs one unit per KB."""
 NOT_OURS = (
     "This message does not belong to this queue: its body cannot be decoded. Remove it, or send it to the"
     " right queue."
@@ -51,7 +55,7 @@ T = TypeVar("T")
 
 
 class Message(Struct, frozen=True):
-    """A message as it was received. received: how often, this time included."""
+    """A message as received. received: number of deliveries, with this one."""
 
     id: str
     receipt_handle: str
@@ -60,7 +64,7 @@ class Message(Struct, frozen=True):
 
 
 class Answers(Struct, frozen=True):
-    """Answers to texts, in their order, and the version of the model that gave them."""
+    """Answers to texts, in their order, and the version of the model."""
 
     rows: Sequence[TextAnswer]
     version: str
@@ -74,7 +78,7 @@ class Answerer(Protocol):
 
 
 class _Task(Struct, frozen=True):
-    """A part to be answered, and the message that it came with."""
+    """A part to answer, and its message."""
 
     message: Message
     part: Part
@@ -84,14 +88,14 @@ class _Task(Struct, frozen=True):
 
 
 MapAll = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
-"""Applies a function to all of some, maybe at the same time."""
+"""Applies a function to each of several values, perhaps in parallel."""
 
 
 @dataclass(frozen=True)
 class Worker:
     """Answers batches, one after the other.
 
-    jitter: from 0 to 1. pause: waits so many seconds.
+    jitter: from 0 to 1. pause: waits for a number of seconds.
     """
 
     store: Store
@@ -106,12 +110,12 @@ class Worker:
     pace: Pace = field(default_factory=Pace)
 
     def handle(self, messages: Sequence[Message], deadline: Deadline) -> list[str]:
-        """Answers a batch. Returns the ids of the messages that are to be received again."""
+        """Answers a batch. Returns the ids of the messages to receive again."""
         return _Batch(self, deadline).run(messages)
 
 
 class _Batch:
-    """One batch. again, late: messages to be received again, by id, the late ones at once."""
+    """One batch. again, late: ids of messages to receive again; the late ones at once."""
 
     def __init__(self, by: Worker, deadline: Deadline) -> None:
         self._by = by
@@ -130,10 +134,10 @@ class _Batch:
         list(self._by.map_all(self._hide, [*self.again.values(), *self.late.values()]))
         return [*self.again, *self.late]
 
-    # What is to be done.
+    # Choosing the tasks.
 
     def _tasks(self, messages: Sequence[Message]) -> list[_Task]:
-        """Parts to be answered. All other messages are dealt with."""
+        """Parts to answer. All other messages are dealt with."""
         read = [(message, part) for message in messages if (part := self._read(message)) is not None]
         try:
             jobs = self._firmly(lambda: self._by.store.get_many(list({part.job for _, part in read})))
@@ -170,7 +174,7 @@ class _Batch:
         return msgspec.structs.replace(task, texts=read_texts(self._by.objects.get(task.part.key)))
 
     def _each(self, tasks: Sequence[_Task], do: Callable[[_Task], T]) -> list[T | None]:
-        """`do` for all; a message whose services are not available is received again."""
+        """Applies `do` to all; a message whose services are not available is received again."""
 
         def done(task: _Task) -> T | None:
             try:
@@ -179,17 +183,17 @@ class _Batch:
                 self._retry(task)
                 return None
 
-        # One alone needs no help, and may be on a thread already that the others wait for.
+        # A single task needs no pool, and may run on a thread of the pool that others wait for.
         return [done(task) for task in tasks] if len(tasks) == 1 else list(self._by.map_all(done, tasks))
 
-    # Answers.
+    # Answering.
 
     def _answer_in_groups(self, tasks: Sequence[_Task]) -> None:
         works = [work_bytes(task.texts) for task in tasks]
         while tasks:
             size = self._by.pace.group(works, self._deadline.remaining_s())
             if not size and not self._has_begun:
-                size = 1  # it has all the time that there is
+                size = 1  # it may use all the time left
             if not size:
                 self._set_late(tasks)
                 return
@@ -200,15 +204,15 @@ class _Batch:
     def _answer_together(self, tasks: Sequence[_Task], is_first: bool) -> None:
         """One plan of passes for all texts; after an error one for each half, down to single messages.
 
-        is_first: nothing was begun before it, so a lack of time is its own fault.
+        is_first: first group of the batch, so a lack of time is its own fault.
         """
         texts = [text for task in tasks for text in task.texts]
         before_s = self._deadline.remaining_s()
         try:
             answers = self._by.answerer.answer(texts, tasks[0].job.options, self._deadline)
-        except (BundleError, NotReady):  # the environment's fault: nothing here would be answered
+        except (BundleError, NotReady):  # the environment's fault: no message could be answered
             list(self._by.map_all(self._retry, tasks))
-        except Exception as exc:  # whatever a text provokes is that text's own
+        except Exception as exc:  # a text's error concerns this text alone
             self._learn(texts, before_s)
             self._after_error(tasks, exc, is_first)
         else:
@@ -229,7 +233,7 @@ class _Batch:
         self._by.pace.add(work_bytes(texts), before_s - self._deadline.remaining_s())
 
     def _answer_alone(self, tasks: Sequence[_Task]) -> None:
-        """Messages that were received before: those that were begun the least first."""
+        """Redelivered messages, those with the fewest starts first."""
         if not tasks:
             return
         ids = [task.message.id for task in tasks]
@@ -252,9 +256,9 @@ class _Batch:
         return self._by.pace.fits(work_bytes(task.texts), self._deadline.remaining_s())
 
     def _answer_noted(self, task: _Task, is_first: bool) -> None:
-        """Answers one message whose start is noted for as long as it lasts.
+        """Answers one message, whose start is recorded in the meantime.
 
-        An error of the work stays noted: it is an attempt, too.
+        After an error of the work the start stays recorded: it counts as an attempt.
         """
         message, start = task.message, str(task.message.received)
         try:
@@ -268,10 +272,10 @@ class _Batch:
     def _firmly(self, call: Callable[[], T]) -> T:
         return firmly(call, self._by.pause, self._by.jitter)
 
-    # Records.
+    # Recording.
 
     def _record(self, tasks: Sequence[_Task], answers: Answers) -> None:
-        """Keeps the answers of a group, and then counts its parts: once for each job."""
+        """Stores the answers of a group, and then counts its parts, once for each job."""
         ends, last = [], 0
         for task in tasks:
             ends.append((last, last := last + len(task.texts)))
@@ -279,11 +283,11 @@ class _Batch:
             task.message.id: Answers(answers.rows[slice(*place)], answers.version)
             for task, place in zip(tasks, ends, strict=True)
         }
-        kept = self._each(tasks, lambda task: self._keep(task, of_task[task.message.id]))
-        self._count([(task.message, task.part, task.job) for task in kept if task is not None])
+        stored = self._each(tasks, lambda task: self._keep(task, of_task[task.message.id]))
+        self._count([(task.message, task.part, task.job) for task in stored if task is not None])
 
     def _keep(self, task: _Task, answers: Answers) -> _Task:
-        """Keeps the answers of a part. Raises Unavailable."""
+        """Stores the answers of a part. Raises Unavailable."""
         rows = [TextAnswer(task.part.first + i, row.heads) for i, row in enumerate(answers.rows)]
         content = encode_answers(rows)
         digest = content_digest(content)
@@ -295,13 +299,13 @@ class _Batch:
         self._by.store.put_result(task.job, result)
         return task
 
-    def _count(self, kept: Sequence[tuple[Message, Part, Job]]) -> None:
+    def _count(self, stored: Sequence[tuple[Message, Part, Job]]) -> None:
         """Counts parts that have their results, and ends jobs that have all of them.
 
-        After an interruption the messages come again, and find the results there.
+        After an interruption the messages are delivered again, and their results exist.
         """
         of_job: dict[str, list[tuple[Message, Part, Job]]] = defaultdict(list)
-        for message, part, job in kept:
+        for message, part, job in stored:
             of_job[job.id].append((message, part, job))
 
         def counted(lot: list[tuple[Message, Part, Job]]) -> None:
@@ -315,16 +319,16 @@ class _Batch:
 
     def _count_of(self, job: Job, parts: set[int]) -> None:
         """Counts parts of one job. Raises Unavailable."""
-        known: Job | None = job
+        current: Job | None = job
         if new := parts - job.done:
-            known = self._firmly(lambda: self._by.store.add_done(job, sorted(new)))
-        if known is not None:
-            settle(known, self._by.store, self._by.control)
+            current = self._firmly(lambda: self._by.store.add_done(job, sorted(new)))
+        if current is not None:
+            settle(current, self._by.store, self._by.control)
 
-    # Ends.
+    # Ending.
 
     def _failed(self, task: _Task, error: Exception) -> None:
-        """After an error of the work itself: the message is tried again, or given up."""
+        """After an error of the work itself: the message is tried again, or fails."""
         is_final = isinstance(error, RequestError) and error.status < _SERVER_ERROR
         if not is_final and task.attempts < self._by.policy.attempts:
             self.again[task.message.id] = task.message
@@ -333,7 +337,7 @@ class _Batch:
         why = str(error) if isinstance(error, RequestError) else type(error).__name__
         attempts = "" if is_final else f" after {task.attempts} attempts"
         if isinstance(error, OutOfTime):
-            why = "there was too little time to encode them"
+            why = "there was too little time to encode them. Send smaller parts"
         self._give_up(task, f"{_where(task)}{attempts}: {why}")
 
     def _retry(self, task: _Task) -> None:
@@ -345,7 +349,7 @@ class _Batch:
             self.again[message.id] = message
 
     def _give_up(self, task: _Task, reason: str) -> None:
-        """The message ends in the queue of failed ones, and its job with it."""
+        """Moves the message to the queue of failed messages, and fails its job."""
         try:
             self._by.queue.fail(task.message.body, reason)
             end(task.job, Event.FAIL, self._by.store, self._by.control, reason)
@@ -356,7 +360,7 @@ class _Batch:
         self.late |= {task.message.id: task.message for task in tasks}
 
     def _hide(self, message: Message) -> None:
-        """Lets the message be received again later. Where that fails, its visibility timeout does it."""
+        """Makes the queue deliver the message later. If that fails, its visibility timeout does it."""
         is_late = message.id in self.late
         delay_s = _AT_ONCE_S if is_late else self._by.policy.delay_s(message.received, self._by.jitter)
         with contextlib.suppress(Unavailable):
@@ -364,18 +368,18 @@ class _Batch:
 
 
 def count_failure(store: Store, message: Message) -> int:
-    """Notes that this attempt met a failing service. Returns how many did; 0 where the store fails, too."""
+    """Records that this attempt met a failing service. Returns their number; 0 if the store fails, too."""
     with contextlib.suppress(Unavailable):
         return store.add_start(f"{message.id}.failures", str(message.received))
     return 0
 
 
 def _open(jobs: dict[str, Job], part: Part) -> Job | None:
-    """The job of a part, if that is still worked on."""
+    """The job of a part, if it has not ended."""
     job = jobs.get(part.job)
     return job if job and job.generation == part.generation and not job.state.has_ended else None
 
 
 def _where(task: _Task) -> str:
-    """Which texts of the job a message holds."""
+    """Description of a message's texts, for its reason."""
     return f"texts {task.part.first} to {task.part.first + len(task.texts) - 1}"

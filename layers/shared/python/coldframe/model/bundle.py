@@ -29,12 +29,12 @@ class FileEntry(Struct, frozen=True):
 
 
 class EncoderFacts(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
-    """What a caller of the encoder must know about it.
+    """Facts about an encoder that its callers need.
 
-    Defaults are those of all-MiniLM-L6-v2 and are left out where the facts are written.
-    lower_case: the tokenizer lower-cases. lower_texts: texts are lower-cased before they reach it.
-    begin, end: the tokens around each window. prefix: what stands before each text, of which
-    `prefix_tokens` are the ids.
+    Defaults are those of all-MiniLM-L6-v2, and are not written.
+    lower_case: the tokenizer lower-cases. lower_texts: texts are lower-cased before the tokenizer.
+    begin, end: the tokens around each window. prefix: text in front of each text, with the
+    token ids `prefix_tokens`.
     """
 
     dimension: int
@@ -50,16 +50,16 @@ class EncoderFacts(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=T
 
     @property
     def content_tokens(self) -> int:
-        """Tokens of a text that one window has room for."""
+        """Room in one window for tokens of a text."""
         return self.max_tokens - len(self.prefix_tokens) - 2  # begin and end
 
 
 class HeadFacts(Struct, frozen=True):
-    """What a head reached on texts that it was not trained on, and how it was trained.
+    """Results of a head on held-out texts, and how it was trained.
 
     accuracy: on the test split, by the form of its texts.
     validation: on the rows that choices were made with.
-    min_probability: the head abstains below it, unless a caller asks for another; 0.0: never.
+    min_probability: the head abstains below it, unless a caller sets another; 0.0: never.
     """
 
     accuracy: dict[str, float]
@@ -69,21 +69,22 @@ class HeadFacts(Struct, frozen=True):
 
 
 class EstimatorFacts(Struct, frozen=True):
-    """How the estimator turns token ids into probabilities, and what it reaches.
+    """Parameters of the estimator, from token ids to probabilities, and its results.
 
     scales: unit of the integer weights of each label. threshold: the estimator
     answers alone above it; below, `auto` is the geometric mean of its probabilities and those of the
     head `partner`. min_tokens: different tokens of a text that training saw; with fewer, the
     estimator does not answer alone. unseen_idf: the weight of a token that training did not see.
-    settled_margin: by how much the best label has to lead, after some windows of a text, for `auto` to read
-    no further; 1: it reads them all.
+    settled_margin: lead of the best label after some windows of a text at which `auto` stops reading;
+    1: it reads them all.
     accuracy, auto_accuracy, auto_alone: of the estimator, of `auto`, and the share of texts that the
     estimator answers alone, on the test split by the form of its texts.
-    min_probability: `auto` abstains below it, unless a caller asks for another; 0.0: never.
-    usual: strangeness of validation rows by their tokens, ascending; what the
-    out-of-distribution score of a text is a share of.
-    answer_temperatures: what makes the probabilities of `auto` as often right as they say, for answers of the
-    estimator alone and of both together. Older models have none.
+    min_probability: `auto` abstains below it, unless a caller sets another; 0.0: never.
+    usual: strangeness of validation rows by their tokens, ascending; a text's out-of-distribution score is
+    the
+    share of these rows that are less strange.
+    answer_temperatures: calibrate the probabilities of `auto`, for answers of the estimator alone and of both
+    together. Older models have none.
     """
 
     vocabulary: int
@@ -100,11 +101,11 @@ class EstimatorFacts(Struct, frozen=True):
     auto_alone: dict[str, float] = {}
     min_probability: float = 0.0
     usual: list[float] = []
-    answer_temperatures: tuple[float, float] | UnsetType = UNSET  # left out where unset: older manifests stay
+    answer_temperatures: tuple[float, float] | UnsetType = UNSET  # omitted where unset: older manifests stay
 
 
 class Source(Struct, frozen=True):
-    """Where the weights come from."""
+    """Origin of the weights."""
 
     model: str
     sha256: str
@@ -112,7 +113,7 @@ class Source(Struct, frozen=True):
 
 
 class Sealed(Struct, frozen=True):
-    """A manifest. `version` is the digest of what its files compute."""
+    """A manifest. `version` is the digest of everything that its files compute."""
 
     name: str
     version: str
@@ -129,10 +130,11 @@ class Sealed(Struct, frozen=True):
 
 
 class EncoderManifest(Sealed, frozen=True):
-    """What is known of an encoder.
+    """Manifest of an encoder.
 
-    graph: digest of the ONNX graph that `encoder.ort` holds. Two builds of one graph differ in the order of
-    that file's tables, and may be made by other versions of the tools: they are the same version.
+    graph: digest of the ONNX graph that `encoder.ort` holds. Two builds of one graph may differ in the order
+    of
+    that file's tables and in the tools' versions: they are the same version.
     """
 
     facts: EncoderFacts
@@ -147,21 +149,21 @@ class EncoderManifest(Sealed, frozen=True):
         return "sha256:" + hashlib.sha256(blank.encode()).hexdigest()
 
     def with_windows(self, max_windows: int) -> "EncoderManifest":
-        """The same encoder, served with another number of windows: another version."""
+        """The encoder served with another number of windows, which makes another version."""
         facts = msgspec.structs.replace(self.facts, max_windows=max_windows)
         changed = msgspec.structs.replace(self, facts=facts)
         return msgspec.structs.replace(changed, version=changed.digest())
 
 
 class EncoderVersion(Struct, frozen=True):
-    """The encoder that a model was trained on."""
+    """Reference to the encoder that a model was trained on."""
 
     name: str
     version: str
 
 
 class Manifest(Sealed, frozen=True):
-    """What is known of a model: a classifier trained on an encoder's embeddings."""
+    """Manifest of a model: a classifier trained on an encoder's embeddings."""
 
     encoder: EncoderVersion
     estimator: EstimatorFacts
@@ -171,21 +173,21 @@ class Manifest(Sealed, frozen=True):
     figures: Figures | None = None
 
     def with_encoder(self, version: str) -> "Manifest":
-        """The same model on another version of its encoder: another version."""
+        """The model on another version of its encoder, which makes another version."""
         encoder = msgspec.structs.replace(self.encoder, version=version)
         changed = msgspec.structs.replace(self, encoder=encoder)
         return msgspec.structs.replace(changed, version=changed.digest())
 
 
 class GoldenVector(Struct, frozen=True):
-    """A text of our own and its fp32 embedding from the original weights."""
+    """A golden text, written for this project, and its fp32 embedding from the original weights."""
 
     text: str
     embedding: list[float]
 
 
 class Golden(Struct, frozen=True):
-    """Reference embeddings, and how far the served encoder may be from them."""
+    """Reference embeddings, and the least cosine of the served encoder's embeddings to them."""
 
     source: str
     min_cosine: float
@@ -198,7 +200,7 @@ M = TypeVar("M", bound=Sealed)
 def load_manifest(model_dir: Path, name: str) -> Manifest:
     """The manifest of the model `name`.
 
-    Raises BundleMissing when there is none, BundleCorrupt when it is not what training wrote, to the byte.
+    Raises BundleMissing without a manifest, BundleCorrupt when a byte differs from what training wrote.
     """
     return _load(model_folder(model_dir, name), Manifest)
 
@@ -239,17 +241,17 @@ def load_golden(folder: Path) -> Golden:
 
 
 def check_files(folder: Path, manifest: Sealed) -> None:
-    """Raises BundleCorrupt naming the first file that is not the manifest's."""
+    """Raises BundleCorrupt for the first file that differs from the manifest."""
     for name, entry in manifest.files.items():
-        found = describe_file(folder, name)
-        if found != entry:
+        actual = describe_file(folder, name)
+        if actual != entry:
             raise BundleCorrupt(
-                f"{folder / name} has sha256 {found.sha256[:12]}… and {found.bytes} bytes; {MANIFEST} says"
+                f"{folder / name} has sha256 {actual.sha256[:12]}… and {actual.bytes} bytes; {MANIFEST} says"
                 f" {entry.sha256[:12]}… and {entry.bytes}. {REBUILD}"
             )
 
 
 def describe_file(folder: Path, name: str) -> FileEntry:
-    """Digest and size of one file. Raises BundleMissing when it is not there."""
+    """Digest and size of one file. Raises BundleMissing for a missing file."""
     content = read_file(folder, name)
     return FileEntry(sha256=hashlib.sha256(content).hexdigest(), bytes=len(content))

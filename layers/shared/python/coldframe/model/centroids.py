@@ -1,4 +1,4 @@
-"""How far a text is from what a model knows, by its embedding: the cosine to the nearest label's centroid.
+"""Distance of a text to a model's training data: the cosine of its embedding to the nearest label's centroid.
 
 `docs/decisions/0035-out-of-distribution.md` compares it with other distances.
 """
@@ -19,12 +19,12 @@ _RANKS = {"directions": 2, "usual": 1}
 
 
 class Centroids:
-    """The mean direction of each label, and how near the validation rows are. Safe for threads."""
+    """The mean direction of each label, and the distances of the validation rows. Safe for threads."""
 
     def __init__(self, directions: Tensor, usual: Tensor) -> None:
         """directions: (k, d), rows of length 1. usual: strangeness of validation rows, ascending, (q,).
 
-        Directions of another kind are met by the first text: GraphError.
+        Directions of another kind raise GraphError at the first text.
         """
         self.shape = directions.shape
         """Number of labels and dimension: (k, d)."""
@@ -38,11 +38,11 @@ class Centroids:
         return to_floats(self._graph.run(rows_of(embeddings))[0])
 
     def out_of_distribution(self, embeddings: Sequence[Vector]) -> list[float]:
-        """Share of the validation rows that look more usual than each text, 0 to 1.
+        """Share of the validation rows that are less unusual than each text, 0 to 1.
 
         A text has the same score, to the bit, alone and among others.
         """
-        return [share_more_usual(found, self._usual) for found in self.strangeness(embeddings)]
+        return [share_more_usual(score, self._usual) for score in self.strangeness(embeddings)]
 
 
 def load_centroids(folder: Path) -> Centroids:

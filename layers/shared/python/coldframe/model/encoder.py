@@ -1,4 +1,4 @@
-"""Rows of token ids to embeddings: the quantized ONNX graph, and which rows share a pass of it.
+"""Rows of token ids to embeddings: the quantized ONNX graph, and batches of rows that share a pass.
 
 Rows of equal length need no padding and no attention mask, so a row's embedding cannot
 depend on its neighbours, and no padding is computed.
@@ -20,7 +20,7 @@ from coldframe.model.tokenizer import TextWindows, Window
 from coldframe.vectors import Vector, cosine, split, weighted_mean
 
 Batch = list[int]
-"""Positions of the rows that share one forward pass."""
+"""Most positions of the rows that share one forward pass."""
 
 
 def plan_batches(lengths: Sequence[int], max_batch_tokens: int) -> list[Batch]:
@@ -41,7 +41,7 @@ def plan_batches(lengths: Sequence[int], max_batch_tokens: int) -> list[Batch]:
 
 
 class RowEncoder(Protocol):
-    """What encodes rows of token ids."""
+    """Encodes rows of token ids."""
 
     dimension: int
 
@@ -62,7 +62,7 @@ class Encoder:
         self._graph = _open(folder / ENCODER, threads)
 
     def encode(self, rows: Sequence[Window]) -> list[Vector]:
-        """Embeddings (d,) of rows of equal length, at least one. Raises BundleError when that fails.
+        """Embeddings (d,) of rows of equal length, at least one. Raises BundleError when the graph fails.
 
         Source: mean pooling, Reimers & Gurevych 2019, section 3.
         """
@@ -75,10 +75,10 @@ class Encoder:
 
 
 def pool_windows(rows: Sequence[Vector], tokens: Sequence[int], counts: Sequence[int]) -> list[Vector]:
-    """One embedding per text from those of its windows.
+    """One embedding per text from the embeddings of its windows.
 
-    rows: the windows of a text beside each other. tokens: length of each window, its weight.
-    counts: windows of each text. The embedding of a single window stays as it is, to the bit.
+    rows: the windows of a text are adjacent. tokens: length of each window, its weight.
+    counts: windows of each text. The embedding of a single window is unchanged, to the bit.
     """
     if len(counts) == len(rows):
         return list(rows)
@@ -94,7 +94,7 @@ def pool_windows(rows: Sequence[Vector], tokens: Sequence[int], counts: Sequence
 def pool_complete(
     rows: Sequence[Vector | None], tokens: Sequence[int], counts: Sequence[int]
 ) -> list[Vector | None]:
-    """One embedding per text, as `pool_windows` makes it; None for a text that lacks a window."""
+    """One embedding per text, as from `pool_windows`; None for a text that lacks a window."""
     pooled: list[Vector | None] = []
     start = 0
     for count in counts:
@@ -110,13 +110,13 @@ def check_golden(
 ) -> float:
     """The lowest cosine between the encoder's embeddings and the golden ones.
 
-    Raises EncoderDrift when two looks in a row find it under `golden.min_cosine`: int8 kernels are
-    silently wrong on some processors. One look alone condemns no environment.
+    Raises EncoderDrift when two checks in a row find it under `golden.min_cosine`: int8 kernels are
+    silently wrong on some processors. A single failed check is repeated.
     """
     vectors = golden.vectors[:at_most]
     for _ in range(2):
         cosines = [_cosine(encoder, windows, vector) for vector in vectors]
-        if all(found >= golden.min_cosine for found in cosines):  # NaN is not
+        if all(value >= golden.min_cosine for value in cosines):  # NaN fails the comparison
             return min(cosines)
     raise EncoderDrift(
         f"The encoder's embedding of a golden text has cosine {min(cosines):.4f} to the reference; expected"

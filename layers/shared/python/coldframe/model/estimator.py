@@ -1,10 +1,10 @@
-"""A cheap guess before the model, and the head `auto`, which is the guess where it is sure.
+"""A cheap guess before the encoder, and the head `auto`, which returns the guess where it is sure.
 
 The guess is TF-IDF over the encoder's own token ids, and a linear layer. Where it is not sure,
 `auto` is the geometric mean of the guess and the partner head.
 
-Weights are a memory-mapped file; a graph of `coldframe.graphs` adds up those of a text's tokens.
-The idea of answering from an estimator when it is sure enough: SneakPeek.
+Weights are a memory-mapped file; a graph of `coldframe.graphs` adds up the weights of a text's tokens.
+Source of the idea to answer from an estimator that is sure enough: SneakPeek.
 """
 
 import math
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from coldframe.model.bundle import EstimatorFacts
     from coldframe.schemas import By
 
-LEAST = 0.001  # what each of guess and partner leaves to a label
+LEAST = 0.001  # least probability of a label for guess and partner
 
 
 class Estimator:
-    """Token ids of a text to calibrated probabilities of the labels. Safe for threads: only read."""
+    """Token ids of a text to calibrated probabilities of the labels. Safe for threads: read only."""
 
     def __init__(self, folder: Path, facts: "EstimatorFacts") -> None:
         """Raises BundleMissing or BundleCorrupt when `folder` has no usable estimator."""
@@ -57,7 +57,7 @@ class Estimator:
 
     @property
     def weights(self) -> "memoryview[int]":
-        """What each token says for each label, (V * k,), in units of the manifest's scales."""
+        """Weight of each token for each label, (V * k,), in units of the manifest's scales."""
         return self._weights
 
     def predict(self, ids: Iterable[int]) -> list[float]:
@@ -65,7 +65,7 @@ class Estimator:
         return self.probabilities(self.evidence(ids))
 
     def evidence(self, ids: Iterable[int]) -> list[float]:
-        """What the tokens say for each label and against it, before bias and temperature.
+        """Evidence of the tokens for and against each label, before bias and temperature.
 
         Sublinear term frequency, smooth inverse document frequency, length 1:
         Manning, Raghavan & Schütze 2008, section 6.4.
@@ -74,7 +74,7 @@ class Estimator:
         factors = [(1 + math.log(count)) * self._idf[token] for token, count in counts.items()]
         sums = self._sum(list(counts), factors)
         squares = 0.0
-        for factor in factors:  # `sum` rounds otherwise in Python 3.12
+        for factor in factors:  # `sum` rounds differently in Python 3.12
             squares += factor * factor
         length = math.sqrt(squares) or 1.0
         return [total * scale / length for total, scale in zip(sums, self._facts.scales, strict=True)]
@@ -84,40 +84,40 @@ class Estimator:
         if not tokens:
             return [0.0] * self._labels
         size = (len(tokens),)
-        asked = {
+        inputs = {
             "tokens": Tensor("q", size, array("q", tokens)),
             "factors": Tensor("d", size, array("d", factors)),
         }
-        return array("d", self._graph.run(asked)[0]).tolist()
+        return array("d", self._graph.run(inputs)[0]).tolist()
 
     def probabilities(self, evidence: Iterable[float]) -> list[float]:
         """Probability of each label, from the evidence of a text."""
         facts = self._facts
         return _softmax(
-            [(said + bias) / facts.temperature for said, bias in zip(evidence, facts.bias, strict=True)]
+            [(weight + bias) / facts.temperature for weight, bias in zip(evidence, facts.bias, strict=True)]
         )
 
     def out_of_distribution(self, evidence: Sequence[float]) -> float:
-        """Share of the validation rows that look more usual than a text, by its tokens."""
+        """Share of the validation rows that are less unusual than a text, by its tokens."""
         return share_more_usual(strangeness_of(evidence), self._facts.usual)
 
     def is_sure(self, probabilities: Sequence[float], ids: Iterable[int]) -> bool:
-        """Whether this guess may be the answer. ids: those that it was made of."""
+        """Whether this guess may be the answer. ids: the tokens it was computed from."""
         return max(probabilities) > self._facts.threshold and self.knows_enough(ids)
 
     def is_settled(self, answer: Sequence[float]) -> bool:
-        """Whether `auto` reads no further. answer: the mean of guess and partner after the windows read."""
+        """Whether `auto` stops reading. answer: the mean of guess and partner after the windows read."""
         second, best = sorted(answer)[-2:]
         return best - second > self._facts.settled_margin
 
     def knows_enough(self, ids: Iterable[int]) -> bool:
-        """Whether these tokens are enough to answer alone from, as far as training saw them."""
-        wanted = self._facts.min_tokens
-        return not wanted or sum(self._idf[token] < self._facts.unseen_idf for token in set(ids)) >= wanted
+        """Whether training saw enough of these tokens for an answer by the estimator alone."""
+        least = self._facts.min_tokens
+        return not least or sum(self._idf[token] < self._facts.unseen_idf for token in set(ids)) >= least
 
 
 def share_more_usual(strangeness: float, usual: Sequence[float]) -> float:
-    """Share of the validation rows that look more usual than a text, 0 to 1.
+    """Share of the validation rows that are less unusual than a text, 0 to 1.
 
     usual: strangeness of validation rows, ascending; at least one.
     """
@@ -127,7 +127,7 @@ def share_more_usual(strangeness: float, usual: Sequence[float]) -> float:
 def strangeness_of(evidence: Sequence[float]) -> float:
     """Strangeness of a text by its tokens: minus the length of the estimator's evidence, (k,).
 
-    Tokens that training did not see, or saw under every label, say nothing for any label and against none.
+    Tokens that training did not see, or saw under every label, add no evidence.
     """
     return -math.hypot(*evidence)
 
@@ -143,10 +143,11 @@ UNTEMPERED = (1.0, 1.0)
 
 
 class Guess(NamedTuple):
-    """What the estimator says of a text, and whether that may be the answer.
+    """The estimator's guess for a text, and whether it may be the answer.
 
-    out_of_distribution: share of the validation rows that look more usual, 0 to 1: 0.99 says that the text is
-    stranger than 99 % of them. temperatures: of an answer by the estimator alone, and with the partner head.
+    out_of_distribution: share of the validation rows that are less unusual, 0 to 1: 0.99 means that the text
+    is
+    stranger than 99 % of them. temperatures: for an answer by the estimator alone, and with the partner head.
     """
 
     probabilities: list[float]
@@ -156,7 +157,7 @@ class Guess(NamedTuple):
 
 
 class AnswerSource(IntEnum):
-    """Who gave an answer of `auto`. The numbers are stored: they never change their meaning."""
+    """The part that gave an answer of `auto`. The numbers are stored: they never change their meaning."""
 
     ESTIMATOR = 0
     ENSEMBLE = 1
@@ -165,14 +166,14 @@ class AnswerSource(IntEnum):
 
     @property
     def by(self) -> "By":
-        """As the reply names it."""
+        """Name in the reply."""
         return "ensemble" if self is AnswerSource.ENSEMBLE else "estimator"
 
 
 def answer_auto(guess: Guess, partner: Vector | None) -> bytes:
     """The answer of `auto` for one text: a byte, its source, and the answer (k + 1,).
 
-    partner: answer (k + 1,) of the partner head; None where none is needed or there is no time for it.
+    partner: answer (k + 1,) of the partner head; None where it is not needed or there is no time for it.
     """
     alone, together = guess.temperatures
     if partner is None:
@@ -184,10 +185,11 @@ def answer_auto(guess: Guess, partner: Vector | None) -> bytes:
 
 
 def mean_with(guess: Guess, partner: Sequence[float]) -> list[float]:
-    """What guess and partner head say together, (k,): their geometric mean, made to sum to 1.
+    """Geometric mean of guess and partner head, (k,), scaled to sum 1.
 
-    A label that either of them finds improbable is improbable, and none is impossible: of few examples some
-    heads say 0. Logarithmic opinion pool, Genest & Zidek 1986. The sum is exact, so that training gets the
+    A label that either of them finds improbable is improbable, and none is impossible: some heads return 0
+    after
+    few examples. Logarithmic opinion pool, Genest & Zidek 1986. The sum is exact, so that training gets the
     same bits.
     """
     roots = [
@@ -212,12 +214,12 @@ def temper(probabilities: list[float], temperature: float) -> list[float]:
 
 
 def source_of(answer: bytes) -> AnswerSource:
-    """Who gave an answer of `auto`, as `answer_auto` makes it."""
+    """Source of an answer of `auto` from `answer_auto`."""
     return AnswerSource(answer[0])
 
 
 def split_answers(rows: Mapping[str, list[bytes]]) -> tuple[dict[str, list[Vector]], list[AnswerSource]]:
-    """Answers (k + 1,) of all rows by head, and the sources of those of `auto`, if it is among them."""
+    """Answers (k + 1,) of all rows by head, and the sources of the answers of `auto`, if requested."""
     answers = rows.get(AUTO, [])
     bare = {AUTO: [answer[1:] for answer in answers]} if answers else {}
     return {**rows, **bare}, [source_of(answer) for answer in answers]

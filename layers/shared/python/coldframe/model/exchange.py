@@ -1,4 +1,4 @@
-"""Two folders change places in one step, so that a name is never without a folder."""
+"""Exchanges two folders in one step, so that a name always has a folder."""
 
 import ctypes
 import errno
@@ -16,7 +16,7 @@ class CannotExchange(OSError):
 
 
 def exchange(one: Path, other: Path) -> None:
-    """Both names then have the other's folder; nobody ever finds either name without one.
+    """Each name then has the other's folder; at no moment is a name missing.
 
     Raises CannotExchange where the system lacks such a call, OSError when it fails.
     Source: renameat2(2), RENAME_EXCHANGE, Linux 3.15; renamex_np(2), RENAME_SWAP, macOS 10.12.

@@ -1,8 +1,8 @@
-"""Where the parts of a bundle are, and how its files are read.
+"""Places of the parts of a bundle, and functions that read its files.
 
 encoders/NAME/   an encoder: its graph, tokenizer and golden vectors
 NAME/            a model trained on one of them: heads, estimator, report
-default          the name of the model that answers where nobody chose one
+default          the name of the default model
 """
 
 import mmap
@@ -14,7 +14,7 @@ from coldframe.graphs.graph import GraphFile
 
 ENCODERS = "encoders"
 DEFAULT = "default"
-PREVIOUS = ".previous"  # a folder of models that were replaced, one of each name
+PREVIOUS = ".previous"  # replaced models, one for each name
 MANIFEST = "manifest.json"
 ENCODER = "encoder.ort"
 TOKENIZER = "tokenizer.json"
@@ -35,7 +35,7 @@ def encoder_folder(model_dir: Path, name: str) -> Path:
 
 
 def encoder_graph(path: Path, threads: int) -> GraphFile:
-    """How an encoder's graph is opened, wherever that is done."""
+    """Function that opens an encoder's graph."""
     return GraphFile(path, {"embedding": "f"}, threads=threads)
 
 
@@ -50,7 +50,7 @@ def previous_folder(model_dir: Path, name: str) -> Path:
 
 
 def built_models(model_dir: Path) -> list[str]:
-    """Names of the models in a folder, sorted; none where there is no such folder."""
+    """Names of the models in a folder, sorted; empty for a missing folder."""
     try:
         folders = list(model_dir.iterdir())
     except OSError:
@@ -59,15 +59,15 @@ def built_models(model_dir: Path) -> list[str]:
 
 
 def served_models(model_dir: Path, setting: str) -> list[str]:
-    """Names of the models to serve, the default first. Every way in chooses its default model here.
+    """Names of the models to serve, the default first. All entry points choose their default model here.
 
     setting: names, separated by commas. Without any, all models of the folder are served; the default is the
-    only one there is, else the recorded one. Files are looked at only then.
+    only model, else the recorded one. Only then are files read.
     Raises BundleMissing when the folder has no model, or several and no record.
     """
-    named = [name for part in setting.split(",") if (name := part.strip())]
-    if named:
-        return list(dict.fromkeys(named))
+    names = [name for part in setting.split(",") if (name := part.strip())]
+    if names:
+        return list(dict.fromkeys(names))
     built = built_models(model_dir)
     if not built:
         raise BundleMissing(no_models(model_dir))
@@ -85,15 +85,15 @@ def recorded_default(model_dir: Path) -> str:
 
 def record_default(model_dir: Path, name: str) -> None:
     """Records the default model of a folder. A reader sees the old record or the new one, whole."""
-    written = model_dir / f".{DEFAULT}-{os.getpid()}"
-    written.write_text(f"{name}\n")
-    written.replace(model_dir / DEFAULT)
+    path = model_dir / f".{DEFAULT}-{os.getpid()}"
+    path.write_text(f"{name}\n")
+    path.replace(model_dir / DEFAULT)
 
 
 def keep_default(model_dir: Path, added: str) -> None:
-    """Records the default model before the model `added` appears in the folder, where there is no record yet.
+    """Records `added` as the default model before it appears in a folder without a record.
 
-    The first model of a folder becomes its default, and another one never does by being added.
+    So a folder's first model becomes its default, and later ones never do by being added.
     """
     built = built_models(model_dir)
     if len(built) < 2 and not recorded_default(model_dir):
@@ -101,7 +101,7 @@ def keep_default(model_dir: Path, added: str) -> None:
 
 
 def no_models(model_dir: Path) -> str:
-    """What is wrong with a folder that has no model, and what to do."""
+    """Explains why a folder has no model, and what to do."""
     if (model_dir / MANIFEST).is_file():
         return (
             f"{model_dir} is a model, expected the folder that holds encoders and models."
@@ -111,7 +111,7 @@ def no_models(model_dir: Path) -> str:
 
 
 def no_such_model(model_dir: Path, name: str) -> str:
-    """What is wrong with a name that no model of the folder has, and what to do."""
+    """Explains that no model of the folder has this name, and what to do."""
     built = built_models(model_dir)
     if not built:
         return no_models(model_dir)
@@ -132,12 +132,12 @@ def _recorded(model_dir: Path, built: list[str]) -> str:
     )
 
 
-def check_trained_on(model_dir: Path, model: str, encoder: str, trained_on: str, found: str) -> None:
-    """Raises BundleCorrupt unless the version of an encoder that was found is the model's own."""
-    if found != trained_on:
+def check_trained_on(model_dir: Path, model: str, encoder: str, trained_on: str, version: str) -> None:
+    """Raises BundleCorrupt unless the encoder has the version that the model was trained on."""
+    if version != trained_on:
         raise BundleCorrupt(
             f"The model {model!r} was trained on {encoder} of version {trained_on[:15]}…;"
-            f" {model_dir} has {found[:15]}…. Train the model again."
+            f" {model_dir} has {version[:15]}…. Train the model again."
         )
 
 
@@ -147,9 +147,9 @@ def head_file(name: str) -> str:
 
 
 def map_file(folder: Path, name: str) -> mmap.mmap:
-    """Content of one file, mapped instead of read. Raises BundleMissing when it is not there, or empty.
+    """Content of one file, mapped instead of read. Raises BundleMissing for a missing or empty file.
 
-    The C library of `coldframe.graphs` needs a map that may be written to; what is written stays in here.
+    The C library of `coldframe.graphs` needs a writable map; writes stay in this process.
     """
     try:
         with (folder / name).open("rb") as file:
@@ -159,7 +159,7 @@ def map_file(folder: Path, name: str) -> mmap.mmap:
 
 
 def read_file(folder: Path, name: str) -> bytes:
-    """Content of one file. Raises BundleMissing when it is not there."""
+    """Content of one file. Raises BundleMissing for a missing file."""
     try:
         return (folder / name).read_bytes()
     except OSError as exc:

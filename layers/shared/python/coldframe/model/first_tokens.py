@@ -1,8 +1,8 @@
-"""The first tokens of a text of any length: work and memory depend on what is used, not on what was sent.
+"""The first tokens of a text of any length, with work and memory bounded by the tokens used.
 
 A part of the text is tokenized, the last word of the part is left for the next part, and so on. Words are
-the tokenizer's: it ends one at white space, at punctuation and around each CJK character, and no token
-reaches across the end of a word. `tests/unit/coldframe/model/test_tokenizer.py` compares with whole texts.
+the tokenizer's: a word ends at white space, at punctuation and around each CJK character, and no token
+crosses the end of a word. `tests/unit/coldframe/model/test_tokenizer.py` compares with whole texts.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _PART = 4096  # characters
 _CERTAINLY_UNKNOWN = 101  # characters: WordPiece gives a word of more than 100 the token [UNK]
 _LONGEST_SPECIAL = len("[MASK]")
-_SEAM = "\0"  # nothing to the tokenizer; and no special token is found across it
+_SEAM = "\0"  # ignored by the tokenizer, except that no special token crosses it
 
 
 def first_tokens(
@@ -23,30 +23,32 @@ def first_tokens(
 ) -> list[int]:
     """The first `at_most` token ids of `text`, without [CLS] and [SEP].
 
-    check_time: called before each part; what it raises ends the work.
+    check_time: called before each part; its exception ends the work.
     """
     ids: list[int] = []
-    position, begun = 0, ""  # begun: the word that goes on at `position`, without what is nothing in it
+    position, head = 0, ""  # head: the word that continues at `position`, without ignored characters
     while position < len(text) and len(ids) < at_most:
         check_time()
         end = _end_of_part(text, position)
-        part = begun + text[position:end]
-        found = tokenizer.encode(part, add_special_tokens=False)
+        part = head + text[position:end]
+        encoding = tokenizer.encode(part, add_special_tokens=False)
         if end == len(text):
-            ids += found.ids
+            ids += encoding.ids
             break
-        complete = _tokens_before_last_word(found.word_ids)
-        ids += found.ids[:complete]
+        complete = _tokens_before_last_word(encoding.word_ids)
+        ids += encoding.ids[:complete]
         if complete:
-            position = _start_of_marks(text, position + found.offsets[complete][0] - len(begun), position)
-            begun = ""
+            position = _start_of_marks(text, position + encoding.offsets[complete][0] - len(head), position)
+            head = ""
         else:
-            position, begun = end, _only_word(tokenizer, part)
+            position, head = end, _only_word(tokenizer, part)
     return ids[:at_most]
 
 
 def _end_of_part(text: str, start: int) -> int:
-    """A part never ends within a special token, nor, unless it is nothing else, within combining marks."""
+    """End of a part: never within a special token, nor within combining marks, unless the part has nothing
+    else.
+    """
     end = min(start + _PART, len(text))
     if end == len(text):
         return end
@@ -58,9 +60,9 @@ def _end_of_part(text: str, start: int) -> int:
 
 
 def _start_of_marks(text: str, position: int, least: int) -> int:
-    """Where the combining marks begin that `position` is among; `position` if it is not.
+    """Start of the combining marks around `position`; `position` if there are none.
 
-    The tokenizer sorts marks that follow each other: where in the text one of them stood is lost.
+    The tokenizer sorts adjacent marks, so the original place of one of them is lost.
     """
     if not _is_mark(text[position]):
         return position
@@ -70,7 +72,7 @@ def _start_of_marks(text: str, position: int, least: int) -> int:
 
 
 def _is_mark(character: str) -> bool:
-    """Whether a character is a combining mark, is taken apart into marks, or is nothing between them."""
+    """Whether a character is a combining mark, decomposes into marks, or is ignored between them."""
     if combining(normalize("NFD", character)[0]):
         return True
     return category(character).startswith("C") and not character.isspace()
@@ -81,7 +83,7 @@ def _tokens_before_last_word(word_ids: list[int]) -> int:
 
 
 def _only_word(tokenizer: "Tokenizer", part: str) -> str:
-    """The word of a part that has one at most, so short that the next part is not much longer for it."""
+    """The word of a part that has at most one word, if it is so short that the next part stays short."""
     nothing = [ord(character) for character in set(part) if not tokenizer.normalizer.normalize_str(character)]
     left = part.translate(dict.fromkeys(nothing))
     word = left.strip()[:_CERTAINLY_UNKNOWN]

@@ -1,7 +1,6 @@
-"""Golden answers: what each head and the estimator of a model say of its encoder's golden texts.
+"""Golden answers: what each head and the estimator of a model return for its encoder's golden texts.
 
-They are written where the model is trained. A machine on which a head answers otherwise computes it wrongly,
-or has other files.
+Training writes them. A machine on which a head answers differently computes it wrongly, or has other files.
 """
 
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ from coldframe.vectors import to_floats
 
 ESTIMATOR_ANSWERS = "estimator"  # beside the names of heads
 
-_MAX_DIFFERENCE = 0.1  # of a probability: rounding moves a text over a tree's threshold, damage moves more
+_MAX_DIFFERENCE = 0.1  # of a probability: rounding may change a tree's branch, damage changes more
 
 
 class GoldenAnswer(Struct, frozen=True, array_like=True):
@@ -33,7 +32,7 @@ class GoldenAnswer(Struct, frozen=True, array_like=True):
 
 
 GoldenAnswers: TypeAlias = dict[str, list[GoldenAnswer]]
-"""By head, and for the estimator: an answer to each golden text."""
+"""Answers to each golden text, by head and for the estimator."""
 
 
 def load_answers(folder: Path) -> GoldenAnswers:
@@ -50,12 +49,12 @@ def probabilities_of_golden(
     """Probabilities (texts, k) by head, and by the estimator, of the first window of each golden text."""
     windows = [tokenizer.cut([vector.text])[0][:1] for vector in golden.vectors]
     embeddings = [encoder.encode(rows)[0] for rows in windows]
-    found = {
+    by_head = {
         head: [to_floats(row) for row in load_head(folder, head).predict(embeddings)]
         for head in manifest.heads
     }
     estimator = Estimator(folder, manifest.estimator)
-    return {**found, ESTIMATOR_ANSWERS: [estimator.predict(content_tokens(rows)) for rows in windows]}
+    return {**by_head, ESTIMATOR_ANSWERS: [estimator.predict(content_tokens(rows)) for rows in windows]}
 
 
 def answers_of(probabilities: dict[str, list[list[float]]]) -> GoldenAnswers:
@@ -63,17 +62,17 @@ def answers_of(probabilities: dict[str, list[list[float]]]) -> GoldenAnswers:
     return {name: [_answer(row) for row in rows] for name, rows in probabilities.items()}
 
 
-def check_answers(found: dict[str, list[list[float]]], expected: GoldenAnswers) -> None:
-    """Raises BundleCorrupt naming the head whose probability of a golden answer is another one."""
+def check_answers(probabilities: dict[str, list[list[float]]], expected: GoldenAnswers) -> None:
+    """Raises BundleCorrupt for the first head whose probability differs from the golden answer."""
     for name, answers in expected.items():
-        rows = found.get(name, [])
+        rows = probabilities.get(name, [])
         if len(rows) != len(answers):
             raise BundleCorrupt(
                 f"{ANSWERS} has {len(answers)} answers of {name}, expected {len(rows)}. {REBUILD}"
             )
         for answer, row in zip(answers, rows, strict=True):
             difference = abs(row[answer.label] - answer.probability)
-            if not difference <= _MAX_DIFFERENCE:  # written so that NaN fails too
+            if not difference <= _MAX_DIFFERENCE:  # this form also fails for NaN
                 raise BundleCorrupt(
                     f"{name} gives a golden text's label the probability {row[answer.label]:.3f}; where it"
                     f" was trained it gave {answer.probability:.3f}. Its files are damaged, or this processor"

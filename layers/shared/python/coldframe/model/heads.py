@@ -1,7 +1,7 @@
 """Embeddings to class probabilities: four heads, each a graph over weights of its own.
 
-The arithmetic is that of scikit-learn and PyTorch at prediction time. `layers/model/head_graphs.py` writes
-the graphs, `convert.py` the weights, and `train_heads.py` proves the agreement.
+The arithmetic is that of scikit-learn and PyTorch at prediction time. `layers/model` writes the graphs and
+weights, and its training compares both.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,11 +26,11 @@ _WEIGHTS = {
 }
 """Arrays of each head."""
 
-_ROWS = 64  # of one run: what trees are walked with stays in the caches
+_ROWS = 64  # texts of one run: the trees' arrays stay in the caches
 
 
 class Head(Protocol):
-    """Anything that turns embeddings (d,) into probabilities (k,), each text's alone."""
+    """Turns embeddings (d,) into probabilities (k,), each text independently."""
 
     def predict(self, embeddings: Sequence[Vector]) -> list[Vector]: ...
 
@@ -39,7 +39,7 @@ class GraphHead:
     """A head as a graph. Safe for threads. A text has the same answer, to the bit, alone and among others."""
 
     def __init__(self, name: str, weights: Mapping[str, Tensor]) -> None:
-        """name: of one of HEAD_NAMES. Weights of a wrong kind are met by the first text: GraphError."""
+        """name: one of HEAD_NAMES. Weights of a wrong kind raise GraphError at the first text."""
         self._graph = open_head_graph(name, {"probabilities": "f"}, weights)
 
     def predict(self, embeddings: Sequence[Vector]) -> list[Vector]:
@@ -50,12 +50,12 @@ class GraphHead:
 
 def open_head_graph(name: str, outputs: Mapping[str, Kind], weights: Mapping[str, Tensor]) -> Graph:
     """One of the graphs of `coldframe.graphs`, with its weights. Raises GraphError."""
-    # One thread: more would divide sums otherwise, and a row's work is too small to divide.
+    # One thread: more would split sums differently, and a row's work is too small to split.
     return open_graph(GraphFile(GRAPHS / f"{name}.onnx", outputs, weights, threads=1))
 
 
 def rows_of(embeddings: Sequence[Vector]) -> dict[str, Tensor]:
-    """Embeddings, at least one, as what these graphs take."""
+    """Embeddings, at least one, in the form that the graphs accept."""
     shape = (len(embeddings), len(embeddings[0]) // VALUE_BYTES)
     return {"embeddings": Tensor("f", shape, join(embeddings))}
 
@@ -67,12 +67,12 @@ def load_head(folder: Path, name: str) -> Head:
     """
     file = head_file(name)
     if name not in _WEIGHTS:
-        raise BundleCorrupt(f"{file} is of no head known here: {', '.join(_WEIGHTS)}. {REBUILD}")
+        raise BundleCorrupt(f"{file} is not a known head. Heads: {', '.join(_WEIGHTS)}. {REBUILD}")
     weights = read_weights(folder, file)
     if weights.keys() != _WEIGHTS[name]:
-        found, expected = sorted(weights), sorted(_WEIGHTS[name])
+        actual, expected = sorted(weights), sorted(_WEIGHTS[name])
         raise BundleCorrupt(
-            f"{file} cannot be used: it has the arrays {found}, expected {expected}. {REBUILD}"
+            f"{file} cannot be used: it has the arrays {actual}, expected {expected}. {REBUILD}"
         )
     try:
         return GraphHead(name, weights)

@@ -25,13 +25,13 @@ from coldframe.timing import Clock, Deadline, MovingAverage
 from coldframe.vectors import Vector, to_vector
 
 RunAll: TypeAlias = Callable[[Callable[[Batch], bool], Iterable[Batch]], Iterable[bool]]
-"""What calls a function for each pass: `map`, or that of an executor."""
+"""Calls a function for each pass: `map`, or that of an executor."""
 
 
 class Embedded(NamedTuple):
-    """The embedding of each text, and what they took. None: there was no time for that text.
+    """The embedding of each text, and the work done. None: there was no time for that text.
 
-    retry_after_s: when there would have been time, where requests of others took it.
+    retry_after_s: when there would have been time, if other requests used it up.
     """
 
     vectors: list[Vector | None]
@@ -56,7 +56,7 @@ class TextEncoder:
         plan: Callable[[Sequence[int], int], list[Batch]] = plan_batches,
         run_all: RunAll = map,
     ) -> None:
-        """ms_per_token: what a pass takes; measured here with each pass, and read by the cache's policy.
+        """ms_per_token: speed of passes; measured here with each pass, and read by the cache's policy.
 
         plan: batches of rows by their lengths and the tokens of a batch, shortest rows first.
         run_all: runs the passes of a call, one after the other or several at once.
@@ -69,7 +69,7 @@ class TextEncoder:
         self._run_all = run_all
 
     def expected_s(self, tokens: int) -> float:
-        """How long it will probably take to encode this many tokens in one pass after the other."""
+        """Probable time to encode this many tokens in one pass after the other."""
         return tokens * self.ms_per_token.value / 1e3
 
     def embed(
@@ -78,17 +78,18 @@ class TextEncoder:
         deadline: Deadline,
         later: Sequence[Sequence[Window]] = (),
     ) -> Embedded:
-        """Embeddings of texts from their windows, short ones first, as far as the time goes.
+        """Embeddings of texts from their windows, short ones first, as far as the time allows.
 
-        later: windows that the same request may ask for next, round by round; who shares an encoder keeps
-        time for them, until `end_rounds`.
+        later: windows that the request may send in later rounds. A shared encoder reserves time for them
+        until
+        `end_rounds`.
         """
         rows = [window for text in texts for window in text]
         lengths = [len(row) for row in rows]
         embeddings: list[Vector | None] = [None] * len(rows)
 
         def run(batch: Batch) -> bool:
-            """Runs a pass; whether there was time for it."""
+            """Runs a pass. Returns whether there was time for it."""
             tokens = sum(lengths[row] for row in batch)
             if self.expected_s(tokens) > deadline.remaining_s():
                 return False
@@ -103,18 +104,19 @@ class TextEncoder:
         return embedded(texts, embeddings, batches)
 
     def end_rounds(self, deadline: Deadline) -> None:
-        """No further round comes of the request with this deadline."""
+        """Says that the request with this deadline has no further rounds."""
 
     def pool(self, windows: Sequence[Sequence[Window]], vectors: Sequence[Sequence[Vector]]) -> list[Vector]:
-        """The embedding of each text from those of its windows: what `embed` makes of them."""
+        """The embedding of each text from the results of `embed` for its windows."""
         rows = [vector for text in vectors for vector in text]
         lengths = [len(window) for text in windows for window in text]
         return pool_windows(rows, lengths, [len(text) for text in windows])
 
     def measure_budget(self) -> None:
-        """Sets the token budget of a pass to what is quickest here; answers stay the same, to the bit.
+        """Sets the token budget of a pass to the quickest one on this machine; answers are unchanged, to the
+        bit.
 
-        Nothing is measured where rows of several lengths share a pass: budgets there are of another size.
+        Skipped where rows of several lengths share a pass: those budgets are larger.
         """
         if self._plan is not plan_batches:
             return
@@ -122,26 +124,26 @@ class TextEncoder:
 
 
 class Strange(Protocol):
-    """What says how strange embeddings (d,) are to a model, each from 0 to 1."""
+    """Says how strange embeddings (d,) are to a model, each from 0 to 1."""
 
     def out_of_distribution(self, embeddings: Sequence[Vector]) -> list[float]: ...
 
 
 class Heads:
-    """The heads of a model. Safe for threads: heads are only read once they are there.
+    """The heads of a model. Safe for threads: loaded heads are only read.
 
-    Two threads that are the first to ask for a head may both read it, and get the same.
+    If two threads are the first to use a head, both may read it, with equal results.
     """
 
     def __init__(self, read_head: Callable[[str], Head], centroids: Strange) -> None:
         """centroids: say how strange an embedding is to the model."""
-        self._head = functools.cache(read_head)  # a head is read when it is first asked for
+        self._head = functools.cache(read_head)  # a head is read at its first use
         self._centroids = centroids
 
     def classify(
         self, embeddings: Mapping[str, Vector], heads: Iterable[str]
     ) -> dict[str, dict[str, Vector]]:
-        """Answers (k + 1,) by each of `heads`, under the names that the embeddings have.
+        """Answers (k + 1,) by each of `heads`, under the names of the embeddings.
 
         An answer is the probability of each label, and the out-of-distribution score of the text.
         """
@@ -160,12 +162,12 @@ class Heads:
         return self._head(head).predict(vectors)
 
     def read(self, head: str) -> None:
-        """Reads a head before it is asked for."""
+        """Reads a head before its first use."""
         self._head(head)
 
 
 class Model(NamedTuple):
-    """What answers beyond the estimator: an encoder, which other models may share, and heads."""
+    """Parts of a model besides the estimator: an encoder, which other models may share, and heads."""
 
     encoder: TextEncoder
     heads: Heads
@@ -191,18 +193,18 @@ def load_encoder(
 
 
 def _several(passes: int) -> RunAll:
-    """What runs so many passes at once."""
+    """Runs up to `passes` passes at once."""
     if passes == 1:
         return map
-    from concurrent.futures import ThreadPoolExecutor  # no environment of one processor pays for this import
+    from concurrent.futures import ThreadPoolExecutor  # an environment with one processor does not import it
 
     return ThreadPoolExecutor(passes, "passes").map
 
 
 def load_heads(folder: Path, partner: str) -> Heads:
-    """The heads of the model in `folder`, that of the estimator's partner read at once.
+    """The heads of the model in `folder`, with the estimator's partner read at once.
 
-    Raises a BundleError when that one cannot be used.
+    Raises a BundleError when the partner cannot be used.
     """
     heads = Heads(functools.partial(load_head, folder), load_centroids(folder))
     heads.read(partner)

@@ -1,7 +1,7 @@
-"""Unigram's pieces and their scores: a trie in a mapped file, of which a text reads what it meets.
+"""Unigram's pieces and their scores: a trie in a mapped file, of which a text reads only its own nodes.
 
-The library reads 250,000 pieces for its first text: a second and a half. Here a piece is found byte by
-byte. A node's children are side by side in the file, so that one search among their labels finds a child.
+The library reads 250,000 pieces for its first text, which takes a second and a half. Here a search proceeds
+byte by byte. A node's children are adjacent in the file, so one search among their labels finds a child.
 
 The file: a line of JSON, then, as little-endian arrays, the score of each id (float64), the first child
 of each node and one more (uint32), the id of the piece that ends at each node or -1 (int32), the label of
@@ -23,21 +23,21 @@ _LABELS = [bytes([label]) for label in range(256)]
 
 
 class Unknown(NamedTuple):
-    """The token of what no piece covers, and the score of one such character."""
+    """The token for characters that no piece covers, and the score of one such character."""
 
     id: int
     score: float
 
 
 class Pieces:
-    """The pieces of a Unigram tokenizer. Safe for threads: it is only read.
+    """The pieces of a Unigram tokenizer. Safe for threads: read only.
 
-    plain: characters of which the tokenizer's normaliser leaves any sequence as it is, white space
-    among them. special: names of tokens that the library finds in a text before it looks for pieces.
+    plain: characters that the tokenizer's normaliser leaves unchanged in any sequence, with white space.
+    special: names of tokens that the library finds in a text before it looks for pieces.
     """
 
     def __init__(self, content: bytes | mmap.mmap) -> None:
-        """Raises BundleCorrupt when the content is no file of pieces."""
+        """Raises BundleCorrupt when the content is not a file of pieces."""
         try:
             start = content.find(b"\n") + 1
             header = json.loads(content[:start])
@@ -59,7 +59,7 @@ class Pieces:
     def prefixes(self, word: bytes, start: int) -> list[tuple[int, int, float]]:
         """End, id and score of each piece that begins at `start`, short ones first."""
         first, labels, find = self._first, self._labels_start, self._find
-        found = []
+        matches = []
         node = 0
         for end in range(start + 1, len(word) + 1):
             low, high = first[node], first[node + 1]
@@ -68,13 +68,13 @@ class Pieces:
                 break
             piece = self._piece[node]
             if piece != _NO_PIECE:
-                found.append((end, piece, self._scores[piece]))
-        return found
+                matches.append((end, piece, self._scores[piece]))
+        return matches
 
     def id_of(self, piece: bytes) -> int | None:
-        """The id of a whole piece, None if it is none."""
-        found = self.prefixes(piece, 0)
-        return found[-1][1] if found and found[-1][0] == len(piece) else None
+        """The id of a whole piece; None for any other string."""
+        matches = self.prefixes(piece, 0)
+        return matches[-1][1] if matches and matches[-1][0] == len(piece) else None
 
 
 def load_pieces(folder: Path) -> Pieces:
@@ -91,11 +91,13 @@ def write_pieces(
 ) -> bytes:
     """The content of the file. scores: by id. Pieces with characters that are not plain are left out."""
     characters = frozenset(plain) | {"▁"}
-    kept = {piece.encode(): number for piece, number in pieces.items() if characters.issuperset(piece)}
-    first, ends, labels = _trie(kept)
+    plain_pieces = {
+        piece.encode(): number for piece, number in pieces.items() if characters.issuperset(piece)
+    }
+    first, ends, labels = _trie(plain_pieces)
     header = {"ids": len(scores), "nodes": len(labels), "unknown": unknown.id, "unknown_score": unknown.score}
     line = json.dumps({**header, "special": sorted(special)}, separators=(",", ":")).encode()
-    line += b" " * (-(len(line) + 1) % 8) + b"\n"  # the arrays begin where a float64 may
+    line += b" " * (-(len(line) + 1) % 8) + b"\n"  # aligned for float64
     arrays = (
         struct.pack(f"<{len(scores)}d", *scores),
         struct.pack(f"<{len(first)}I", *first),
@@ -109,7 +111,7 @@ def _trie(pieces: Mapping[bytes, int]) -> tuple[list[int], list[int], list[int]]
     """First child of each node and one more, the id at each node, the label of each node."""
     names = sorted(pieces)
     first, ends, labels = [], [], [0]
-    level = [(0, len(names))]  # of each node: the names that go through it
+    level = [(0, len(names))]  # for each node: the names that pass through it
     depth = 0
     while level:
         below = []

@@ -21,23 +21,23 @@ Window: TypeAlias = list[int]
 
 
 class PrefixedWindow(list[int]):
-    """A window whose text begins at `content_start`: an encoder with a prefix wants it in each window."""
+    """A window whose text begins at `content_start`. An encoder with a prefix repeats it in each window."""
 
     def __init__(self, ids: Iterable[int], content_start: int) -> None:
         super().__init__(ids)
         self.content_start = content_start
 
 
-_CHARACTERS_PER_TOKEN = 8  # English has four to five: twice that nearly always holds enough tokens
+_CHARACTERS_PER_TOKEN = 8  # English has four to five: twice as many nearly always hold enough tokens
 _SHORT = 4096  # characters
-_GROUP = 65_536  # characters: their tokens take some 10 MB in the library
+_GROUP = 65_536  # characters: their tokens take about 10 MB in the library
 
 
 class TextWindows:
-    """Plain texts are cut at once; the library that cuts the others is loaded for the first of them."""
+    """Tokenizes plain texts in Python; the library for other texts is loaded at its first use."""
 
     def __init__(self, folder: Path, facts: EncoderFacts, use_plain: bool = True) -> None:
-        """use_plain: False where many texts are cut at once, on many processors: the library cuts all then.
+        """use_plain: False where many processors tokenize many texts at once: the library is quicker then.
 
         Raises BundleMissing or BundleCorrupt when `folder` has no usable vocabulary.
         """
@@ -53,15 +53,15 @@ class TextWindows:
     def cut(self, texts: Sequence[str], deadline: Deadline = NO_DEADLINE) -> list[list[Window]]:
         """Windows of each text, in input order; at least one per text, at most `max_windows`.
 
-        Raises OutOfTime when the deadline is over before all texts are cut.
+        Raises OutOfTime when the deadline passes before all texts are tokenized.
         """
         ids: list[list[int] | None] = []
         for text in texts:
             deadline.check()
             ids.append(self._plain_ids(text))
-        others = [i for i, found in enumerate(ids) if found is None]
-        for i, found in zip(others, self._library_ids([texts[i] for i in others], deadline), strict=True):
-            ids[i] = found
+        others = [i for i, row in enumerate(ids) if row is None]
+        for i, row in zip(others, self._library_ids([texts[i] for i in others], deadline), strict=True):
+            ids[i] = row
         return [self._windows(row or []) for row in ids]
 
     def load(self) -> None:
@@ -72,7 +72,7 @@ class TextWindows:
         _ = self._tokenizer
 
     def _plain_ids(self, text: str) -> list[int] | None:
-        """As many ids as are used of a text, found without the library; None if that cannot be done."""
+        """Ids of a text, as many as are used, without the library; None if only the library can find them."""
         if not self._use_plain:
             return None
         beginning = _beginning(text, self._needed * _CHARACTERS_PER_TOKEN)
@@ -84,14 +84,14 @@ class TextWindows:
         return self._plain.ids(text, self._needed) if self._plain.is_plain(text) else None  # long words
 
     def _library_ids(self, texts: Sequence[str], deadline: Deadline) -> Iterator[list[int]]:
-        """As many ids as are used of each text. Short texts are handed to the library in groups."""
+        """Ids of each text, as many as are used. Short texts go to the library in groups."""
         if self._facts.lower_texts:
             texts = [text.lower() for text in texts]
         for group in _groups(texts):
             deadline.check()
             if len(group) > 1 or len(group[0]) <= _SHORT:
-                found = self._tokenizer.encode_batch_fast(group, add_special_tokens=False)
-                yield from (encoding.ids for encoding in found)
+                encodings = self._tokenizer.encode_batch_fast(group, add_special_tokens=False)
+                yield from (encoding.ids for encoding in encodings)
             else:
                 yield self._first_tokens(group[0], deadline)
 
@@ -122,14 +122,14 @@ class TextWindows:
 
 
 def content_tokens(windows: Sequence[Window]) -> list[int]:
-    """The text's own tokens of its windows."""
-    if windows and isinstance(windows[0], PrefixedWindow):  # then all are
+    """The text's own tokens in its windows."""
+    if windows and isinstance(windows[0], PrefixedWindow):  # then all windows have one
         return [token for window in windows for token in window[windows[0].content_start : -1]]
     return [token for window in windows for token in window[1:-1]]
 
 
 def _groups(texts: Sequence[str]) -> Iterator[list[str]]:
-    """Texts side by side, short ones together, each other one alone."""
+    """Groups of adjacent texts: short ones together, each long one alone."""
     group: list[str] = []
     characters = 0
     for text in texts:
@@ -143,9 +143,9 @@ def _groups(texts: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _beginning(text: str, characters: int) -> str:
-    """The first words of a text, of about `characters`; no more than that where there is no space to cut at.
+    """The first words of a text, about `characters` long, or just as long where there is no space to cut at.
 
-    Tokens never reach across a space, so these words' tokens are the text's first ones.
+    Tokens never cross a space, so these words' tokens are the text's first ones.
     """
     space = text.rfind(" ", 0, characters) if len(text) > characters else -1
     return text[:space] if space > 0 else text

@@ -1,8 +1,8 @@
 """Unigram for plain text, in plain Python: the pieces of the `tokenizers` library, without the library.
 
-A text is plain when the tokenizer's normaliser leaves it as it is: that is known of each character when
-the encoder is built. Any other text is left to the library, which is loaded for the first of them.
-`docs/decisions/0034` has the measurement, `tests/unit/coldframe/model/test_unigram.py` holds the two equal.
+A text is *plain* if the tokenizer's normaliser changes no character of it, alone or in combination; the
+build checks each character. Other texts go to the library, which is loaded for the first of them.
+`docs/decisions/0034` has the measurement, `tests/unit/coldframe/model/test_unigram.py` compares the two.
 """
 
 import functools
@@ -15,11 +15,11 @@ from coldframe.model.pieces import Pieces, load_pieces
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-_SPACE = "▁".encode()  # stands before each word
-_LONGEST_WORD = 1000  # characters; the library takes longer ones, in a tenth of the time
+_SPACE = "▁".encode()  # in front of each word
+_LONGEST_WORD = 1000  # characters; the library takes a tenth of the time for longer texts
 _KEPT_WORDS = 8192
 _PART = 4096  # characters
-_WHOLE_WORD = 65_536  # characters: of a longer word only these are read
+_WHOLE_WORD = 65_536  # characters: only these are read of a longer word
 
 
 def load_unigram(folder: Path, lower_texts: bool = False) -> "PlainUnigram":
@@ -39,7 +39,7 @@ class PlainUnigram:
         self._word_ids = functools.lru_cache(_KEPT_WORDS)(self._best_pieces)
 
     def is_plain(self, text: str) -> bool:
-        """Whether `ids` may have this text."""
+        """Whether this tokenizer, with `ids`, can tokenize the text."""
         text = self._as_tokenized(text)
         return (
             self._pieces.plain.issuperset(text)
@@ -60,7 +60,7 @@ class PlainUnigram:
         return text.lower() if self._lower_texts else text
 
     def _best_pieces(self, word: str) -> tuple[int, ...]:
-        """The pieces of highest total score. Neighbours that no piece covers become one piece."""
+        """The pieces of highest total score. Adjacent characters that no piece covers become one piece."""
         content = _SPACE + word.encode()
         ids: list[int] = []
         end = len(content)
@@ -70,14 +70,14 @@ class PlainUnigram:
             if piece == self._pieces.unknown.id:
                 while start > 0 and steps[start][1] == piece:
                     start = steps[start][0]
-                found = self._pieces.id_of(content[start:end])
-                piece = self._pieces.unknown.id if found is None else found
+                piece_id = self._pieces.id_of(content[start:end])
+                piece = self._pieces.unknown.id if piece_id is None else piece_id
             ids.append(piece)
             end = start
         return tuple(reversed(ids))
 
     def _best_steps(self, content: bytes) -> list[tuple[int, int]]:
-        """Where the last piece of the best segmentation that ends at each byte begins, and its id."""
+        """Start and id of the last piece in the best segmentation up to each byte."""
         scores: list[float | None] = [None] * (len(content) + 1)
         scores[0] = 0.0
         steps = [(0, 0)] * (len(content) + 1)
@@ -90,9 +90,9 @@ class PlainUnigram:
             if all(end != after for end, _, _ in candidates):
                 candidates.append((after, unknown.id, unknown.score))
             for end, piece, score in candidates:
-                best, found = scores[end], score + till_here
-                if best is None or found > best:  # the first of equals, as in the library
-                    scores[end], steps[end] = found, (start, piece)
+                best, total = scores[end], score + till_here
+                if best is None or total > best:  # the first of equals, as in the library
+                    scores[end], steps[end] = total, (start, piece)
             start = after
         return steps
 
@@ -100,9 +100,9 @@ class PlainUnigram:
 def first_pieces(
     tokenizer: "Tokenizer", text: str, at_most: int, check_time: Callable[[], None]
 ) -> list[int]:
-    """The first `at_most` ids of a normalised text, by the library, for work that is bounded.
+    """The first `at_most` ids of a normalised text, by the library, with bounded work.
 
-    Pieces never reach across a space. check_time: called before each part; what it raises ends the work.
+    Pieces never cross a space. check_time: called before each part; its exception ends the work.
     """
     ids: list[int] = []
     position = 0
@@ -116,7 +116,7 @@ def first_pieces(
 
 
 def _end_of_part(text: str, start: int) -> int:
-    """Where a part ends: at a space that no normaliser takes together with what is beside it."""
+    """End of a part: at a space that no normaliser joins with its neighbours."""
     end = text.rfind(" ", start + 1, start + _PART)
     while end > 0 and not _is_apart(text, end):
         end = text.rfind(" ", start + 1, end)
@@ -128,8 +128,8 @@ def _end_of_part(text: str, start: int) -> int:
 
 
 def _is_apart(text: str, space: int) -> bool:
-    """Whether letters or digits that are in their normal form are on both sides."""
-    import unicodedata  # not before it is needed: the first texts are read without it
+    """Whether there are letters or digits in normal form on both sides."""
+    import unicodedata  # imported at its first use: the first texts do without it
 
     before, after = text[space - 1 : space], text[space + 1 : space + 2]
     return (before + after).isalnum() and unicodedata.is_normalized("NFKC", before + after)

@@ -1,4 +1,4 @@
-"""`coldframe verify`: are encoders and models what was built, and do they compute what they should here?"""
+"""`coldframe verify`: compares encoders and models with their build, and checks what they compute here."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +39,7 @@ from coldframe.vectors import to_floats, to_vector
 
 @dataclass(frozen=True)
 class EncoderReport:
-    """What was checked of an encoder, all of it good."""
+    """Checks of an encoder that passed."""
 
     name: str
     version: str
@@ -50,7 +50,7 @@ class EncoderReport:
 
 @dataclass(frozen=True)
 class ModelReport:
-    """What was checked of a model, all of it good."""
+    """Checks of a model that passed."""
 
     name: str
     version: str
@@ -70,7 +70,7 @@ class LoadedEncoder(NamedTuple):
 def verify_bundle(model_dir: Path) -> tuple[list[EncoderReport], list[ModelReport]]:
     """Checks every model in a folder, and each of their encoders once.
 
-    Raises a BundleError naming what is wrong.
+    Raises a BundleError for the first fault.
     """
     names = built_models(model_dir)
     if not names:
@@ -83,7 +83,7 @@ def verify_bundle(model_dir: Path) -> tuple[list[EncoderReport], list[ModelRepor
 
 
 def load_whole_encoder(model_dir: Path, name: str) -> LoadedEncoder:
-    """The encoder `name`, its files as built, with what it is checked by. Raises a BundleError."""
+    """The encoder `name`, with its files as built and its golden vectors. Raises a BundleError."""
     folder, manifest = encoder_folder(model_dir, name), load_encoder_manifest(model_dir, name)
     check_files(folder, manifest)
     tokenizer = TextWindows(folder, manifest.facts)
@@ -102,7 +102,7 @@ def verify_encoder(loaded: LoadedEncoder) -> EncoderReport:
 def verify_model(model_dir: Path, manifest: Manifest, encoder: LoadedEncoder) -> ModelReport:
     """Checks digests, shapes of heads and estimator, and golden answers.
 
-    Raises a BundleError naming what is wrong.
+    Raises a BundleError for the first fault.
     """
     folder = model_folder(model_dir, manifest.name)
     check_files(folder, manifest)
@@ -110,8 +110,8 @@ def verify_model(model_dir: Path, manifest: Manifest, encoder: LoadedEncoder) ->
         check_head(folder, head, manifest, encoder.manifest.facts)
     check_centroids(folder, manifest, encoder.manifest.facts)
     check_estimator(folder, manifest, encoder_folder(model_dir, encoder.manifest.name))
-    found = probabilities_of_golden(folder, manifest, encoder.encoder, encoder.tokenizer, encoder.golden)
-    check_answers(found, load_answers(folder))
+    answers = probabilities_of_golden(folder, manifest, encoder.encoder, encoder.tokenizer, encoder.golden)
+    check_answers(answers, load_answers(folder))
     return ModelReport(manifest.name, manifest.version, encoder.manifest.name, len(manifest.files))
 
 
@@ -125,35 +125,35 @@ def check_head(folder: Path, name: str, manifest: Manifest, facts: EncoderFacts)
             f"{head_file(name)} cannot answer for an embedding of {dimension} dimensions: {exc}. {REBUILD}"
         ) from exc
     if (classes := len(to_floats(answer))) != labels:
-        found = f"{head_file(name)} answers {classes} classes"
-        raise BundleCorrupt(f"{found}; the manifest has {labels} labels. {REBUILD}")
+        fault = f"{head_file(name)} answers {classes} classes"
+        raise BundleCorrupt(f"{fault}; the manifest has {labels} labels. {REBUILD}")
 
 
 def check_centroids(folder: Path, manifest: Manifest, facts: EncoderFacts) -> None:
     """Raises BundleCorrupt unless there is a centroid of each label."""
-    found, expected = load_centroids(folder).shape, (len(manifest.labels), facts.dimension)
-    if found != expected:
-        raise BundleCorrupt(f"{CENTROIDS} has the shape {found}; expected {expected}. {REBUILD}")
+    actual, expected = load_centroids(folder).shape, (len(manifest.labels), facts.dimension)
+    if actual != expected:
+        raise BundleCorrupt(f"{CENTROIDS} has the shape {actual}; expected {expected}. {REBUILD}")
 
 
 def check_estimator(folder: Path, manifest: Manifest, encoder: Path) -> None:
-    """Raises BundleCorrupt unless the estimator knows every label, every token and its partner head."""
+    """Raises BundleCorrupt unless the estimator fits the labels, the tokens and its partner head."""
     facts, labels = manifest.estimator, len(manifest.labels)
     Estimator(folder, facts)
     tokens = read_file(encoder, VOCABULARY).count(b"\n")
     if len(facts.scales) != len(facts.bias):
-        found = f"{ESTIMATOR} has {len(facts.scales)} scales and {len(facts.bias)} biases"
-        raise BundleCorrupt(f"{found}: one of each per label is expected. {REBUILD}")
+        fault = f"{ESTIMATOR} has {len(facts.scales)} scales and {len(facts.bias)} biases"
+        raise BundleCorrupt(f"{fault}: one of each per label is expected. {REBUILD}")
     if len(facts.bias) != labels:
-        found = f"{ESTIMATOR} answers {len(facts.bias)} classes"
-        raise BundleCorrupt(f"{found}; the manifest has {labels} labels. {REBUILD}")
+        fault = f"{ESTIMATOR} answers {len(facts.bias)} classes"
+        raise BundleCorrupt(f"{fault}; the manifest has {labels} labels. {REBUILD}")
     if not facts.usual:
         raise BundleCorrupt(f"{ESTIMATOR} has no usual strangeness to compare a text's with. {REBUILD}")
     if facts.vocabulary != tokens:
-        found = f"{ESTIMATOR} has weights of {facts.vocabulary} tokens"
-        raise BundleCorrupt(f"{found}; {VOCABULARY} has {tokens}. {REBUILD}")
+        fault = f"{ESTIMATOR} has weights of {facts.vocabulary} tokens"
+        raise BundleCorrupt(f"{fault}; {VOCABULARY} has {tokens}. {REBUILD}")
     if facts.partner not in manifest.heads:
-        known = ", ".join(sorted(manifest.heads))
+        names = ", ".join(sorted(manifest.heads))
         raise BundleCorrupt(
-            f"The estimator's partner {facts.partner!r} is no head. Heads: {known}. {REBUILD}"
+            f"The estimator's partner {facts.partner!r} is not a head. Heads: {names}. {REBUILD}"
         )

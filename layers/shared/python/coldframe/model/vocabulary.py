@@ -1,4 +1,4 @@
-"""Tokens and their ids: a sorted file, searched until reading it whole would have been cheaper."""
+"""Tokens and their ids: a sorted file, searched until reading all of it would have been cheaper."""
 
 import mmap
 from collections.abc import Callable, Mapping
@@ -7,17 +7,17 @@ from pathlib import Path
 from coldframe.errors import BundleCorrupt
 from coldframe.model.files import VOCABULARY, map_file
 
-_MAX_SEARCHES = 250  # they take as long as reading the file: docs/decisions/0024
+_MAX_SEARCHES = 250  # searches that take as long as reading the file: docs/decisions/0024
 
 
 class Vocabulary:
     """Ids of tokens. An environment's first text needs a dozen of them, not a dictionary of 30,000.
 
-    get: the id of a token, None if it is none. A token that was met before costs a look into a
+    get: the id of a token, None for a string that is not a token. A repeated token costs a look into a
     dictionary, and no call in Python.
 
-    Safe for threads, without a lock: no token is said to be none before the whole table is there, and
-    two threads that search for one token, or read the table at once, find the same.
+    Safe for threads, without a lock: `None` is returned only once the whole table is read, and threads that
+    search for one token, or read the table at once, get equal results.
     """
 
     def __init__(self, content: bytes | mmap.mmap) -> None:
@@ -25,15 +25,15 @@ class Vocabulary:
         self.get: Callable[[str], int | None] = _Ids(content).__getitem__
 
     def __getitem__(self, token: str) -> int:
-        """The id of a token that has to be there. Raises BundleCorrupt."""
-        found = self.get(token)
-        if found is None:
+        """The id of a required token. Raises BundleCorrupt if it is missing."""
+        token_id = self.get(token)
+        if token_id is None:
             raise BundleCorrupt(f"{VOCABULARY} has no token {token}. Run `coldframe build`.")
-        return found
+        return token_id
 
 
 class _Ids(dict[str, int | None]):
-    """Ids of the tokens met so far, None for those that are none."""
+    """Ids of the tokens looked up so far; None for strings that are not tokens."""
 
     def __init__(self, content: bytes | mmap.mmap) -> None:
         super().__init__()
@@ -41,19 +41,19 @@ class _Ids(dict[str, int | None]):
         self._is_whole = False
 
     def __missing__(self, token: str) -> int | None:
-        """Searches for a token that was not met before; after many searches it reads all tokens."""
+        """Searches for a new token; after many searches it reads all tokens."""
         if not self._is_whole and len(self) >= _MAX_SEARCHES:
             self.update(_read_all(self._content))
             self._is_whole = True  # not earlier: until then a thread that misses a token searches for it
         if self._is_whole:
-            return self.get(token)  # a second look: the token may have come since it was missed
-        self[token] = found = self._search(token.encode())
-        return found
+            return self.get(token)  # a second look: another thread may have added the token
+        self[token] = token_id = self._search(token.encode())
+        return token_id
 
     def _search(self, token: bytes) -> int | None:
         """Binary search over the lines."""
         sought = token + b" "
-        low, high = 0, len(self._content)  # both where a line starts
+        low, high = 0, len(self._content)  # each at the start of a line
         while low < high:
             start = self._content.rfind(b"\n", low, (low + high) // 2) + 1 or low
             end = self._content.find(b"\n", start) + 1
@@ -76,7 +76,7 @@ def load_vocabulary(folder: Path) -> Vocabulary:
 
 
 def write_vocabulary(ids: Mapping[str, int]) -> bytes:
-    """The content of the file. No token holds a space or a line end."""
+    """The content of the file. No token contains a space or a line end."""
     return b"".join(sorted(f"{token} {number}\n".encode() for token, number in ids.items()))
 
 

@@ -1,6 +1,7 @@
-"""Weights of heads and centroids as files that are mapped, not read: one file for each.
+"""Weights of heads and centroids in mapped files, one file for each.
 
-A file begins with a line of JSON: kind, shape and place of each array by its name, the place from the end of
+A file begins with a line of JSON: kind, shape and place of each array by its name. Places count from the end
+of
 that line. The line is padded with spaces. It and each array begin at a multiple of 64 bytes.
 """
 
@@ -28,7 +29,7 @@ _DECODER = msgspec.json.Decoder(dict[str, _Place])
 
 
 def read_weights(folder: Path, name: str) -> dict[str, Tensor]:
-    """The arrays of a file, as they lie in it. Raises BundleMissing or BundleCorrupt."""
+    """The arrays of a file, mapped. Raises BundleMissing or BundleCorrupt."""
     content = map_file(folder, name)
     line = content.readline()
     try:
@@ -40,7 +41,7 @@ def read_weights(folder: Path, name: str) -> dict[str, Tensor]:
 
 
 def write_weights(path: Path, arrays: Mapping[str, Tensor]) -> None:
-    """Writes what `read_weights` reads."""
+    """Writes a file for `read_weights`."""
     content = bytearray()
     places = {}
     for name, tensor in arrays.items():

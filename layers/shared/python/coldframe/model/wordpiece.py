@@ -1,9 +1,9 @@
 """WordPiece for plain text, in plain Python: the tokens of the `tokenizers` library, without the library.
 
 Importing and loading the `tokenizers` library takes a third of the time in which a
-cold environment can give its first answer. Most texts are ASCII, and for those the
+cold environment can give its first answer. Most texts are ASCII, and for ASCII the
 rules of BERT's tokenizer need no Unicode tables; `docs/decisions/0024` has the
-measurement, `tests/unit/coldframe/model/test_wordpiece.py` holds the two equal.
+measurement, `tests/unit/coldframe/model/test_wordpiece.py` compares the two.
 """
 
 import re
@@ -14,7 +14,13 @@ from typing import Protocol
 from coldframe.model.vocabulary import load_vocabulary
 
 UNKNOWN = "[UNK]"
-SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")  # tokens themselves, where a text has them
+SPECIAL_TOKENS = (
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+)  # tokens themselves, where a text contains them
 
 _MAX_WORD = 100  # characters; a longer word is unknown
 _LONG_TEXT = 10_000  # characters
@@ -23,12 +29,12 @@ _WORDS = re.compile(r"[A-Za-z0-9]+|[!-/:-@\[-`{-~]")  # a punctuation mark is a 
 
 
 def is_plain(text: str) -> bool:
-    """Whether `PlainWordpiece` may have this text."""
+    """Whether `PlainWordpiece` can tokenize this text."""
     return text.isascii() and not ("[" in text and any(token in text for token in SPECIAL_TOKENS))
 
 
 class PlainTokenizer(Protocol):
-    """What cuts texts without the library, as far as they are plain to it."""
+    """Tokenizes plain texts without the library."""
 
     def is_plain(self, text: str) -> bool: ...
 
@@ -58,7 +64,7 @@ class PlainWordpiece:
     is_plain = staticmethod(is_plain)
 
     def __init__(self, find: Callable[[str], int | None], lower_case: bool = True) -> None:
-        """find: the id of a token, None if it is none."""
+        """find: returns the id of a token, None for any other string."""
         self._find = find
         self._lower_case = lower_case
 
@@ -93,12 +99,12 @@ class PlainWordpiece:
         return pieces
 
     def _unknown(self) -> list[int]:
-        found = self._find(UNKNOWN)
-        return [] if found is None else [found]
+        unknown = self._find(UNKNOWN)
+        return [] if unknown is None else [unknown]
 
 
 def _words(text: str) -> Iterable[str]:
-    """All at once where there are few: that is quicker. One after the other where there may be millions."""
+    """All words at once if there are few, which is quicker; one after the other if there may be millions."""
     if len(text) <= _LONG_TEXT:
         return _WORDS.findall(text)
     return (match[0] for match in _WORDS.finditer(text))

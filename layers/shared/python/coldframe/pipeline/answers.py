@@ -1,4 +1,4 @@
-"""What the road of a request ends in."""
+"""Results of a request: predictions or embeddings, with their cost and times."""
 
 from msgspec import Struct, field
 
@@ -10,9 +10,9 @@ from coldframe.vectors import Vector
 
 
 class Encoded(Struct, frozen=True):
-    """Embeddings by text, known ones and `fresh` ones, and what the encoder was run for.
+    """Embeddings by text, cached ones and `fresh` ones, and the encoder's work.
 
-    `vectors` lacks a text that there was no time for. settled: long texts that `auto` has an answer for.
+    `vectors` lacks texts for which there was no time. settled: long texts with a final answer of `auto`.
     """
 
     vectors: dict[str, Vector] = field(default_factory=dict)
@@ -23,7 +23,7 @@ class Encoded(Struct, frozen=True):
     settled: frozenset[str] = frozenset()
 
     def __add__(self, other: "Encoded") -> "Encoded":
-        """Both together."""
+        """The sum of two parts."""
         return Encoded(
             self.vectors | other.vectors,
             self.fresh | other.fresh,
@@ -35,10 +35,10 @@ class Encoded(Struct, frozen=True):
 
 
 class Answered(Struct, frozen=True):
-    """What the answers of one request cost, and where the time went.
+    """Cost of one request's answers, and times of its stages.
 
-    unsaved: what `PredictionCache.save` is to write, once the reply is built.
-    cache_error: name of what went wrong in the shared cache.
+    unsaved: values that `PredictionCache.save` writes after the reply is built.
+    cache_error: name of the shared cache's error.
     """
 
     usage: Usage
@@ -51,7 +51,7 @@ class Prediction(Answered, frozen=True):
     """Answers (k + 1,) of each text by head, in input order.
 
     answers: probabilities (k,), then the out-of-distribution score.
-    sources: who gave each answer of the head `auto`; empty when `auto` was not asked.
+    sources: the part that gave each answer of the head `auto`; empty when `auto` was not requested.
     """
 
     answers: dict[str, list[Vector]]
@@ -61,7 +61,7 @@ class Prediction(Answered, frozen=True):
 class Embedding(Answered, frozen=True):
     """The embedding (d,) of each text, in input order.
 
-    prompt_tokens: of all texts, also of repeated texts and of those whose embedding was cached.
+    prompt_tokens: tokens of all texts, with repeated texts and texts whose embedding was cached.
     """
 
     vectors: list[Vector]

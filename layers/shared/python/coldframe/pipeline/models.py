@@ -1,4 +1,4 @@
-"""The models that are served, all loaded at once; models of one encoder share it."""
+"""The served models, all loaded at once; models on one encoder share it."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +17,7 @@ from coldframe.model.tokenizer import TextWindows
 from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import MovingAverage, log_line
 
-_MS_PER_TOKEN = 0.1  # of a forward pass, until passes are measured
+_MS_PER_TOKEN = 0.1  # per forward pass, until passes are measured
 
 
 class Models:
@@ -27,17 +27,17 @@ class Models:
     """
 
     def __init__(self, loaded: Mapping[str, Predictor | BundleError]) -> None:
-        """loaded: a predictor for each model, or why there is none. Raises the default model's error."""
+        """loaded: a predictor for each model, or the error of its load. Raises the default model's error."""
         self._loaded = loaded
         self.names = list(loaded)
         self.default = self.get(self.names[0])
 
     def get(self, name: str) -> Predictor:
         """The predictor of one of `names`. Raises the BundleError of a model that cannot be used."""
-        found = self._loaded[name]
-        if isinstance(found, BundleError):
-            raise found.with_traceback(None)
-        return found
+        loaded = self._loaded[name]
+        if isinstance(loaded, BundleError):
+            raise loaded.with_traceback(None)
+        return loaded
 
     def all(self) -> list[Predictor]:
         """The predictors of all models. Raises a BundleError."""
@@ -45,7 +45,7 @@ class Models:
 
 
 class _SharedEncoder(NamedTuple):
-    """What the models of one encoder share."""
+    """Parts that the models of one encoder share."""
 
     manifest: EncoderManifest
     tokenizer: TextWindows
@@ -54,7 +54,7 @@ class _SharedEncoder(NamedTuple):
 
 
 class _Loader:
-    """Makes the predictors of one folder of encoders and models. Of one thread."""
+    """Creates the predictors of one folder of encoders and models. Not safe for threads."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -77,7 +77,7 @@ class _Loader:
         return Predictor(manifest, shared.manifest, shared.tokenizer, estimator, model, self._cache)
 
     def try_predictor(self, name: str) -> Predictor | BundleError:
-        """The predictor of a model, or why it cannot be used, which a line in the log says, too."""
+        """The predictor of a model, or its error, which is also logged."""
         try:
             return self.predictor(name)
         except BundleError as exc:
@@ -87,9 +87,9 @@ class _Loader:
 
 
 def load_models(settings: Settings) -> Models:
-    """The models of the settings. A model that cannot be used raises its BundleError when it is asked for.
+    """The models of the settings. A model that cannot be used raises its BundleError at its first use.
 
-    Raises a BundleError when the default one cannot be used.
+    Raises a BundleError when the default model cannot be used.
     """
     loader = _Loader(settings)
     default, *others = served_models(settings.model_dir, settings.models)
@@ -103,14 +103,14 @@ def load_predictor(settings: Settings) -> Predictor:
 
 
 def chosen(settings: Settings, folder: Path | str | None, model: str | None) -> Settings:
-    """The settings with a caller's folder of models and name of one; None keeps the settings' own."""
-    given = {"model_dir": folder and Path(folder), "models": model}
-    return replace(settings, **{name: value for name, value in given.items() if value})
+    """The settings with a caller's folder of models and name of one; None keeps the setting."""
+    arguments = {"model_dir": folder and Path(folder), "models": model}
+    return replace(settings, **{name: value for name, value in arguments.items() if value})
 
 
 def _share(settings: Settings, built: EncoderManifest) -> _SharedEncoder:
-    if settings.device != "cpu" and (found := _on_gpu(settings, built)):
-        return found
+    if settings.device != "cpu" and (shared := _on_gpu(settings, built)):
+        return shared
     folder = encoder_folder(settings.model_dir, built.name)
     manifest = built.with_windows(settings.max_windows) if settings.max_windows else built
     tokenizer, ms_per_token = TextWindows(folder, manifest.facts), MovingAverage(_MS_PER_TOKEN)
@@ -119,8 +119,8 @@ def _share(settings: Settings, built: EncoderManifest) -> _SharedEncoder:
 
 
 def _on_gpu(settings: Settings, built: EncoderManifest) -> _SharedEncoder | None:
-    """The encoder on a GPU. None: the CPU serves."""
+    """The encoder on a GPU; None where the CPU serves."""
     from coldframe.gpu.load import load_on_gpu
 
-    found = load_on_gpu(settings, built)
-    return found and _SharedEncoder(found.manifest, found.tokenizer, found.encoder, found.ms_per_token)
+    loaded = load_on_gpu(settings, built)
+    return loaded and _SharedEncoder(loaded.manifest, loaded.tokenizer, loaded.encoder, loaded.ms_per_token)

@@ -1,4 +1,4 @@
-"""The road of a request, in order: this screen is the product."""
+"""The path of a request through a model, step by step, on one screen."""
 
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from typing import Protocol
@@ -27,13 +27,13 @@ from coldframe.vectors import Vector
 
 
 class TextTokenizer(Protocol):
-    """What the road needs of a tokenizer. Safe for threads."""
+    """A tokenizer. Safe for threads."""
 
     def cut(self, texts: Sequence[str], deadline: Deadline) -> list[list[Window]]: ...
 
 
 class TextEstimator(Protocol):
-    """What the road needs of an estimator. Safe for threads."""
+    """An estimator. Safe for threads."""
 
     def evidence(self, ids: Iterable[int]) -> list[float]: ...
 
@@ -47,10 +47,10 @@ class TextEstimator(Protocol):
 
 
 class Predictor:
-    """One model, and the road that each request takes through it.
+    """One model, and the path of each request through it.
 
     Safe for threads: a request's state is in local variables and in its answer.
-    model: encoder and heads, which the estimator does without.
+    model: encoder and heads; the estimator works without them.
     min_probability: by head; below it, the head abstains unless a request says otherwise.
     """
 
@@ -76,11 +76,11 @@ class Predictor:
         self._scope = CacheScope(manifest.version, encoder.version, shapes)
 
     def check_heads(self, heads: Iterable[str]) -> None:
-        """Raises Invalid for the first of `heads` that the model lacks, and lists those that it has."""
+        """Raises Invalid for the first of `heads` that the model lacks, and lists the model's heads."""
         for head in heads:
             if head not in self.min_probability:
-                known = ", ".join(self.min_probability)
-                raise Invalid(f"{echo(head)} is not a head of this model. Heads: {known}.")
+                names = ", ".join(self.min_probability)
+                raise Invalid(f"{echo(head)} is not a head of this model. Request one of: {names}.")
 
     def predict(
         self,
@@ -91,66 +91,67 @@ class Predictor:
     ) -> Prediction:
         """Probabilities of every label for each text, by each of `heads`, which the model has.
 
-        With too little time for the encoder, `auto` is the estimator's guess, sure or not. Of a long
-        text `auto` reads as many windows as its answer takes to be settled.
+        If there is too little time for the encoder, `auto` gives the estimator's guess, sure or not. `auto`
+        reads the
+        windows of a long text until its answer is settled.
         Raises Invalid for a text that is not Unicode, OutOfTime when another head cannot
         answer in time, and a BundleError when a head cannot be read.
         """
         times = StageTimes()
-        named = [head for head in heads if head != AUTO]
+        others = [head for head in heads if head != AUTO]
         with times.stage("cache"):
             texts = _normalised(texts, deadline)
             unique = list(dict.fromkeys(texts))
-            known = self.cache.lookup(self._scope, heads, unique) if use_cache else CacheLookup()
-            missing = known.lacking(heads, unique)
-            unseen = [text for text in missing if AUTO in heads or text not in known.embeddings]
+            lookup = self.cache.lookup(self._scope, heads, unique) if use_cache else CacheLookup()
+            missing = lookup.lacking(heads, unique)
+            unseen = [text for text in missing if AUTO in heads or text not in lookup.embeddings]
         with times.stage("tokenize"):
             windows = dict(zip(unseen, self._tokenizer.cut(unseen, deadline), strict=True))
         with times.stage("estimate"):
             guesses = {text: self._guess(windows[text], deadline) for text in missing if AUTO in heads}
             unsure = [text for text in guesses if not guesses[text].sure]
-            long = self._find_long(unsure, windows, guesses, known.embeddings, is_embedded=bool(named))
-            needed = missing if named else [text for text in unsure if text not in long]
-        encoded = self._encode(needed, long, windows, known.embeddings, deadline, times, bool(named))
+            long = self._find_long(unsure, windows, guesses, lookup.embeddings, is_embedded=bool(others))
+            to_encode = missing if others else [text for text in unsure if text not in long]
+        encoded = self._encode(to_encode, long, windows, lookup.embeddings, deadline, times, bool(others))
         with times.stage("heads"):
-            guessed = {text: guess for text, guess in guesses.items() if text not in long}
-            computed = self._classify(named, encoded.vectors, guessed)
+            final_guesses = {text: guess for text, guess in guesses.items() if text not in long}
+            computed = self._classify(others, encoded.vectors, final_guesses)
             computed |= {(AUTO, text): read.final_answer for text, read in long.items()}
         with times.stage("cache"):
             unsaved: Unsaved = {}
-            if use_cache:  # but a guess made in a hurry is not worth keeping
+            if use_cache:  # except guesses made for lack of time
                 rushed = {
                     (AUTO, text) for text in unsure if source_of(computed[AUTO, text]) is AnswerSource.RUSHED
                 }
                 lasting = {name: row for name, row in computed.items() if name not in rushed}
-                unsaved = self.cache.keep(known, lasting, encoded.fresh, encoded.tokens)
-            found = computed | known.predictions
-            rows = {head: [found[head, text] for text in texts] for head in heads}
+                unsaved = self.cache.keep(lookup, lasting, encoded.fresh, encoded.tokens)
+            values = computed | lookup.predictions
+            rows = {head: [values[head, text] for text in texts] for head in heads}
         answers, sources = split_answers(rows)
         estimated = len(missing) - len(encoded.vectors.keys() | encoded.settled)
-        usage = _usage(encoded, texts, unique, estimated, known.count(heads, unique, encoded.vectors))
-        return Prediction(usage, times, unsaved, known.error, answers, sources)
+        usage = _usage(encoded, texts, unique, estimated, lookup.count(heads, unique, encoded.vectors))
+        return Prediction(usage, times, unsaved, lookup.error, answers, sources)
 
     def embed(self, texts: Sequence[str], deadline: Deadline = NO_DEADLINE) -> Embedding:
-        """The embedding of each text. Raises what `predict` raises."""
+        """The embedding of each text. Raises the errors of `predict`."""
         times = StageTimes()
         with times.stage("cache"):
             texts = _normalised(texts, deadline)
             unique = list(dict.fromkeys(texts))
-            known = self.cache.lookup(self._scope, [], unique)
+            lookup = self.cache.lookup(self._scope, [], unique)
         with times.stage("tokenize"):
             windows = dict(zip(unique, self._tokenizer.cut(unique, deadline), strict=True))
-        encoded = self._encode(unique, {}, windows, known.embeddings, deadline, times, require_all=True)
+        encoded = self._encode(unique, {}, windows, lookup.embeddings, deadline, times, require_all=True)
         with times.stage("cache"):
-            unsaved = self.cache.keep(known, {}, encoded.fresh, encoded.tokens)
+            unsaved = self.cache.keep(lookup, {}, encoded.fresh, encoded.tokens)
         tokens = {text: sum(map(len, rows)) for text, rows in windows.items()}
-        usage = _usage(encoded, texts, unique, 0, known.count([], unique, unique))
+        usage = _usage(encoded, texts, unique, 0, lookup.count([], unique, unique))
         vectors = [encoded.vectors[text] for text in texts]
         prompt_tokens = sum(tokens[text] for text in texts)
-        return Embedding(usage, times, unsaved, known.error, vectors, prompt_tokens)
+        return Embedding(usage, times, unsaved, lookup.error, vectors, prompt_tokens)
 
     def guess(self, texts: Sequence[str], deadline: Deadline = NO_DEADLINE) -> list[Guess]:
-        """What the estimator says of each text, sure or not; the encoder is not run.
+        """The estimator's guess for each text, sure or not; the encoder is not run.
 
         Raises Invalid and OutOfTime, as `predict` does.
         """
@@ -171,14 +172,14 @@ class Predictor:
         unsure: Sequence[str],
         windows: Mapping[str, Sequence[Window]],
         guesses: Mapping[str, Guess],
-        known: Mapping[str, Vector],
+        cached: Mapping[str, Vector],
         is_embedded: bool,
     ) -> dict[str, LongText]:
-        """Texts that `auto` reads window after window. is_embedded: named heads need their embeddings."""
+        """Texts that `auto` reads window after window. is_embedded: other heads need their embeddings."""
         if self.manifest.estimator.settled_margin >= 1:
             return {}
         return {
-            text: LongText(windows[text], guesses[text], text in known, is_embedded)
+            text: LongText(windows[text], guesses[text], text in cached, is_embedded)
             for text in unsure
             if len(windows[text]) > 1
         }
@@ -188,18 +189,19 @@ class Predictor:
         texts: Sequence[str],
         long: Mapping[str, LongText],
         windows: Mapping[str, Sequence[Window]],
-        known: Mapping[str, Vector],
+        cached: Mapping[str, Vector],
         deadline: Deadline,
         times: StageTimes,
         require_all: bool,
     ) -> Encoded:
-        """Embeddings of texts, as far as the time goes. require_all: fewer than all raise OutOfTime.
+        """Embeddings of texts, as far as the time allows. require_all: raises OutOfTime unless all are
+        computed.
 
         long: texts that are read in rounds. They hold their answers afterwards.
         """
         if not texts and not long:
             return Encoded()
-        unknown = [text for text in texts if text not in known]
+        unknown = [text for text in texts if text not in cached]
         tokens = sum(len(row) for text in unknown for row in windows[text])
         encoder = self.model.encoder
         if require_all and encoder.expected_s(tokens) > deadline.remaining_s():
@@ -209,7 +211,7 @@ class Predictor:
             rounds = rounds_of(long.values()) if long else ()
             embedded = encoder.embed([windows[text] for text in at_once], deadline, rounds)
         fresh = {text: row for text, row in zip(at_once, embedded.vectors, strict=True) if row is not None}
-        vectors = {text: known[text] for text in texts if text in known} | fresh
+        vectors = {text: cached[text] for text in texts if text in cached} | fresh
         encoded = Encoded(vectors, fresh, embedded.tokens, embedded.windows, embedded.batches)
         if long:
             partner, is_settled = self.manifest.estimator.partner, self._estimator.is_settled
@@ -221,13 +223,13 @@ class Predictor:
         return encoded
 
     def _classify(
-        self, named: Sequence[str], vectors: Mapping[str, Vector], guesses: Mapping[str, Guess]
+        self, heads: Sequence[str], vectors: Mapping[str, Vector], guesses: Mapping[str, Guess]
     ) -> dict[tuple[str, str], Vector]:
-        """Row by (head, text): of the named heads for texts encoded, of `auto` for texts guessed."""
+        """Row by (head, text): of `heads` for encoded texts, of `auto` for texts with a guess."""
         partner = self.manifest.estimator.partner
-        asked = [*named, partner] if guesses else named
-        rows = self.model.heads.classify(vectors, asked) if vectors else {}
-        computed = {(head, text): rows[head][text] for head in named for text in vectors}
+        names = [*heads, partner] if guesses else heads
+        rows = self.model.heads.classify(vectors, names) if vectors else {}
+        computed = {(head, text): rows[head][text] for head in heads for text in vectors}
         for text, guess in guesses.items():
             aided = text in vectors and not guess.sure
             computed[AUTO, text] = answer_auto(guess, rows[partner][text] if aided else None)
@@ -235,7 +237,7 @@ class Predictor:
 
 
 def _normalised(texts: Sequence[str], deadline: Deadline) -> list[str]:
-    """Texts as all that follows reads them. Raises what `Deadline.check` raises."""
+    """Texts in normal form. Raises the errors of `Deadline.check`."""
     normalised = []
     for text in texts:
         deadline.check()
@@ -244,7 +246,7 @@ def _normalised(texts: Sequence[str], deadline: Deadline) -> list[str]:
 
 
 def _usage(encoded: Encoded, texts: Sized, unique: Sized, estimated: int, cache: CacheUsage) -> Usage:
-    """What an answer with these embeddings cost."""
+    """Usage of an answer with these embeddings."""
     return Usage(
         texts=len(texts),
         unique=len(unique),
@@ -262,5 +264,5 @@ def _no_time(texts: int, tokens: int, deadline: Deadline) -> str:
     return (
         f"There are {texts} texts with {tokens} tokens to encode, and {left_s:.2f} s left: too little."
         " Send fewer texts at once, raise the function's timeout or `budget_ms`,"
-        " or ask for the head `auto` alone: it answers without the encoder when it has to."
+        " or request the head `auto` alone: it can answer without the encoder."
     )

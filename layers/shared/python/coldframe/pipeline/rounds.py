@@ -1,9 +1,10 @@
 """Long texts that the estimator is unsure of: `auto` reads window after window, until its answer is settled.
 
-Texts take turns: first the first window of each is read, then the second of those that are not settled.
-So their windows share passes. An answer depends on its text alone: these texts are read so even where the
-whole embedding is known. The mean of some windows only is the basis of an answer of `auto`, and of nothing
-else. An answer that may be had early and gets better with time: anytime prediction, Zilberstein 1996.
+Texts take turns: all first windows are read, then the second windows of unsettled texts. So their windows
+share
+passes. An answer depends on its text alone: these texts are read in rounds even if their whole embedding is
+cached. The mean of some windows is used for answers of `auto` alone. An answer that improves with time:
+anytime prediction, Zilberstein 1996.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,10 +24,10 @@ IsSettled = Callable[[Sequence[float]], bool]
 
 
 class LongText(Struct):
-    """A text of several windows, as far as it is read, in one request.
+    """A text of several windows in one request, with the windows read so far.
 
-    is_known: its embedding is in the cache. is_embedded: named heads need its embedding.
-    vectors: of the windows read. answer: of `auto`; None until it is settled.
+    is_known: its embedding is in the cache. is_embedded: other heads need its embedding.
+    vectors: embeddings of the windows read. answer: answer of `auto`; None until it is settled.
     """
 
     windows: Sequence[Window]
@@ -46,17 +47,17 @@ class LongText(Struct):
 
     @property
     def is_whole(self) -> bool:
-        """Whether every window is read: only then is the mean of them the text's embedding."""
+        """Whether every window is read: only then is their mean the text's embedding."""
         return len(self.vectors) == len(self.windows)
 
     @property
     def goes_on(self) -> bool:
-        """Whether another window is read: for the answer, or for an embedding that is needed."""
+        """Whether to read another window: for the answer, or for an embedding that is needed."""
         return not self.is_whole and (self.answer is None or (self.is_embedded and not self.is_known))
 
     @property
     def final_answer(self) -> bytes:
-        """Of `auto`: the estimator's guess where the time was over before the answer was settled."""
+        """The answer of `auto`: the estimator's guess if time ran out before the answer was settled."""
         return answer_auto(self.guess, None) if self.answer is None else self.answer
 
     def take(self, partner: Vector, is_settled: IsSettled) -> None:
@@ -73,10 +74,10 @@ def read_in_rounds(
     deadline: Deadline,
     times: StageTimes,
 ) -> Encoded:
-    """Reads each text until its answer is settled, as far as the time goes.
+    """Reads each text until its answer is settled, as far as the time allows.
 
-    partner: the head whose probabilities are averaged with the guess. Returns what was encoded, and the
-    embeddings of texts that were read to their end.
+    partner: the head whose probabilities are averaged with the guess. Returns the encoder's work, and the
+    embeddings of texts that were read completely.
     """
     whole: dict[str, Vector] = {}
     tokens = windows = batches = 0
@@ -89,8 +90,8 @@ def read_in_rounds(
             means = _pool(read, model.encoder)
         with times.stage("heads"):
             unsettled = {name: means[name] for name, text in read.items() if text.answer is None}
-            found = model.heads.classify(unsettled, [partner])[partner] if unsettled else {}
-            for name, row in found.items():
+            partner_rows = model.heads.classify(unsettled, [partner])[partner] if unsettled else {}
+            for name, row in partner_rows.items():
                 read[name].take(row, is_settled)
         tokens, windows = tokens + embedded.tokens, windows + embedded.windows
         batches += embedded.batches
@@ -104,13 +105,13 @@ def read_in_rounds(
 
 
 def rounds_of(texts: Iterable[LongText], start: int = 0) -> list[list[Window]]:
-    """Windows that texts may still need, round by round. start: rounds from now that are left out."""
+    """Windows that texts may still need, round by round. start: rounds to leave out."""
     left = [text.windows[len(text.vectors) + start :] for text in texts]
     return [[one for one in windows if one is not None] for windows in zip_longest(*left)]
 
 
 def _add_windows(texts: Mapping[str, LongText], vectors: Sequence[Vector | None]) -> dict[str, LongText]:
-    """Those of the texts that there was time for, each with one more window."""
+    """Texts that there was time for, each with one more window."""
     read = {}
     for (name, text), vector in zip(texts.items(), vectors, strict=True):
         if vector is not None:

@@ -9,7 +9,7 @@ _LOWEST_TOKENS = 64
 
 
 class TokenBudget:
-    """Grows while passes that fill it end within the objective, and shrinks by a tenth when one does not."""
+    """Grows while full passes end within the objective, and shrinks by a tenth when a pass does not."""
 
     def __init__(self, tokens: int, max_tokens: int, objective_s: float) -> None:
         self._max_tokens = max_tokens
@@ -21,14 +21,15 @@ class TokenBudget:
         return int(self._tokens)
 
     def observe(self, rows: int, tokens: int, seconds: float) -> None:
-        """Takes into account what a pass took.
+        """Learns from a pass.
 
-        A pass of one row says nothing: it could not have been smaller. A smaller one than the budget allows,
-        and in time, says nothing either.
+        A pass of one row is ignored: it could not have been smaller. So is a pass below the budget that ended
+        in
+        time.
         """
         if rows == 1:
             return
         if seconds > self._objective_s:
             self._tokens = max(_LOWEST_TOKENS, self._tokens * _DECREASE)
-        elif tokens + tokens // rows > self._tokens:  # one more row would have been too many
+        elif tokens + tokens // rows > self._tokens:  # one more row would have exceeded the budget
             self._tokens = min(self._max_tokens, self._tokens + _STEP_TOKENS)

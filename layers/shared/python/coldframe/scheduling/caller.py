@@ -1,4 +1,4 @@
-"""Who waits for an answer, since when, and whether still."""
+"""The caller of a request: its time of arrival, its promise, and whether it still waits."""
 
 import math
 import threading
@@ -10,12 +10,12 @@ from coldframe.scheduling.limits import Limits
 
 
 class Caller:
-    """One request's caller. Safe for threads: the door calls `leave` while the work goes on elsewhere.
+    """One request's caller. Safe for threads: the server calls `leave` while the work runs in another thread.
 
     bulk: the caller is not in a hurry; set before the work begins.
-    arrived_s: when the request came in, by the clock of the passes.
-    job: the last rows that were computed for the request, in its own thread.
-    promised_s: the moment by which the last rows were promised; None: no rows were.
+    arrived_s: moment of arrival, by the clock of the passes.
+    job: the last rows computed for the request, used in its own thread.
+    promised_s: the moment by which the last rows were promised; None without rows.
     """
 
     def __init__(
@@ -26,11 +26,12 @@ class Caller:
         when_read: Callable[[], None] = lambda: None,
         most_s: float = math.inf,
     ) -> None:
-        """arrived_s: None: now. limits: how long a caller waits who states no time; None: for ever.
+        """arrived_s: None means now. limits: longest waits of callers that state no time; None: no limit.
 
-        most_s: what the caller stated, where that is known before the request is read.
+        most_s: the caller's time limit, where the server reads it before the request.
 
-        when_read: called, perhaps more than once, when the texts are cut, and only passes are left to do.
+        when_read: called, perhaps more than once, after the texts are tokenized, when only passes are left to
+        do.
         """
         self.bulk = bulk
         self.arrived_s = time.monotonic() if arrived_s is None else arrived_s
@@ -45,22 +46,22 @@ class Caller:
 
     @property
     def due_s(self) -> float:
-        """The moment by which a request that states no longer time is answered, or refused; else infinity."""
+        """The moment by which a request without a longer limit is answered or refused; else infinity."""
         if self._limits is None:
             return math.inf
         return self.arrived_s + min(self._limits.patience_s(self.bulk), self._most_s)
 
     def begin_part(self, now_s: float) -> None:
-        """A part of the request is done: the next one, if any, is promised anew."""
+        """A part of the request is done: its next part gets a new promise."""
         self.arrived_s = now_s
 
     @property
     def has_left(self) -> bool:
-        """Whether nobody waits any more."""
+        """Whether the caller has disconnected."""
         return self._has_left
 
     def leave(self) -> None:
-        """The caller hangs up: what waits for them is given up."""
+        """The caller disconnects: its waiting work is cancelled."""
         with self._lock:
             self._has_left = True
             call = self._on_leave
@@ -68,7 +69,9 @@ class Caller:
             call()
 
     def when_leaving(self, call: Callable[[], None] | None) -> None:
-        """Has `leave` call this, at once where the caller has left; None: nothing waits for them now."""
+        """Sets a function for `leave` to call, at once if the caller has left; None: nothing waits for it
+        now.
+        """
         with self._lock:
             self._on_leave = call
             has_left = self._has_left

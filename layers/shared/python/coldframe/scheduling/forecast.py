@@ -1,4 +1,4 @@
-"""Whether promises will be kept: passes played forward."""
+"""Forecast of whether promises will be kept: simulates the waiting passes."""
 
 import heapq
 from collections.abc import Collection, Sequence
@@ -7,14 +7,15 @@ from coldframe.scheduling.jobs import Job
 from coldframe.scheduling.passes import Pass
 
 ROUNDING_S = 1e-9
-"""Moments that are this close are the same: they are sums of floats, made in another order."""
+"""Moments this close are equal: they are sums of floats in different orders."""
 
 
 class Forecast:
-    """When each pass of a plan will have ended, played forward on as many workers as there are.
+    """The end of each pass of a plan, simulated on all workers.
 
-    free_s: when each worker may begin. ends_s: of each pass. late: those that end after they are due, and
-    where in the plan they are.
+    free_s: when each worker may begin. ends_s: end of each pass. late: passes that end after they are due,
+    and
+    their places in the plan.
     """
 
     def __init__(
@@ -22,21 +23,24 @@ class Forecast:
         passes: Sequence[Pass],
         free_s: Sequence[float],
         caution: float,
-        known: "Forecast | None" = None,
+        previous: "Forecast | None" = None,
         unchanged: int = 0,
     ) -> None:
-        """caution: how much of its model's margin is added to what a pass will probably take, from 0 to 1.
+        """caution: share of the model's margin that is added to the probable time of a pass, from 0 to 1.
 
-        known: a forecast with the same workers and caution, of a plan that begins with the same passes, as
-        many as `unchanged`. These are not played again.
+        previous: a forecast with equal workers and caution, of a plan whose first passes are the same,
+        `unchanged` of
+        them. These are not simulated again.
         """
         self.free_s = free_s
         self.caution = caution
-        self.ends_s: list[float] = known.ends_s[:unchanged] if known else []
-        self._workers: list[list[float]] = known._workers[: unchanged + 1] if known else [sorted(free_s)]
-        before = known.late.items() if known else ()
+        self.ends_s: list[float] = previous.ends_s[:unchanged] if previous else []
+        self._workers: list[list[float]] = (
+            previous._workers[: unchanged + 1] if previous else [sorted(free_s)]
+        )
+        before = previous.late.items() if previous else ()
         self.late: dict[Pass, int] = {one: place for one, place in before if place < unchanged}
-        self._play(passes, unchanged if known else 0)
+        self._play(passes, unchanged if previous else 0)
 
     def _play(self, passes: Sequence[Pass], start: int) -> None:
         model, factor = None, 0.0
@@ -55,11 +59,11 @@ class Forecast:
                 self.late[one] = place
 
     def end_s(self) -> float:
-        """When all of it will have ended; where it is empty, when the last worker may begin."""
+        """End of the last pass; of an empty plan, the moment when the last worker may begin."""
         return max(self.ends_s, default=max(self.free_s))
 
     def lateness_s(self, but: Collection[Pass] = ()) -> float:
-        """By how much the latest pass is too late, but for some; 0 where none is."""
+        """Largest delay of a late pass, without the exempt jobs; 0 if no pass is late."""
         return max(
             (self.ends_s[place] - one.due_s for one, place in self.late.items() if one not in but),
             default=0.0,

@@ -1,4 +1,4 @@
-"""What a request wants computed, what it was promised, and how that ended."""
+"""Jobs: rows that a request wants computed, the promise made for them, and their outcome."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from typing import NamedTuple
 class Outcome(Enum):
     """How an admitted job ended. Each ends in exactly one way.
 
-    MISSED: rows are left that could not be computed before the deadline any more.
+    MISSED: rows are left that could no longer be computed before the deadline.
     """
 
     DONE = auto()
@@ -19,10 +19,10 @@ class Outcome(Enum):
 
 
 class Reason(Enum):
-    """Why a job is refused.
+    """Reason why a job is refused.
 
-    NEVER: it cannot be done in its time, whatever waits. BUSY: it could, if less were waiting.
-    FULL: as many rows or bytes wait as may.
+    NEVER: its time is too short even without other work. BUSY: other work leaves too little time.
+    FULL: the queue holds its most rows or bytes.
     """
 
     NEVER = auto()
@@ -31,16 +31,17 @@ class Reason(Enum):
 
 
 class Refusal(NamedTuple):
-    """No admission. retry_after_s: when the same job would be admitted if nothing else came."""
+    """No admission. retry_after_s: time until the job would be admitted if no other work came."""
 
     reason: Reason
     retry_after_s: float
 
 
 class Group(NamedTuple):
-    """Rows that may share a pass: of one encoder and, where a pass pads nothing, of one length; else 0.
+    """Rows that may share a pass: rows of one encoder and, where a pass has no padding, of one length; else
+    0.
 
-    is_expected: they are not there yet; their time is kept for them.
+    is_expected: the rows will come in a later round; time is reserved for them.
     """
 
     encoder: str
@@ -50,13 +51,13 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True)
 class Work:
-    """What one request asks of one encoder.
+    """Rows that one request sends to one encoder.
 
-    lengths: tokens of each row. deadline_s: the moment after which nobody waits, or infinity.
-    size_bytes: what the rows and their results take in memory, later ones included.
-    arrived_s: when the request came in, from when on it is waited for; None: when it is offered.
-    later: tokens of rows that will probably follow in further rounds, each after the one before it.
-    follows: the job of the same request that expected these rows. It was promised for them, too.
+    lengths: tokens of each row. deadline_s: the moment after which the caller no longer waits, or infinity.
+    size_bytes: memory of the rows and their results, with later rows.
+    arrived_s: arrival of the request, from which its wait counts; None: the moment of the offer.
+    later: tokens of rows that will probably follow in further rounds, one round after another.
+    follows: the earlier job of the request whose promise covers these rows.
     """
 
     encoder: str
@@ -75,24 +76,25 @@ class Work:
 
 
 Order = tuple[float, bool, int]
-"""When work is due, whether it is in no hurry, its number: what comes first is the smaller one."""
+"""When work is due, whether it is in no hurry, its number: the smallest comes first."""
 
 
 class Job:
-    """Admitted work, and how far it is.
+    """Admitted work, and its progress.
 
-    promised_s: the moment that its request is promised for; the deadline where it has one.
-    due_s: when its rows are planned to end: sooner, where each round to follow may wait for others' pass.
-    groups: its rows by what they may share a pass with.
+    promised_s: the moment promised to its request; the deadline where it has one.
+    due_s: when its rows are planned to end: earlier than promised, if later rounds may wait for others'
+    passes.
+    groups: its rows by the group that they may share a pass with.
     rest: rows that will probably follow, as a job that no pass begins; None: none, or no longer.
     waiting, running: rows that no pass has begun, and rows in passes that have not ended.
-    alone: its rows share no pass, since one that they shared has failed.
+    alone: its rows share no pass, since a shared pass of theirs has failed.
     """
 
     def __init__(
         self, number: int, work: Work, now_s: float, is_mixing: bool = False, is_expected: bool = False
     ) -> None:
-        """is_mixing: rows of any length may share a pass. is_expected: its rows are not there yet."""
+        """is_mixing: rows of any length may share a pass. is_expected: its rows come in a later round."""
         self.number = number
         self.work = work
         self.admitted_s = now_s
@@ -107,9 +109,9 @@ class Job:
         self.promise(now_s)
 
     def promise(self, promised_s: float, kept_s: float = 0.0) -> None:
-        """Sets when it is due, and so its place: of those due at once, the urgent, then the first one.
+        """Sets when it is due, and thereby its order: by due time, then urgent work first, then by number.
 
-        kept_s: of the time promised, for rounds that wait for a pass of others.
+        kept_s: time reserved before the promise, for rounds that wait for others' passes.
         """
         self.promised_s = promised_s
         self.due_s = promised_s - kept_s
@@ -119,7 +121,7 @@ class Job:
 
 
 def _groups(work: Work, is_mixing: bool, is_expected: bool) -> dict[Group, list[int]]:
-    """Rows that may share a pass, short ones first: with too little time, most texts have theirs."""
+    """Rows that may share a pass, short ones first: with too little time, most texts are computed."""
     groups: dict[Group, list[int]] = {}
     for row in sorted(range(len(work.lengths)), key=work.lengths.__getitem__):
         length = 0 if is_mixing else work.lengths[row]

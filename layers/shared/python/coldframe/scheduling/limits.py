@@ -1,19 +1,20 @@
-"""What a scheduler promises, and how much it holds."""
+"""Promises of a scheduler, and limits of its queue."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Chosen by whoever runs a server.
+    """Limits that the operator of a server sets.
 
     workers: passes at a time.
-    objective_s: a request that states no deadline is promised an answer within this time, from when it came;
-    one whose own texts take longer than a third of it, within three times what they take.
-    bulk_patience_s: the same for a request that says it is not urgent.
-    pass_objective_s: a pass that takes longer makes the token budget smaller.
-    budget_tokens: of a pass, to begin with. max_budget_tokens: it never grows past this.
-    max_queue_rows, max_queue_bytes: of all requests that are admitted and not answered.
+    objective_s: a request without a deadline is promised an answer within this time from its arrival; if its
+    own
+    texts take longer than a third of it, within three times their time.
+    bulk_patience_s: objective of a request that says it is not urgent.
+    pass_objective_s: a pass that takes longer reduces the token budget.
+    budget_tokens: initial token budget of a pass. max_budget_tokens: its upper limit.
+    max_queue_rows, max_queue_bytes: limits for all requests that are admitted and not answered.
     """
 
     workers: int = 1
@@ -26,11 +27,11 @@ class Limits:
     max_queue_bytes: int = 67_108_864
 
     def patience_s(self, is_bulk: bool) -> float:
-        """How long a request waits that states no time."""
+        """Longest wait of a request that states no time."""
         return self.bulk_patience_s if is_bulk else self.objective_s
 
     def __post_init__(self) -> None:
         """Raises ValueError for a limit that admits nothing."""
         for name, value in vars(self).items():
             if not value > 0:
-                raise ValueError(f"Found {name}={value}, expected more than 0.")
+                raise ValueError(f"Found {name}={value}, expected more than 0. Set it to a positive number.")

@@ -7,21 +7,21 @@ all sizes, and changes within some passes: a neighbour on the machine slows all 
 import math
 from typing import Protocol
 
-_FIXED_S, _TOKEN_S = 4e-4, 7e-5  # of MiniLM on a core; only the beginning, passes correct it
-_PACE_WEIGHT, _SHAPE_WEIGHT, _DEVIATION_WEIGHT = 0.15, 0.05, 0.05  # of the latest pass
+_FIXED_S, _TOKEN_S = 4e-4, 7e-5  # MiniLM on a core; only an initial value, passes correct it
+_PACE_WEIGHT, _SHAPE_WEIGHT, _DEVIATION_WEIGHT = 0.15, 0.05, 0.05  # weight of the latest pass
 _MOST = math.log(2)  # one pass says at most "twice as slow as expected": it may have been interrupted
-_DEVIATION = 0.05  # until passes are compared with what was expected of them
+_DEVIATION = 0.05  # until passes are compared with their predictions
 _MARGIN_DEVIATIONS, _LEAST_MARGIN, _LARGEST_MARGIN = 3.0, 1.3, 2.5
-_WORTH_IT = 0.98  # a larger pass has to be quicker for each row by this factor
-_CALIBRATED = 10  # passes seen by chance that one measured with care is worth
-_REMEMBERED = 32  # passes until sizes are compared anew, which takes longer than one prediction
+_WORTH_IT = 0.98  # a larger pass has to be quicker per row by this factor
+_CALIBRATED = 10  # a calibrated measurement counts as this many passes
+_REMEMBERED = 32  # passes between comparisons of sizes, which take longer than one prediction
 
 
 class PassModel(Protocol):
-    """What a scheduler asks about passes of one encoder.
+    """Predictions about passes of one encoder.
 
     pace: seconds that a second of `shape_s` takes at present.
-    margin: at least 1; what a promise adds, for passes that take longer than predicted.
+    margin: at least 1; a promise multiplies by it, for passes that take longer than predicted.
     """
 
     pace: float
@@ -31,50 +31,50 @@ class PassModel(Protocol):
         """Seconds of a pass at a pace of 1."""
 
     def best_rows(self, length: int, budget_tokens: int) -> int:
-        """How many rows of `length` tokens make the best pass: within the budget, but one at least."""
+        """Number of rows of `length` tokens in the best pass: within the budget, but at least one."""
 
     def observe(self, rows: int, tokens: int, seconds: float) -> None:
         """Learns from a pass."""
 
 
 class PassTimes:
-    """A `PassModel` that learns. Of one thread at a time.
+    """A `PassModel` that learns. Not safe for threads.
 
-    The margin is made of the mean deviation, as TCP's retransmission timeout is: Jacobson 1988.
+    The margin comes from the mean deviation, like TCP's retransmission timeout: Jacobson 1988.
     """
 
     def __init__(self) -> None:
         self.pace = 1.0
         self._deviation = _DEVIATION
         self.margin = _margin(self._deviation)
-        self._log_ratios: dict[tuple[int, int], float] = {}  # by size: measured beside _first_guess_s
+        self._log_ratios: dict[tuple[int, int], float] = {}  # by size: measured time beside _first_guess_s
         self._nearest: dict[tuple[int, int], float] = {}
-        self._seen: dict[tuple[int, int], int] = {}  # passes of a size
+        self._seen: dict[tuple[int, int], int] = {}  # passes by size
         self._shapes: dict[tuple[int, int], float] = {}
         self._best: dict[tuple[int, int], int] = {}
         self._observed = 0
 
     def shape_s(self, rows: int, tokens: int) -> float:
-        """Between two sizes that were measured, the ratio to the first guess is between theirs."""
+        """Between two measured sizes, the ratio to the first guess lies between their ratios."""
         size = (rows, round(tokens / rows))
-        found = self._shapes.get(size)
-        if found is None:
-            found = self._shapes[size] = _first_guess_s(*size) * math.exp(self._log_ratio(*size))
-        return found
+        seconds = self._shapes.get(size)
+        if seconds is None:
+            seconds = self._shapes[size] = _first_guess_s(*size) * math.exp(self._log_ratio(*size))
+        return seconds
 
     def best_rows(self, length: int, budget_tokens: int) -> int:
-        """The smallest size that no larger one beats, in time for each row, by more than two hundredths."""
+        """The smallest size whose time per row no larger one beats by more than two hundredths."""
         most = max(1, budget_tokens // length)
-        found = self._best.get((length, most))
-        if found is None:
+        rows_of_best = self._best.get((length, most))
+        if rows_of_best is None:
             sizes = [1 << power for power in range(most.bit_length())]
             row_s = [self.shape_s(size, size * length) / size for size in sizes]
             quickest_s = min(row_s)
-            found = next(
+            rows_of_best = next(
                 size for size, taken_s in zip(sizes, row_s, strict=True) if taken_s * _WORTH_IT <= quickest_s
             )
-            self._best[length, most] = found
-        return found
+            self._best[length, most] = rows_of_best
+        return rows_of_best
 
     def observe(self, rows: int, tokens: int, seconds: float) -> None:
         length = round(tokens / rows)
@@ -84,16 +84,16 @@ class PassTimes:
         off = max(-_MOST, min(_MOST, off))
         self.pace *= math.exp(_PACE_WEIGHT * off)
         node = _node(rows, length)
-        known = self._near(*node)
-        self._seen[node] = seen = self._seen.get(node, 0) + 1
-        self._log_ratios[node] = known + max(_SHAPE_WEIGHT, 1 / (seen + 1)) * off
+        ratio = self._near(*node)
+        self._seen[node] = count = self._seen.get(node, 0) + 1
+        self._log_ratios[node] = ratio + max(_SHAPE_WEIGHT, 1 / (count + 1)) * off
         self._shapes.clear()
         self._observed += 1
         if self._observed % _REMEMBERED == 0:
             self._forget()
 
     def calibrate(self, rows: int, length: int, seconds: float) -> None:
-        """Takes a size as measured with care, on a machine that does nothing else."""
+        """Learns a size from a calibration, on a machine without other work."""
         node = _node(rows, length)
         self._log_ratios[node] = math.log(max(seconds, 1e-7) / _first_guess_s(rows, length))
         self._seen[node] = _CALIBRATED
@@ -105,7 +105,7 @@ class PassTimes:
         self._nearest.clear()
 
     def _log_ratio(self, rows: int, length: int) -> float:
-        """Between the powers of two around `rows`."""
+        """Interpolates between the powers of two around `rows`."""
         place, of_length = math.log2(rows), _node(rows, length)[1]
         low = math.floor(place)
         share = place - low
@@ -113,17 +113,17 @@ class PassTimes:
         return below if share == 0 else below + share * (self._near(low + 1, of_length) - below)
 
     def _near(self, rows: int, length: int) -> float:
-        """What is known of a size, else of the most similar one that anything is known of."""
+        """Log ratio of a size, else of the most similar measured size."""
         node = (rows, length)
-        found = self._log_ratios.get(node, self._nearest.get(node))
-        if found is None:
+        ratio = self._log_ratios.get(node, self._nearest.get(node))
+        if ratio is None:
             nearest = min(self._log_ratios, key=lambda other: _distance(node, other), default=node)
-            found = self._nearest[node] = self._log_ratios.get(nearest, 0.0)
-        return found
+            ratio = self._nearest[node] = self._log_ratios.get(nearest, 0.0)
+        return ratio
 
 
 def _distance(one: tuple[int, int], other: tuple[int, int]) -> tuple[float, int]:
-    """First by how much tokens differ, then by how much lengths do."""
+    """Distance of sizes: first by tokens, then by lengths."""
     length = other[1] - one[1]
     return abs(other[0] - one[0] + length / 2), abs(length)
 

@@ -1,4 +1,4 @@
-"""Rows that run together."""
+"""A pass: rows that run together."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,14 +10,16 @@ Entry = tuple[Job, int]
 
 
 class Pass:
-    """Rows of one group that run together. due_s: the earliest of its jobs. Never changed once it is made."""
+    """Rows of one group that run together. due_s: earliest due time of its jobs. Never changed after
+    creation.
+    """
 
     __slots__ = ("due_s", "entries", "group", "model", "order", "shape_s", "tokens")
 
     def __init__(
         self, group: Group, model: PassModel, entries: Sequence[Entry], order: Order | None = None
     ) -> None:
-        """order: of the most urgent of these jobs, where it is known."""
+        """order: of the most urgent of these jobs, if the caller knows it."""
         self.group = group
         self.model = model
         self.entries = entries
@@ -28,23 +30,23 @@ class Pass:
 
     @property
     def predicted_s(self) -> float:
-        """What it will take, without a margin."""
+        """Its probable time, without a margin."""
         return self.shape_s * self.model.pace
 
     @property
     def is_alone(self) -> bool:
-        """Whether nobody else's rows may join."""
+        """Whether other requests' rows may not join."""
         return self.entries[0][0].alone
 
     def jobs(self) -> Iterable[Job]:
-        """Each once, in the order of their rows."""
+        """Its jobs without repetitions, in the order of their rows."""
         return dict.fromkeys(job for job, _ in self.entries)
 
     def with_more(self, entries: Sequence[Entry]) -> "Pass":
-        """The same pass with other rows, too."""
+        """The same pass with more rows."""
         order = min(self.order, min(job.order for job, _ in entries))
         return Pass(self.group, self.model, [*self.entries, *entries], order)
 
     def with_entries(self, entries: Sequence[Entry]) -> "Pass":
-        """The same pass with some of its rows."""
+        """The same pass with fewer rows."""
         return Pass(self.group, self.model, entries)

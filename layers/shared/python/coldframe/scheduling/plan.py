@@ -1,6 +1,6 @@
-"""The passes that wait, in the order they will run: by the earliest due of their rows.
+"""The waiting passes, in the order they will run: by the earliest due time of their rows.
 
-A plan is the proof of its promises: it is played forward before anybody is admitted to it.
+A plan proves its promises: it is simulated before a job is admitted to it.
 """
 
 from bisect import bisect_right
@@ -13,13 +13,13 @@ from coldframe.scheduling.passes import Entry, Pass
 
 
 class Plan:
-    """Passes in the order they will run. Forecasts are kept until it changes, or what they are made of."""
+    """Passes in the order they will run. Forecasts are cached until the plan or the pass times change."""
 
     def __init__(self, passes: Iterable[Pass] = ()) -> None:
         self.passes = list(passes)
         self._forecasts: dict[float, Forecast] = {}
         self._copied: dict[float, Forecast] = {}  # of the plan that this one is a copy of
-        self._unchanged = 0  # passes at the beginning that are still as they were there
+        self._unchanged = 0  # first passes that are equal to the original's
 
     def __bool__(self) -> bool:
         return bool(self.passes)
@@ -31,28 +31,28 @@ class Plan:
         return copied
 
     def forecast(self, free_s: Sequence[float], caution: float) -> Forecast:
-        """This plan played forward: after a change to a copy, from where it changed."""
-        found = self._forecasts.get(caution)
-        if found is None or found.free_s != free_s:
-            known = self._copied.get(caution)
-            if known and known.free_s != free_s:
-                known = None
-            found = Forecast(self.passes, free_s, caution, known, self._unchanged)
-            self._forecasts[caution] = found
-        return found
+        """Simulation of this plan. After a change to a copy, it starts where the copy changed."""
+        forecast = self._forecasts.get(caution)
+        if forecast is None or forecast.free_s != free_s:
+            previous = self._copied.get(caution)
+            if previous and previous.free_s != free_s:
+                previous = None
+            forecast = Forecast(self.passes, free_s, caution, previous, self._unchanged)
+            self._forecasts[caution] = forecast
+        return forecast
 
     def forget(self) -> None:
-        """Drops all forecasts: what passes take has been learnt anew."""
+        """Drops all forecasts, since pass times have been learnt again."""
         self._change(0)
 
     def add(self, new: Pass) -> None:
-        """Puts a pass where its due belongs."""
+        """Inserts a pass by its due time."""
         place = bisect_right(self.passes, new.order, key=_order)
         self.passes.insert(place, new)
         self._change(place)
 
     def take_first(self) -> Pass | None:
-        """The pass to run now, no longer planned; None where none has its rows."""
+        """Removes and returns the pass to run now; None where no pass has its rows."""
         for place, one in enumerate(self.passes):
             if not one.group.is_expected:
                 self._change(0)
@@ -67,9 +67,9 @@ class Plan:
     def join(
         self, entries: list[Entry], group: Group, size: int, closed: Collection[Pass] = ()
     ) -> list[Entry]:
-        """Puts rows of one group where there is room, unless that is `closed`; those that are left over."""
+        """Puts rows of one group into passes that are not `closed` and have room. Returns the rest."""
         is_sorted = True
-        for place in reversed(range(len(self.passes))):  # the last ones first: it delays fewer of the others
+        for place in reversed(range(len(self.passes))):  # the last ones first: this delays fewer other passes
             one = self.passes[place]
             room = size - len(one.entries) if one.group == group and not one.is_alone else 0
             if room > 0 and one not in closed:
@@ -79,12 +79,14 @@ class Plan:
                 self._change(place)
                 if not entries:
                     break
-        if not is_sorted:  # whoever joined is more urgent
+        if not is_sorted:  # jobs already in the pass are more urgent
             self._replace(self.passes)
         return entries
 
     def fill(self, first: Pass, size: int) -> Pass:
-        """`first` with rows of later passes of its group, up to `size`; what is left of these stays."""
+        """`first` with rows of later passes of its group, up to `size`; these passes keep their other
+        rows.
+        """
         entries: list[Entry] = []
         passes = []
         for one in self.passes:
@@ -100,7 +102,7 @@ class Plan:
         return first.with_more(entries) if entries else first
 
     def drop(self, job: Job) -> None:
-        """Takes a job's rows out."""
+        """Removes a job's rows."""
         passes = []
         for one in self.passes:
             left = [entry for entry in one.entries if entry[0] is not job]

@@ -1,8 +1,8 @@
-"""Which rows run next, on a device that requests share, and which requests are refused.
+"""Scheduler of a shared device: chooses the rows that run next, and the requests that are refused.
 
-Earliest deadline first. A request is admitted when a plan exists that keeps its promise and breaks none
-given before (Clockwork, Gujarati et al. 2020: predict, and refuse at the door). A free worker never
-waits for company: at full load the queue is company enough, and below it waiting only costs time.
+Earliest deadline first. A request is admitted when a plan exists that keeps its promise and breaks no
+earlier one (Clockwork, Gujarati et al. 2020: predict, and refuse at the door). A free worker never waits for
+more rows: at full load the queue has enough of them, and below it waiting only costs time.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -18,11 +18,11 @@ from coldframe.scheduling.passes import Pass
 from coldframe.scheduling.plan import Plan
 from coldframe.scheduling.stats import Stats
 
-_OWN_TIMES = 3.0  # a long request that states no deadline is promised this many times what it takes
+_OWN_TIMES = 3.0  # a long request without a deadline is promised this many times its own time
 _ADMITTING, _RUNNING = 1.0, 0.4
-"""Caution: a queue that is admitted with more of it than it is run with leaves room for company."""
-_KEPT_PASSES = 2  # a round may wait for a pass of others that has begun, and for the one before that
-_EXPLORED = 32  # one pass in so many is of another size than the one believed to be best
+"""Safety margins on predicted pass times. Admission uses the larger one, so later requests still fit."""
+_KEPT_PASSES = 2  # a round may wait for others' pass that has begun, and for the one before it
+_EXPLORED = 32  # one pass in this many has another size than the presumed best
 
 
 @dataclass(eq=False)
@@ -40,15 +40,15 @@ class Run:
 
 
 class Scheduler:
-    """The queue of one device. Of one thread at a time: whoever drives it holds a lock.
+    """The queue of one device. Not safe for threads: its driver holds a lock.
 
-    Every moment handed in is of one clock, and none is before the last.
+    All moments belong to one clock, and none is before the last.
     """
 
     def __init__(
         self, limits: Limits, models: Mapping[str, PassModel], mixing: frozenset[str] = frozenset()
     ) -> None:
-        """models: of the passes of each encoder. mixing: encoders whose passes hold rows of any length."""
+        """models: pass times of each encoder. mixing: encoders whose passes may hold rows of any length."""
         self.limits = limits
         self._models = models
         self._mixing = mixing
@@ -65,16 +65,17 @@ class Scheduler:
     def offer(self, work: Work, now_s: float) -> Job | Refusal:
         """Admits work, or says why not and when to come again.
 
-        With a deadline, work for which there is time but not for what may follow is admitted without that.
+        If a deadline leaves time for the work but not for its later rounds, the work is admitted without
+        them.
         """
         if work.follows is not None:
             return self._follow(work.follows, work, now_s)
-        found = self._consider(work, now_s)
-        if isinstance(found, Refusal) and work.later and work.deadline_s != float("inf"):
-            found = self._consider(replace(work, later=()), now_s)
-        if isinstance(found, Refusal):
+        answer = self._consider(work, now_s)
+        if isinstance(answer, Refusal) and work.later and work.deadline_s != float("inf"):
+            answer = self._consider(replace(work, later=()), now_s)
+        if isinstance(answer, Refusal):
             self._counts.refused += 1
-        return found
+        return answer
 
     def next_run(self, now_s: float) -> Run | None:
         """The pass that a free worker begins now; None where nothing waits."""
@@ -89,11 +90,11 @@ class Scheduler:
         return None
 
     def rest_s(self, now_s: float) -> float | None:
-        """How long a free worker that was given no pass may rest: until something comes."""
+        """How long a free worker without a pass may rest: until new work arrives."""
         return None
 
     def finish(self, run: Run, now_s: float, failed: bool = False) -> None:
-        """Takes note that a pass has ended, and whether its rows have results."""
+        """Records the end of a pass, and whether its rows have results."""
         self._runs.remove(run)
         one, seconds = run.planned, now_s - run.began_s
         if failed:
@@ -110,14 +111,14 @@ class Scheduler:
             self._settle(job, now_s)
 
     def cancel(self, job: Job) -> None:
-        """Frees the place of a job that nobody waits for any more, and of rows that were to follow."""
+        """Frees the place of a job without a waiting caller, and of its later rows."""
         self._forget_rest(job)
         if job in self._jobs:
             self._plan.drop(job)
-            self._end(job, job.outcome or Outcome.CANCELLED)  # one that was given up had rows running
+            self._end(job, job.outcome or Outcome.CANCELLED)  # a cancelled job had rows running
 
     def take_ended(self) -> Sequence[tuple[Job, Outcome]]:
-        """Jobs that have ended since this was last asked, and how."""
+        """Jobs that have ended since the last call, with their outcome."""
         ended, self._ended = self._ended, []
         return ended
 
@@ -127,7 +128,7 @@ class Scheduler:
         return not self._jobs and not self._runs
 
     def stats(self, now_s: float) -> Stats:
-        """Counters so far, and the state of this moment."""
+        """Counters so far, and the current state."""
         waits = self._plan.forecast(self._free_s(now_s), _RUNNING)
         return self._counts.at(
             queued_jobs=len(self._jobs),
@@ -154,7 +155,7 @@ class Scheduler:
         return draft
 
     def _follow(self, before: Job, work: Work, now_s: float) -> Job:
-        """Admits rows that were expected: nothing is refused of which a part is done."""
+        """Admits expected rows: a request that is partly computed is never refused."""
         self._forget_rest(before)
         draft = self._draft(work, now_s)
         draft.promise(before.promised_s, before.promised_s - before.due_s)
@@ -177,7 +178,7 @@ class Scheduler:
         return Job(next(self._numbers), work, now_s, work.encoder in self._mixing, is_expected)
 
     def _own_s(self, draft: Job, now_s: float) -> tuple[float, float]:
-        """What a job takes alone, round after round, and what its rounds may wait for passes of others."""
+        """Time of a job alone, round after round, plus the waits of its rounds for others' passes."""
         own_s = kept_s = 0.0
         later = (self._job(Work(draft.work.encoder, rows), now_s) for rows in draft.work.later)
         for one in (draft, *later):
@@ -189,14 +190,14 @@ class Scheduler:
         return own_s, kept_s * _KEPT_PASSES * len(draft.work.later)
 
     def _take(self, draft: Job) -> None:
-        """Counts a job, and what is to follow it, among those admitted."""
+        """Counts a job and its later rows among the admitted ones."""
         self._jobs.add(draft)
         for job in filter(None, (draft, draft.rest)):
             self._rows += len(job.work.lengths)
             self._bytes += job.size_bytes
 
     def _forget_rest(self, job: Job) -> None:
-        """Frees what is kept for rows that were to follow a job."""
+        """Releases the time reserved for rows that would follow a job."""
         rest, job.rest = job.rest, None
         if rest is not None:
             self._plan.drop(rest)
@@ -204,12 +205,13 @@ class Scheduler:
             self._bytes -= rest.size_bytes
 
     def _admit(self, job: Job, free_s: Sequence[float]) -> float:
-        """Plans a job, in passes of others if it can be; by how much that breaks a promise, where it does.
+        """Plans a job, in others' passes if possible. Returns the largest delay of a promise that this
+        causes.
 
-        Who is late anyway does not count, and nobody joins a pass that is late.
+        Jobs that are late in any case do not count, and no job joins a late pass.
         """
         before = [self._plan.forecast(free_s, _ADMITTING)]
-        if before[0].late:  # else less caution finds nobody late
+        if before[0].late:  # with less caution, no pass is late
             before.append(self._plan.forecast(free_s, _RUNNING))
         lateness_s = []
         for closed in (before[0].late, None):
@@ -221,7 +223,7 @@ class Scheduler:
                 self._plan = plan
                 return 0.0
             lateness_s.append(late_s)
-            if not has_joined:  # the other plan would be the same
+            if not has_joined:  # the other plan would be equal
                 break
         return min(lateness_s)
 
@@ -247,13 +249,13 @@ class Scheduler:
     def _too_late(
         self, work: Work, free_s: Sequence[float], now_s: float, own_s: float
     ) -> tuple[Reason, float]:
-        """Why there is no time for work even alone: its own time is too short, or is gone with waiting."""
+        """Reason why the work alone is too long: its time is too short, or was spent waiting."""
         if work.deadline_s != float("inf"):
             return Reason.NEVER, own_s
         return Reason.BUSY, self._plan.forecast(free_s, _ADMITTING).end_s() - now_s
 
     def _place(self, plan: Plan, job: Job, closed: Collection[Pass] | None) -> bool:
-        """Plans a job's rows and those to follow, in passes of others that are not `closed`; None: all are.
+        """Plans a job's rows and later rows, in others' passes that are not `closed`; None: all are.
 
         Returns whether any pass had room.
         """
@@ -280,7 +282,7 @@ class Scheduler:
         return busy + [now_s] * (self.limits.workers - len(busy))
 
     def _resize(self, first: Pass, now_s: float) -> Pass:
-        """A pass with as much company as makes it quickest for each row, unless that breaks a promise."""
+        """A pass with as many rows as make it quickest per row, unless that breaks a promise."""
         size, rows = self._size_of(first), len(first.entries)
         if rows == size or first.is_alone:
             return first
@@ -296,7 +298,7 @@ class Scheduler:
         return first
 
     def _may_be(self, first: Pass, other: Pass, plan: Plan, now_s: float, free_s: Sequence[float]) -> bool:
-        """Whether `other` may run for `first`, and `plan` follow: nobody who is in time comes late for it."""
+        """Whether `other` may run in place of `first`, followed by `plan`, without making a job late."""
         after = Forecast([other, *plan.passes], free_s, _RUNNING)
         if not after.late:
             return True
@@ -306,7 +308,7 @@ class Scheduler:
         return after.late_jobs() <= before.late_jobs()
 
     def _resized(self, first: Pass, size: int) -> tuple[Plan, Pass]:
-        """The plan and the pass, where the pass has `size` rows as far as there are so many."""
+        """The plan and the pass, if the pass has up to `size` rows."""
         plan = self._plan.copy()
         if len(first.entries) < size:
             return plan, plan.fill(first, size)
@@ -314,7 +316,7 @@ class Scheduler:
         return plan, first.with_entries(first.entries[:size])
 
     def _size_of(self, one: Pass) -> int:
-        """The best size, and now and then any other one: what is believed of sizes may be out of date."""
+        """The best size, and from time to time another one, since measurements may be out of date."""
         length, budget = max(1, one.tokens // len(one.entries)), self._budget.tokens
         self._sized += 1
         if self._sized % _EXPLORED:
@@ -334,7 +336,7 @@ class Scheduler:
         return run
 
     def _fail(self, one: Pass) -> None:
-        """Fails the job of a pass; where several shared it, each tries again on its own."""
+        """Fails the job of a pass; if several shared it, each is computed again on its own."""
         jobs = [job for job in one.jobs() if job.outcome is None]
         for job, _ in one.entries:
             job.running -= 1
@@ -353,14 +355,14 @@ class Scheduler:
             self._plan.add_rows([(job, row) for row in rows], one.group, one.model, len(rows))
 
     def _miss(self, job: Job) -> None:
-        """Gives up on rows that come too late; those that are running still count."""
+        """Gives up rows that would be late; running rows still count."""
         self._plan.drop(job)
         job.waiting = 0
         job.outcome = Outcome.MISSED
         self._settle(job, 0.0)
 
     def _settle(self, job: Job, now_s: float) -> None:
-        """Ends a job of which nothing waits or runs any more, unless it has ended before."""
+        """Ends a job without waiting or running rows, unless it has ended before."""
         if job in self._jobs and not job.waiting and not job.running:
             is_late = job.outcome is None and now_s > job.promised_s + ROUNDING_S
             self._counts.late += is_late

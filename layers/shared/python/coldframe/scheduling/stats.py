@@ -1,4 +1,4 @@
-"""What a scheduler has done so far, and what waits."""
+"""Statistics of a scheduler: its work so far, and its queue."""
 
 from dataclasses import dataclass, replace
 
@@ -7,12 +7,12 @@ from coldframe.scheduling.jobs import Outcome
 
 @dataclass
 class Stats:
-    """Counters from the start, and the state of one moment.
+    """Counters from the start, and the state at one moment.
 
-    queued_*: of jobs admitted and not ended. expected_wait_s: until all that waits would be done.
-    refused, done, missed, cancelled, failed: jobs. late: of those done, how many after the moment promised.
-    predicted_s, actual_s: of all passes together.
-    queue_wait_s: of all jobs together, from admission to their first pass.
+    queued_*: jobs admitted and not ended. expected_wait_s: time until all waiting work would be done.
+    refused, done, missed, cancelled, failed: jobs. late: done jobs that ended after the promised moment.
+    predicted_s, actual_s: sums over all passes.
+    queue_wait_s: sum over all jobs, from admission to their first pass.
     """
 
     queued_jobs: int = 0
@@ -56,7 +56,7 @@ class Stats:
         budget_tokens: int,
         expected_wait_s: float,
     ) -> "Stats":
-        """A copy, with the state of this moment."""
+        """A copy, with the current state."""
         return replace(
             self,
             queued_jobs=queued_jobs,

@@ -1,4 +1,4 @@
-"""The threads of a device: each asks the scheduler what runs next, runs it, and hands out the results."""
+"""Threads of a device: each gets passes from the scheduler, runs them, and hands out the results."""
 
 import threading
 import time
@@ -17,15 +17,15 @@ from coldframe.scheduling.stats import Stats
 from coldframe.timing import Clock, MovingAverage
 from coldframe.vectors import Vector
 
-_CLOSED = "This server is stopping. Send the request again: another one will answer."
+_CLOSED = "This server is stopping. Send the request again: another server will answer."
 _BROKEN = "A device's thread of this server has ended with an error. Send the request to another server."
 
 
 class Ticket:
-    """The rows of one request at one encoder, and their embeddings as far as they are there.
+    """The rows of one request at one encoder, and their embeddings so far.
 
-    embeddings: of each row, None before it is encoded. error: of the pass that failed.
-    Written by drivers until the job ends, read by the thread that waits for that.
+    embeddings: one per row, None before it is encoded. error: error of the failed pass.
+    Drivers write until the job ends; the waiting thread reads after that.
     """
 
     def __init__(self, rows: Sequence[Window]) -> None:
@@ -34,11 +34,11 @@ class Ticket:
         self.passes = 0
         self.outcome = Outcome.CANCELLED
         self.error: Exception | None = None
-        self._ended = threading.Lock()  # a tenth of what an Event costs, and there is one for each request
+        self._ended = threading.Lock()  # a tenth of an Event's cost, and each request needs one
         self._ended.acquire()
 
     def wait(self) -> Outcome:
-        """Waits until the job has ended, and says how."""
+        """Waits until the job has ended, and returns how."""
         with self._ended:
             return self.outcome
 
@@ -49,7 +49,7 @@ class Ticket:
 
 
 class PassQueue(Protocol):
-    """What says which rows run next: `Scheduler`, or what it is compared with. Of one thread at a time."""
+    """Chooses the next rows to run: `Scheduler`, or a policy compared with it. Not safe for threads."""
 
     limits: Limits
 
@@ -72,11 +72,13 @@ class PassQueue(Protocol):
 
 
 class Driver:
-    """The scheduler of a device, and threads that do as it says. Safe for threads.
+    """The scheduler of a device, and threads that run its passes. Safe for threads.
 
-    encoders: what runs passes, by name. A pass that raises fails the request whose rows it held, and never
-    the thread: those who only shared it are computed anew. What the scheduler raises is a defect, and ends
-    all work here: every request fails, and `check` says so.
+    encoders: run passes, by name. If a pass raises, the request whose row failed fails; rows of other
+    requests are
+    computed again, and the thread continues. An error of the scheduler is a defect and ends all work here:
+    every
+    request fails, and `check` raises.
     """
 
     def __init__(
@@ -86,14 +88,16 @@ class Driver:
         ms_per_token: Mapping[str, MovingAverage],
         clock: Clock = time.monotonic,
     ) -> None:
-        """ms_per_token: what passes take, for those who ask whether computing is quicker than looking up."""
+        """ms_per_token: time of passes, for the choice between computing and a cache lookup."""
         self._scheduler = scheduler
         self._encoders = encoders
         self._ms_per_token = ms_per_token
         self._clock = clock
         lock = threading.Lock()
         self._changed = threading.Condition(lock)
-        self._idle = threading.Condition(lock)  # its own: a worker that it woke would wake the next one
+        self._idle = threading.Condition(
+            lock
+        )  # separate: a worker that it woke would have to wake the next one
         self._tickets: dict[Job, Ticket] = {}
         self._is_closed = False
         self._error: Exception | None = None
@@ -105,16 +109,16 @@ class Driver:
             thread.start()
 
     def submit(self, work: Work, ticket: Ticket) -> Job | Refusal:
-        """Admits work, whose results its ticket gets, or refuses it. Raises NotReady once it is closed."""
+        """Admits work, whose results its ticket gets, or refuses it. Raises NotReady after `close`."""
         with self._changed:
             self.check()
             if self._is_closed:
                 raise NotReady(_CLOSED)
-            found = self._scheduler.offer(work, self._clock())
-            if isinstance(found, Job):
-                self._tickets[found] = ticket
+            answer = self._scheduler.offer(work, self._clock())
+            if isinstance(answer, Job):
+                self._tickets[answer] = ticket
                 self._changed.notify()
-            return found
+            return answer
 
     def check(self) -> None:
         """Raises NotReady once a thread has ended with an error: this process serves no more."""
@@ -122,28 +126,28 @@ class Driver:
             raise NotReady(_BROKEN) from self._error
 
     def now_s(self) -> float:
-        """This moment, by the clock of deadlines in `Work`."""
+        """Now, by the clock of deadlines in `Work`."""
         return self._clock()
 
     def cancel(self, job: Job) -> None:
-        """Ends a job that nobody waits for any more, unless it has ended, and what was to follow it."""
+        """Cancels a job without a waiting caller, unless it has ended, and its later rounds."""
         with self._changed:
             if self._error is None:
                 self._scheduler.cancel(job)
                 self._hand_out()
 
     def stats(self) -> Stats:
-        """Counters so far, and the state of this moment."""
+        """Counters so far, and the current state."""
         with self._changed:
             return Stats() if self._error is not None else self._scheduler.stats(self._clock())
 
     def drain(self, timeout_s: float) -> bool:
-        """Waits until nothing waits and nothing runs; whether that came in time."""
+        """Waits until nothing waits and nothing runs. Returns whether that happened in time."""
         with self._idle:
             return self._idle.wait_for(lambda: self._scheduler.is_idle, timeout_s)
 
     def close(self) -> None:
-        """Cancels what waits, refuses what comes, and ends the threads once their passes have ended."""
+        """Cancels waiting work, refuses new work, and ends the threads once their passes have ended."""
         with self._changed:
             self._is_closed = True
             if self._error is None:
@@ -155,7 +159,7 @@ class Driver:
             thread.join()
 
     def _drive(self) -> None:
-        """What each thread does, whose end is the end of all."""
+        """Body of each thread. If one ends with an error, all end."""
         try:
             self._run_passes()
         except Exception as exc:
@@ -163,7 +167,7 @@ class Driver:
                 self._break(exc)
 
     def _break(self, error: Exception) -> None:
-        """Fails every request, and lets the other threads end: the scheduler is in no state to be asked."""
+        """Fails every request, and ends the other threads, without calling the failed scheduler again."""
         self._error = self._error or error
         self._is_closed = True
         for ticket in self._tickets.values():
@@ -195,7 +199,7 @@ class Driver:
         with self._changed:
             while self._error is None:
                 run = self._scheduler.next_run(self._clock())
-                self._hand_out()  # to those whom the scheduler has just found to be too late
+                self._hand_out()  # to requests that the scheduler has just refused as too late
                 if run is not None:
                     parts: dict[Ticket, list[int]] = {}
                     for job, row in run.planned.entries:
@@ -207,14 +211,14 @@ class Driver:
             return None
 
     def _encode(self, planned: Pass, tickets: Mapping[Ticket, Sequence[int]]) -> Exception | None:
-        """Runs a pass and writes what it found into the tickets; what it raised, if anything."""
+        """Runs a pass and writes its embeddings into the tickets. Returns the error it raised, if any."""
         rows = [ticket.rows[row] for ticket, numbers in tickets.items() for row in numbers]
         try:
             embeddings = self._encoders[planned.group.encoder].encode(rows)
             places = ((ticket, row) for ticket, numbers in tickets.items() for row in numbers)
             for (ticket, row), embedding in zip(places, embeddings, strict=True):
                 ticket.embeddings[row] = embedding
-        except Exception as exc:  # whatever it is, the thread goes on
+        except Exception as exc:  # the thread survives any error of a pass
             return exc
         return None
 

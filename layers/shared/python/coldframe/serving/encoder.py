@@ -1,4 +1,4 @@
-"""The encoder that requests of a server see: a `TextEncoder` whose passes hold others' rows, too."""
+"""The encoder in a server: a `TextEncoder` whose passes also hold other requests' rows."""
 
 import math
 from collections.abc import Sequence
@@ -11,19 +11,19 @@ from coldframe.serving.driver import Driver, Ticket
 from coldframe.timing import Deadline
 from coldframe.vectors import VALUE_BYTES
 
-_BUSY = "More waits here than can be answered in time. Send the request again after the time in Retry-After."
-_GONE = "The caller hung up before the answer was there, or this server is stopping."
-_TOKEN_BYTES = 40  # of a row: a list's place and an integer
+_BUSY = "The server has more work than it can answer in time. Send the request again after Retry-After."
+_GONE = "The caller hung up before the answer was there, or this server is stopping. Send the request again."
+_TOKEN_BYTES = 40  # of a row: a list element and an integer
 
 
 class SharedEncoder(TextEncoder):
-    """Encodes with passes that rows of other requests share. Safe for threads.
+    """Encodes in passes that rows of other requests share. Safe for threads.
 
-    Embeddings are those of the encoder alone, to the bit: a row does not depend on its neighbours.
+    Embeddings equal the encoder's own, to the bit: a row does not depend on its neighbours.
     """
 
     def __init__(self, alone: TextEncoder, name: str, driver: Driver) -> None:
-        """alone: what it does without others. name: under which the driver knows it."""
+        """alone: its behaviour without other requests. name: its name in the driver."""
         super().__init__(alone.row_encoder, alone.max_batch_tokens, alone.ms_per_token)
         self._name = name
         self._driver = driver
@@ -34,11 +34,12 @@ class SharedEncoder(TextEncoder):
         deadline: Deadline,
         later: Sequence[Sequence[Window]] = (),
     ) -> Embedded:
-        """Embeddings of texts from their windows, short ones first, as far as the time goes.
+        """Embeddings of texts from their windows, short ones first, as far as the time allows.
 
-        Waits until they are made. Where others leave no time for them: none at all with `retry_after_s` for
-        a deadline that was stated, Overloaded where none was. Once a caller's rows are admitted, so are those
-        of `later` rounds. Raises CallerGone when the caller hangs up, NotReady while the server stops.
+        Waits for the results. Where others leave no time: no embeddings, and `retry_after_s`, for a stated
+        deadline;
+        otherwise raises Overloaded. Admission of a caller's rows includes its `later` rounds.
+        Raises CallerGone when the caller disconnects, NotReady while the server stops.
         """
         caller = deadline.caller
         ticket = Ticket([window for text in texts for window in text])
@@ -61,7 +62,7 @@ class SharedEncoder(TextEncoder):
                 caller.begin_part(self._driver.now_s())
 
     def end_rounds(self, deadline: Deadline) -> None:
-        """Gives back the time that was kept for rounds which are not needed."""
+        """Releases the time reserved for rounds that are not needed."""
         caller = deadline.caller
         if caller is not None and caller.job is not None and caller.job.rest is not None:
             self._driver.cancel(caller.job)
@@ -74,7 +75,7 @@ class SharedEncoder(TextEncoder):
         size_bytes = self._size_bytes([*lengths, *(len(row) for one in later for row in one)])
         caller = deadline.caller
         if caller is None:
-            return Work(self._name, lengths, deadline_s, size_bytes=size_bytes)  # nobody says when it is over
+            return Work(self._name, lengths, deadline_s, size_bytes=size_bytes)  # no caller could end it
         follows = caller.job if caller.job is not None and caller.job.rest is not None else None
         return Work(
             self._name,
@@ -88,11 +89,13 @@ class SharedEncoder(TextEncoder):
         )
 
     def _size_bytes(self, lengths: Sequence[int]) -> int:
-        """What rows and their embeddings take."""
+        """Memory of rows and their embeddings."""
         return len(lengths) * self.row_encoder.dimension * VALUE_BYTES + _TOKEN_BYTES * sum(lengths)
 
     def _refused(self, refusal: Refusal, texts: Sequence[Sequence[Window]], deadline: Deadline) -> Embedded:
-        """Nothing for a deadline that was stated: `auto` answers without. Raises Overloaded for others."""
+        """Returns nothing for a stated deadline: `auto` answers without the encoder. Otherwise raises
+        Overloaded.
+        """
         if refusal.reason is Reason.NEVER:
             retry_after_s = None
         else:
@@ -106,5 +109,5 @@ def _embedded(texts: Sequence[Sequence[Window]], ticket: Ticket, outcome: Outcom
     if outcome is Outcome.CANCELLED:
         raise CallerGone(_GONE)
     if outcome is Outcome.FAILED:
-        raise ticket.error or RuntimeError("A pass failed without an error.")
+        raise ticket.error or RuntimeError("A pass failed without an error. Report this as a bug.")
     return embedded(texts, ticket.embeddings, ticket.passes)

@@ -16,9 +16,9 @@ from coldframe.timing import Clock
 
 
 def schedule_models(models: Models, limits: Limits, clock: Clock = time.monotonic) -> Driver:
-    """Has all requests to these models share passes; the models answer as before, to the bit.
+    """Makes all requests to these models share passes; answers are unchanged, to the bit.
 
-    Measures how long passes take, in half a second, and starts `limits.workers` threads.
+    Measures pass times for half a second, and starts `limits.workers` threads.
     Raises the BundleError of a model that cannot be used.
     """
     predictors = models.all()
@@ -41,5 +41,5 @@ def _drive(encoders: Mapping[str, TextEncoder], limits: Limits, clock: Clock) ->
 
 
 def mixes_lengths(encoder: RowEncoder) -> bool:
-    """Whether a pass of this encoder may hold rows of several lengths: a GPU's may, and say so."""
+    """Whether a pass of this encoder may hold rows of several lengths, as a GPU's encoder reports."""
     return bool(getattr(encoder, "mixes_lengths", False))

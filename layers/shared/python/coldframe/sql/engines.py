@@ -1,4 +1,4 @@
-"""The contracts of engines: a batch as it came, to columns; values, to the reply that the engine reads."""
+"""The contracts of database engines: a batch to columns, and values to the reply that the engine reads."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from coldframe.sql.functions import Column, Value
 
 
 class Batch(NamedTuple):
-    """What an engine asks. numbers: of Snowflake's rows; empty elsewhere. batch_id: the engine's own.
+    """A batch of an engine. numbers: Snowflake's row numbers; empty elsewhere. batch_id: the engine's own.
 
     model, head: None for the default.
     """
@@ -27,9 +27,9 @@ class Batch(NamedTuple):
 class Engine(NamedTuple):
     """One engine's contract.
 
-    decoders: by the number of arguments. smaller: how to have the engine send less at once.
-    read: the batch of a decoded body, its number of arguments and the request's headers.
-    write: the reply to a batch with these values.
+    decoders: by the number of arguments. smaller: advice on how to make the engine send smaller batches.
+    read: makes a batch of a decoded body, its number of arguments and the request's headers.
+    write: makes the reply to a batch with these values.
     """
 
     decoders: Mapping[int, Decoder[Any]]
@@ -62,7 +62,7 @@ def _write_bigquery(batch: Batch, values: Sequence[Value]) -> schemas.BigQueryRe
 
 
 def _read_redshift(body: Any, arguments: int, headers: Mapping[str, str]) -> Batch:
-    """A null record has nothing but nulls, a bare one is its only argument."""
+    """A null record has only nulls; a record that is not a list is its only argument."""
     nulls = (None,) * arguments
     rows = [nulls if row is None else (row,) if isinstance(row, str) else row for row in body.arguments]
     columns = _columns(rows, arguments)
@@ -98,7 +98,7 @@ ENGINES: Mapping[str, Engine] = {
         _read_bigquery,
         _write_bigquery,
     ),
-    # `aws_lambda.invoke` of Aurora PostgreSQL sends the same.
+    # `aws_lambda.invoke` of Aurora PostgreSQL sends the same form.
     "redshift": Engine(
         {1: Decoder(schemas.RedshiftTexts), 2: Decoder(schemas.RedshiftTextsAndLabels)},
         '{"external_function": "f_topic", "arguments": [["…"]]}',

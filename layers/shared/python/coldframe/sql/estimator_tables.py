@@ -1,8 +1,9 @@
 """The estimator as plain SQL inside DuckDB: tables of tokens and weights, and a macro that joins them.
 
-Nothing of Python runs when it is asked. For ASCII texts, and encoders with a WordPiece vocabulary of lower
-case, whose tokens SQL can find. Sums are taken in another order than in `Estimator`: probabilities differ by
-rounding, 1e-12 at most.
+Queries run no Python. The macro answers ASCII texts, for encoders with a lower-case WordPiece vocabulary,
+whose
+tokens SQL can find. Sums are taken in another order than in `Estimator`: probabilities differ by
+rounding, by at most 1e-12.
 """
 
 import json
@@ -31,7 +32,7 @@ _PIECES, _WEIGHTS, _IDF, _LABELS = (
 
 _IS_PLAIN = f"""regexp_full_match(text, '[\\x00-\\x7F]*', 's')
     AND NOT regexp_matches(text, '{"|".join(re.escape(token) for token in SPECIAL_TOKENS)}')"""
-"""The texts that `is_plain` is true of: BERT cuts others by rules that are not written here."""
+"""SQL for `is_plain`: BERT splits other texts by rules that this module does not implement."""
 
 
 def create_estimator(
@@ -42,15 +43,15 @@ def create_estimator(
 ) -> None:
     """Adds the table macro `estimate(table)`: a row (id, topic, probability, sure) for each (id, text).
 
-    A text that is null, not ASCII, or has a token such as [SEP] spelled out gets nulls. Where `sure` is
-    true, `topic` is what `auto` answers.
-    folder: of encoders and models; without one, COLDFRAME_MODEL_DIR.
-    model: a name; without one, the first of COLDFRAME_MODELS, else the folder's default model.
+    A text that is null, not ASCII, or contains a token's name such as [SEP] gets nulls. Where `sure` is
+    true, `topic` is the answer of `auto`.
+    folder: of encoders and models; default: COLDFRAME_MODEL_DIR.
+    model: a name; default: the first of COLDFRAME_MODELS, else the folder's default model.
     prefix: of the macro and of its tables.
     Raises Invalid for a model whose tokens SQL cannot find, and a BundleError.
     """
     if not re.fullmatch(r"\w*", prefix):
-        raise Invalid(f"The prefix {prefix!r} is no part of a name. Expected letters, digits and _.")
+        raise Invalid(f"The prefix {prefix!r} is not part of a name. Use letters, digits and _.")
     settings = chosen(load_settings(os.environ), folder, model)
     model_dir = settings.model_dir
     name = served_models(model_dir, settings.models)[0]
@@ -58,8 +59,8 @@ def create_estimator(
     facts = built.facts
     if facts.tokenizer != "wordpiece" or not facts.lower_case:
         raise Invalid(
-            f"The encoder {built.name!r} has no WordPiece vocabulary of lower case, which SQL could"
-            " tokenize by. Use `register` instead."
+            f"The encoder {built.name!r} has no lower-case WordPiece vocabulary, which SQL needs"
+            " for its tokens. Use `register` instead."
         )
     vocabulary = json.loads(read_file(encoder_folder(model_dir, built.name), TOKENIZER))["model"]["vocab"]
     estimator = Estimator(model_folder(model_dir, name), manifest.estimator)
@@ -80,10 +81,10 @@ def create_estimator(
 
 
 def _weights(estimator: Estimator, facts: EstimatorFacts) -> pa.Table:
-    """(token, label, weight) of what is not nought."""
+    """(token, label, weight) of weights that are not zero."""
     labels = len(facts.bias)
-    found = [(at // labels, at % labels, weight) for at, weight in enumerate(estimator.weights) if weight]
-    ids, places, weights = zip(*found, strict=True)
+    entries = [(at // labels, at % labels, weight) for at, weight in enumerate(estimator.weights) if weight]
+    ids, places, weights = zip(*entries, strict=True)
     return pa.table({"id": ids, "place": places, "weight": pa.array(weights, pa.float64())})
 
 

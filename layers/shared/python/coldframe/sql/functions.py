@@ -1,4 +1,4 @@
-"""The functions that SQL gets, over columns of plain values: what every door and DuckDB answer with."""
+"""SQL functions over columns of plain values, for all engines and DuckDB."""
 
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -12,7 +12,7 @@ from coldframe.timing import NO_DEADLINE, Deadline
 from coldframe.vectors import to_floats
 
 FUNCTIONS = {"topic": 1, "topic_score": 2, "is_topic": 2, "embedding": 1}
-"""Arguments of each: a text, and for two of them a label."""
+"""Number of arguments of each function: a text, and for two of them a label."""
 
 Value: TypeAlias = str | float | bool | list[float] | None
 Column: TypeAlias = Sequence[str | None]
@@ -23,7 +23,7 @@ _SHOWN_LABELS = 30
 class SqlFunctions:
     """The functions of one model. NULL in, NULL out; one value per row, in order.
 
-    Safe for threads, as `Predictor` is. head: whose answers they give; None: the model's default.
+    Safe for threads, as `Predictor` is. head: the head that answers; None: the model's default.
     rejecting_odds: see `are_topic`.
     """
 
@@ -64,16 +64,16 @@ class SqlFunctions:
         ]
 
     def is_topic(self, texts: Column, labels: Column, deadline: Deadline = NO_DEADLINE) -> list[bool | None]:
-        """Whether the label of each text is this one; an answer that abstains is no label."""
+        """Whether the label of each text is this one; false where the head abstains."""
         self._check(labels)
-        found: list[bool | None] = [None] * len(texts)
-        for label in dict.fromkeys(labels):  # one, nearly always
+        results: list[bool | None] = [None] * len(texts)
+        for label in dict.fromkeys(labels):  # nearly always one label
             if label is not None:
                 rows = [row for row, other in enumerate(labels) if other == label]
                 values = self._are(label, [texts[row] for row in rows], deadline)
                 for row, value in zip(rows, values, strict=True):
-                    found[row] = value
-        return found
+                    results[row] = value
+        return results
 
     def embedding(self, texts: Column, deadline: Deadline = NO_DEADLINE) -> list[list[float] | None]:
         """The embedding of each text, (d,)."""
@@ -95,11 +95,11 @@ class SqlFunctions:
     def _check(self, labels: Column) -> None:
         for label in dict.fromkeys(labels):
             if label is not None and label not in self._positions:
-                known = ", ".join([*self._positions][:_SHOWN_LABELS])
+                names = ", ".join([*self._positions][:_SHOWN_LABELS])
                 more = ", …" if len(self._positions) > _SHOWN_LABELS else ""
-                raise Invalid(f"Found a label that this model does not have. Its labels: {known}{more}.")
+                raise Invalid(f"Found a label that this model does not have. Use one of: {names}{more}.")
 
 
 def _beside(texts: Column, labels: Column) -> list[str | None]:
-    """The texts, without those that have no label beside them: nobody asks about them."""
+    """The texts, with None where the row has no label."""
     return [None if label is None else text for text, label in zip(texts, labels, strict=True)]

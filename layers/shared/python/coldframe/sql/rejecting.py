@@ -1,6 +1,6 @@
 """`topic = x` with fewer texts for the encoder: rows whose estimate is far from x are rejected at once.
 
-Predicate-based pruning, as Raven has it: Karanasos et al. 2020, "Extending Relational Query Processing with
+Predicate-based pruning, as in Raven: Karanasos et al. 2020, "Extending Relational Query Processing with
 ML Inference".
 """
 
@@ -15,7 +15,7 @@ from coldframe.timing import NO_DEADLINE, Deadline
 from coldframe.vectors import ranked, to_floats
 
 EXACT = math.inf
-"""Odds that reject no row early, so that `is_topic` says what `topic` says: docs/decisions/0075."""
+"""Odds that reject no row early, so that `is_topic` agrees with `topic`: docs/decisions/0075."""
 
 
 def are_topic(
@@ -27,34 +27,34 @@ def are_topic(
 ) -> list[bool | None]:
     """Whether `label` is the answer of `auto` for each row; None for a row without a text.
 
-    An answer that abstains is no label.
+    False where `auto` abstains.
     rejecting_odds: the estimator's odds against `label`, above which a row is rejected without the encoder.
     A finite number is quicker and may reject a row whose answer is `label`.
-    Raises OutOfTime where rows are left that only the encoder can tell.
+    Raises OutOfTime where rows are left that need the encoder.
     """
     position = predictor.manifest.labels.index(label)
     unique = distinct(texts)
-    found: dict[str, bool] = {}
+    answers: dict[str, bool] = {}
     for text, guess in zip(unique, predictor.guess(unique, deadline), strict=True):
         if guess.sure:
-            found[text] = _is_answer(predictor, guess, position)
+            answers[text] = _is_answer(predictor, guess, position)
         elif odds_against(guess, position) > rejecting_odds:
-            found[text] = False
-    rest = [text for text in unique if text not in found]
-    answers = predict_column(predictor, rest, [AUTO], deadline=deadline)[AUTO]
-    refuse_rushed(answers)
-    found |= {
-        text: answer is not None and answer.label == label for text, answer in zip(rest, answers, strict=True)
+            answers[text] = False
+    rest = [text for text in unique if text not in answers]
+    encoded = predict_column(predictor, rest, [AUTO], deadline=deadline)[AUTO]
+    refuse_rushed(encoded)
+    answers |= {
+        text: answer is not None and answer.label == label for text, answer in zip(rest, encoded, strict=True)
     }
-    return spread(texts, found)
+    return spread(texts, answers)
 
 
 def odds_against(guess: Guess, position: int) -> float:
-    """How many times as probable as a label the estimator's favourite is, both as `mean_with` takes them."""
+    """Ratio of the estimator's largest probability to the label's, both with the floor of `mean_with`."""
     return (max(guess.probabilities) + LEAST) / (guess.probabilities[position] + LEAST)
 
 
 def _is_answer(predictor: Predictor, guess: Guess, position: int) -> bool:
-    """Whether a sure guess has this label: by the rounded values, as every other answer."""
+    """Whether a sure guess has this label: by the rounded values, like every other answer."""
     *scores, _ = to_floats(answer_auto(guess, None)[1:])
     return ranked(scores)[0] == position and scores[position] >= predictor.min_probability[AUTO]

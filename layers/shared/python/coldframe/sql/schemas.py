@@ -1,9 +1,9 @@
-"""What engines send and read, by their published contracts.
+"""Messages of database engines, by their published contracts.
 
 Redshift: https://docs.aws.amazon.com/redshift/latest/dg/udf-creating-a-lambda-sql-udf.html
 Snowflake: https://docs.snowflake.com/en/sql-reference/external-functions-data-format
 BigQuery: https://cloud.google.com/bigquery/docs/remote-functions
-All read 2026-11-22. What else an engine sends is not read, so that it may send more one day.
+All read 2026-11-22. Other fields are ignored, so engines may add some.
 """
 
 from typing import Annotated, Any
@@ -20,7 +20,7 @@ _HEAD = Meta(description="The head that answers.")
 
 
 class Context(Struct):
-    """What `OPTIONS (user_defined_context = […])` of a remote function may hold."""
+    """Fields of `OPTIONS (user_defined_context = […])` of a remote function."""
 
     model: Annotated[str, _MODEL] | UnsetType = UNSET
     head: Annotated[str, _HEAD] | UnsetType = UNSET

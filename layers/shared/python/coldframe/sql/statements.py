@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from coldframe.setting_facts import MAX_TEXTS
 from coldframe.sql.functions import FUNCTIONS
 
-_EMBEDDING_ROWS = 500  # 384 numbers as JSON are 8 KB: so many fit a function's result of 6 MB
+_EMBEDDING_ROWS = 500  # 384 numbers as JSON take 8 KB: this many rows fit into a function's result of 6 MB
 _REDSHIFT = {
     "topic": "VARCHAR(256)",
     "topic_score": "FLOAT8",
@@ -29,7 +29,7 @@ _POSTGRES = {"topic": "text", "topic_score": "double precision", "is_topic": "bo
 
 
 def redshift(function: str, role: str, schema: str = "public") -> Iterator[str]:
-    """Lambda UDFs. function: NAME:ALIAS. role: the ARN of one that may invoke it, or `default`."""
+    """Lambda UDFs. function: NAME:ALIAS. role: ARN of a role that may invoke it, or `default`."""
     iam = "default" if role == "default" else _text(role)
     for name, kind in _REDSHIFT.items():
         arguments = ", ".join(["VARCHAR(65535)", "VARCHAR(256)"][: FUNCTIONS[name]])
@@ -40,7 +40,9 @@ def redshift(function: str, role: str, schema: str = "public") -> Iterator[str]:
 
 
 def snowflake(url: str, integration: str, role: str | None = None) -> Iterator[str]:
-    """External functions behind an API integration; with a role, the statement that makes that, too."""
+    """External functions behind an API integration; with a role, also the statement that creates the
+    integration.
+    """
     if role is not None:
         yield (
             f"CREATE API INTEGRATION IF NOT EXISTS {integration} API_PROVIDER = aws_api_gateway"
@@ -85,7 +87,7 @@ def aurora(function: str, schema: str = "public") -> Iterator[str]:
 
 
 def athena(function: str) -> Iterator[str]:
-    """The clause that goes before a query: Athena keeps no functions."""
+    """The clause before a query: Athena stores no functions."""
     kinds = {"topic": "VARCHAR", "topic_score": "DOUBLE", "is_topic": "BOOLEAN"}
     clauses = [
         f"EXTERNAL FUNCTION {name}({', '.join(['text VARCHAR', 'label VARCHAR'][: FUNCTIONS[name]])})"
@@ -96,7 +98,7 @@ def athena(function: str) -> Iterator[str]:
 
 
 def duckdb(model_dir: str) -> Iterator[str]:
-    """DuckDB's functions live in its process: lines of Python."""
+    """Lines of Python, since DuckDB's functions live in its process."""
     yield (
         "import coldframe.duckdb  # in a checkout: pip install --editable '.[duckdb]'\n"
         f"coldframe.duckdb.register(connection, {model_dir!r})"
@@ -122,7 +124,9 @@ END $$;"""
 
 
 def _rows(function: str) -> int:
-    """Rows of a batch that the function takes by its default settings, and whose answer it can carry."""
+    """Rows of a batch that the function accepts by its default settings, and whose answer fits into its
+    result.
+    """
     return _EMBEDDING_ROWS if function == "embedding" else MAX_TEXTS
 
 

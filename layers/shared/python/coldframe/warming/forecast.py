@@ -1,4 +1,4 @@
-"""How likely each level is to be used in the next slot."""
+"""Forecast of how likely each level is to be used in the next slot."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _PARTS = 6
 
 
 class Forecaster:
-    """Learns from the peaks of a function, slot by slot. One caller at a time.
+    """Learns from the peaks of a function, slot by slot. Not safe for threads.
 
-    slot_s: how long a slot is. most: levels above are not looked at. new_mixture: of each level.
+    slot_s: length of a slot. most: highest level of the forecast. new_mixture: creates a level's mixture.
     """
 
     def __init__(
@@ -28,23 +28,26 @@ class Forecaster:
         self._asked = False
 
     def probabilities(self) -> list[tuple[int, float]]:
-        """Of each level that was ever used: P(so many environments are busy at once in the next slot).
+        """Probability of use in the next slot, for each level that was ever used; it never rises with the
+        level.
 
-        From twelve on each level is a sixth above the one below: 12, 14, 16, 18, 21, …. Never rising.
+        A level is a number of environments busy at once. From twelve on, each level is a sixth above the
+        previous
+        one: 12, 14, 16, 18, 21, ….
         """
-        told, before = [], 1.0
+        levels, before = [], 1.0
         for level, past, mixture in self._levels:
             before = min(
                 before, mixture.probability(past.contexts(level, self._peaks), past.rates, past.uses)
             )
-            told.append((level, before))
+            levels.append((level, before))
         self._asked = True
-        return told
+        return levels
 
     def observe(self, peak: int) -> None:
-        """The most environments busy at once in the slot that is over."""
+        """Learns from a finished slot. peak: the most environments busy at once."""
         if not self._asked:
-            self.probabilities()  # what is learnt is how wrong it was
+            self.probabilities()  # the mixture learns from its error
         self._asked = False
         for level, past, mixture in self._levels:
             mixture.learn(peak >= level)

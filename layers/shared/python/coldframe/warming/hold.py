@@ -1,4 +1,4 @@
-"""A round that predicts: what the metrics say, what to hold, and what was done."""
+"""A warming round with a forecast: reads metrics, decides how many environments to hold, and acts."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _READ_AGAIN = 2  # slots: a metric may arrive minutes late
 
 
 class Clients(NamedTuple):
-    """boto3's, and how to ping. scaling: Application Auto Scaling's, made when it is needed.
+    """boto3's clients, and a function that pings. scaling: creates Application Auto Scaling's client.
 
-    ping: so many environments of a version at once, by its qualified name; returns what was found.
+    ping: sends a number of pings at once to a version, by its qualified name; returns their result.
     """
 
     lambda_: Any
@@ -31,17 +31,18 @@ class Clients(NamedTuple):
 
 
 def hold(clients: Clients, settings: Predicting, now: datetime) -> dict[str, Any]:
-    """One round. Returns its line for the log: what it did, and for what reason.
+    """One round. Returns its line for the log: its actions, and the reason.
 
-    The record is written before anything is pinged: of two warmers at once, the second one does nothing.
-    The level of provisioned concurrency is compared with AWS's in each round, so a call that failed is
-    repeated by the next round. A level that is held beyond the decision counts as spent.
+    The record is written before the pings: of two concurrent warmers, the second does nothing.
+    The level of provisioned concurrency is compared with AWS's in each round, so the next round repeats a
+    failed
+    call. Provisioned concurrency above the decision counts as spent.
     """
     slot, day = int(now.timestamp()) // _SLOT, f"{now:%Y-%m-%d}"
     record, state = table.read(clients.dynamodb, settings.table, settings.function)
     first = max(record.end - _READ_AGAIN, slot - KEPT_SLOTS) if record.peaks else slot - KEPT_SLOTS
-    if record.end > slot:  # of a clock that was wrong
-        state, first = "new: it was of the future", slot - KEPT_SLOTS
+    if record.end > slot:  # written by a wrong clock
+        state, first = "new: its slots are in the future", slot - KEPT_SLOTS
         record = Record(revision=record.revision)
     peaks = _peaks(clients.cloudwatch, settings.function, settings.alias, first, slot)
     record = record.with_slots(first, peaks)
@@ -51,15 +52,15 @@ def hold(clients: Clients, settings: Predicting, now: datetime) -> dict[str, Any
     )
     line: dict[str, Any] = {"prediction": "on", "state": state, **asdict(decision), "spent_usd": spent_usd}
     guaranteed = settings.guards.guaranteed > 0
-    held = _provisioned(clients.lambda_, settings) if guaranteed or record.provisioned else 0
-    beyond_usd = max(0, held - decision.provisioned) * settings.provision.idle_usd
+    current = _provisioned(clients.lambda_, settings) if guaranteed or record.provisioned else 0
+    beyond_usd = max(0, current - decision.provisioned) * settings.provision.idle_usd
     record = record.with_pings(slot, decision.pings).with_spent(day, decision.usd + beyond_usd)
-    record = record.with_provisioned(max(held, decision.provisioned))
+    record = record.with_provisioned(max(current, decision.provisioned))
     try:
         table.write(clients.dynamodb, settings.table, settings.function, record, int(now.timestamp()))
     except table.Overtaken:
-        return line | {"pings": 0, "reason": "another warmer is at it", "skipped": True}
-    if held != decision.provisioned:
+        return line | {"pings": 0, "reason": "another warmer has written the record", "skipped": True}
+    if current != decision.provisioned:
         if guaranteed:
             _provision(clients.scaling(), settings, decision.provisioned, now)
         else:
@@ -68,33 +69,33 @@ def hold(clients: Clients, settings: Predicting, now: datetime) -> dict[str, Any
 
 
 def _provisioned(client: Any, settings: Predicting) -> int:
-    """Provisioned concurrency that AWS was last asked for. client: boto3's of Lambda."""
+    """Provisioned concurrency last requested from AWS. client: boto3's for Lambda."""
     try:
-        found = client.get_provisioned_concurrency_config(
+        answer = client.get_provisioned_concurrency_config(
             FunctionName=settings.function, Qualifier=settings.alias
         )
     except client.exceptions.ProvisionedConcurrencyConfigNotFoundException:
         return 0
-    return int(found["RequestedProvisionedConcurrentExecutions"])
+    return int(answer["RequestedProvisionedConcurrentExecutions"])
 
 
 def _release(client: Any, settings: Predicting) -> None:
-    """Ends provisioned concurrency that an earlier setting has left: its scalable target is gone."""
+    """Ends provisioned concurrency that an earlier setting has left: removes its scalable target."""
     client.delete_provisioned_concurrency_config(FunctionName=settings.function, Qualifier=settings.alias)
 
 
 def _ping(clients: Clients, settings: Predicting, count: int) -> dict[str, Any]:
     if not count:
         return {}
-    # To the version and not through the alias, whose metrics are for requests.
+    # To the version and not through the alias, whose metrics count requests.
     alias = clients.lambda_.get_alias(FunctionName=settings.function, Name=settings.alias)
     version = alias["FunctionVersion"]
     return {"version": version, **clients.ping(f"{settings.function}:{version}", count)}
 
 
 def _peaks(client: Any, function: str, alias: str, first: int, end: int) -> list[int]:
-    """The most requests at once in each slot from `first` on, by one call of CloudWatch."""
-    found = client.get_metric_data(
+    """Highest concurrency in each slot from `first` on, by one call of CloudWatch."""
+    results = client.get_metric_data(
         StartTime=datetime.fromtimestamp(first * _SLOT, UTC),
         EndTime=datetime.fromtimestamp(end * _SLOT, UTC),
         ScanBy="TimestampAscending",
@@ -117,7 +118,7 @@ def _peaks(client: Any, function: str, alias: str, first: int, end: int) -> list
         ],
     )["MetricDataResults"]
     peaks = [0] * (end - first)
-    for result in found:
+    for result in results:
         for moment, value in zip(result["Timestamps"], result["Values"], strict=True):
             place = int(moment.timestamp()) // _SLOT - first
             if 0 <= place < len(peaks):
@@ -126,7 +127,7 @@ def _peaks(client: Any, function: str, alias: str, first: int, end: int) -> list
 
 
 def _provision(client: Any, settings: Predicting, count: int, now: datetime) -> None:
-    """A scheduled action for the next minute. Target tracking never reaches zero; a scheduled action does.
+    """Sets the level by a scheduled action for the next minute; target tracking would never reach zero.
 
     https://docs.aws.amazon.com/autoscaling/application/userguide/scheduled-scaling-additional-cli-commands.html,
     read 2026-11-22

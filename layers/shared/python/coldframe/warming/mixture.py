@@ -1,7 +1,9 @@
 """The probability that a level is used in the next slot, learnt slot by slot.
 
-Each context counts what followed it. A logistic mixture, whose weights learn online, makes one probability of
-the counts. Source: Mattern 2012, "Mixing strategies in data compression"; Mahoney 2005 on PAQ's counters.
+Each context counts the slots that followed it. A logistic mixture, whose weights learn online, makes one
+probability of the counts. Source: Mattern 2012, "Mixing strategies in data compression"; Mahoney 2005 on
+PAQ's
+counters.
 """
 
 from __future__ import annotations
@@ -13,10 +15,10 @@ from coldframe.warming.past import SIDES
 from coldframe.warming.weights import WEIGHTS, Weights
 
 RATE = 0.005
-_PRIOR = 0.02  # so little that a context seen three times already says a lot
-_FULL = 3.0  # a context seen less often counts in proportion
+_PRIOR = 0.02  # small, so a context with three counts already has much weight
+_FULL = 3.0  # a context with fewer counts has a proportional weight
 _LEAST = 1 / 512
-_KEPT, _CEILING = 0.9, 2.0  # what contradicts the latest outcome is forgotten towards this count
+_KEPT, _CEILING = 0.9, 2.0  # counts against the latest outcome shrink towards this
 _LARGEST = 30.0
 _MATURE = (3, 12)
 
@@ -34,7 +36,9 @@ class Mixture:
         self._told = 0.5
 
     def probability(self, contexts: Sequence[Hashable], rates: Iterable[float], uses: int) -> float:
-        """Of a use in the next slot. rates: shares of slots with a use. uses: of the level so far."""
+        """Probability of a use in the next slot. rates: shares of slots with a use. uses: uses of the level
+        so far.
+        """
         self._contexts = contexts
         self._inputs = [_vote(counts.get(key)) for counts, key in zip(self._counts, contexts, strict=True)]
         self._inputs += map(_log_odds, rates)
@@ -45,23 +49,23 @@ class Mixture:
         return self._told
 
     def learn(self, used: bool) -> None:
-        """What became of the slot that `probability` was last asked for."""
+        """Learns the outcome of the slot that `probability` was last called for."""
         step = self._rate * (used - self._told)
         for number, value in enumerate(self._inputs):
             self._row[number] += step * value
         for counts, key in zip(self._counts, self._contexts, strict=True):
             if key is not None:
-                seen = counts.setdefault(key, [0.0, 0.0])
-                seen[used] += 1.0
-                if seen[not used] > _CEILING:
-                    seen[not used] = seen[not used] * _KEPT + _CEILING * (1.0 - _KEPT)
+                pair = counts.setdefault(key, [0.0, 0.0])
+                pair[used] += 1.0
+                if pair[not used] > _CEILING:
+                    pair[not used] = pair[not used] * _KEPT + _CEILING * (1.0 - _KEPT)
 
 
-def _vote(seen: list[float] | None) -> float:
-    """Log odds of a use; none of a context that was never seen."""
-    if seen is None:
+def _vote(pair: list[float] | None) -> float:
+    """Log odds of a use; zero for a context without counts."""
+    if pair is None:
         return 0.0
-    unused, used = seen
+    unused, used = pair
     share = (used + _PRIOR) / (unused + used + 2 * _PRIOR)
     return _log_odds(share) * min(1.0, (unused + used) / _FULL)
 

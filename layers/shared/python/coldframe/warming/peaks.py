@@ -1,10 +1,10 @@
-"""What all levels of a function share: its latest peaks, and what followed such peaks before."""
+"""Peaks that all levels of a function share: the latest ones, and what followed equal peaks in the past."""
 
 from __future__ import annotations
 
 from array import array
 
-_ALIKE = (4, 10, 24)  # so many slots must be the same
+_ALIKE = (4, 10, 24)  # numbers of slots that must be equal
 _AVERAGE = 0.15
 _LONGEST = 24
 
@@ -14,14 +14,14 @@ class Peaks:
 
     def __init__(self) -> None:
         self._peaks = array("I")
-        self._after: dict[tuple[int, bytes], int] = {}  # the latest slot that followed these
+        self._after: dict[tuple[int, bytes], int] = {}  # the latest slot after these peaks
         self._matches = [-1] * len(_ALIKE)
         self._lengths = [0] * len(_ALIKE)
         self.last = self.before = 0
         self.average = 0.0
 
     def add(self, peak: int) -> None:
-        """One slot more."""
+        """Adds a slot."""
         for number, match in enumerate(self._matches):
             agrees = match >= 0 and self._peaks[match] == peak
             self._lengths[number] = min(self._lengths[number] + 1, _LONGEST) if agrees else 0
@@ -37,7 +37,9 @@ class Peaks:
                 self._after[key] = len(self._peaks)
 
     def followed(self) -> list[tuple[int, int] | None]:
-        """For each length of likeness: the peak that followed then, and for how many slots this was true."""
+        """For each number of equal slots: the peak that followed, and for how many slots this prediction
+        held.
+        """
         return [
             (self._peaks[match], length) if match >= 0 else None
             for match, length in zip(self._matches, self._lengths, strict=True)

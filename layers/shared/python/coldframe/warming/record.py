@@ -1,6 +1,6 @@
-"""What the warmer remembers from one run to the next: a small record of a stated form.
+"""The warmer's memory between two runs: a small record of a documented form.
 
-Counts are not kept: the forecast is learnt again from the peaks, so that a new version may learn otherwise.
+It holds peaks instead of counts. The forecast learns from them again, so a new version may learn differently.
 """
 
 from __future__ import annotations
@@ -13,23 +13,25 @@ from math import inf
 from typing import Any
 
 FORM = 1
-KEPT_SLOTS = 8 * 288  # eight days of five minutes: a week ago is one of the things that are looked at
+KEPT_SLOTS = 8 * 288  # eight days of five minutes: one context looks a week back
 _LARGEST = 0xFFFFFFFF
 _NUMBER_BYTES = 4
 _MOST_BYTES = 2 * KEPT_SLOTS * _NUMBER_BYTES + 64  # a slot and its pings are two numbers
 
 
 class Damaged(Exception):
-    """A record that cannot be read; says why. The warmer starts anew."""
+    """A record that cannot be read; says why. The warmer starts with a new one."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """Peaks of consecutive slots, the last one before `end`; pings by slot; and what was spent on a day.
+    """Peaks of consecutive slots, the last one before `end`; pings by slot; and the spending of one day.
 
-    end: the number of a slot since 1970. revision: grows with each write, so that of two warmers that
-    run at once one notices the other. provisioned: the most that this warmer may have left in AWS; None or 0:
-    nothing, so that a level is somebody else's.
+    end: the number of a slot since 1970. revision: grows with each write, so that of two concurrent warmers
+    one
+    notices the other. provisioned: most provisioned environments that this warmer may have left in AWS; None
+    or
+    0: none, so any level belongs to somebody else.
     """
 
     end: int = 0
@@ -46,39 +48,39 @@ class Record:
         return [self.pings.get(slot, 0) for slot in range(self.end - len(self.peaks), self.end)]
 
     def with_slots(self, first: int, peaks: Sequence[int]) -> Record:
-        """With these slots, from number `first` on: they replace what was known of them.
+        """Adds slots from number `first` on, in place of earlier values for these slots.
 
-        Slots that nobody told of had no traffic. What is older than `KEPT_SLOTS` is forgotten.
+        Missing slots had no traffic. Slots before the last `KEPT_SLOTS` are forgotten.
         """
-        known = dict(enumerate(self.peaks, self.end - len(self.peaks))) | dict(enumerate(peaks, first))
+        by_slot = dict(enumerate(self.peaks, self.end - len(self.peaks))) | dict(enumerate(peaks, first))
         end = max([self.end, first + len(peaks)])
-        oldest = max(min(known, default=end), end - KEPT_SLOTS)
+        oldest = max(min(by_slot, default=end), end - KEPT_SLOTS)
         return replace(
             self,
             end=end,
-            peaks=tuple(known.get(slot, 0) for slot in range(oldest, end)),
+            peaks=tuple(by_slot.get(slot, 0) for slot in range(oldest, end)),
             pings={slot: count for slot, count in self.pings.items() if slot >= oldest},
         )
 
     def with_pings(self, slot: int, count: int) -> Record:
-        """So many were sent at once in this slot, which may not be over."""
+        """Adds pings sent at once in this slot, which may not be over."""
         return replace(self, pings={**self.pings, slot: max(count, self.pings.get(slot, 0))})
 
     def with_spent(self, day: str, usd: float) -> Record:
-        """With so much more on this day. Other days are forgotten."""
+        """Adds spending of this day. Other days are forgotten."""
         return replace(self, day=day, spent_usd=self.spent_on(day) + usd)
 
     def with_provisioned(self, count: int) -> Record:
-        """So many were asked for."""
+        """Records requested provisioned concurrency."""
         return replace(self, provisioned=count)
 
     def spent_on(self, day: str) -> float:
-        """USD of this day so far."""
+        """USD spent on this day so far."""
         return self.spent_usd if day == self.day else 0.0
 
 
 def to_attributes(record: Record) -> dict[str, Any]:
-    """As a table keeps it: text, whole numbers and bytes."""
+    """Attributes for a table: text, whole numbers and bytes."""
     return {
         "form": FORM,
         "revision": record.revision,
@@ -91,23 +93,23 @@ def to_attributes(record: Record) -> dict[str, Any]:
     }
 
 
-def from_attributes(found: Mapping[str, Any]) -> Record:
-    """Raises Damaged when it is of another form, or is not what was written."""
-    if found.get("form") != FORM:
-        raise Damaged(f"its form is {found.get('form')!r}, expected {FORM}")
+def from_attributes(attributes: Mapping[str, Any]) -> Record:
+    """The record of stored attributes. Raises Damaged for another form or changed numbers."""
+    if attributes.get("form") != FORM:
+        raise Damaged(f"its form is {attributes.get('form')!r}, expected {FORM}")
     try:
-        pings = _unpacked(found["pings"])
-        provisioned, spent_usd = int(found["provisioned"]), float(found["spent_usd"])
+        pings = _unpacked(attributes["pings"])
+        provisioned, spent_usd = int(attributes["provisioned"]), float(attributes["spent_usd"])
         if len(pings) % 2 or not 0.0 <= spent_usd < inf:
             raise Damaged("its numbers are impossible")
         return Record(
-            int(found["end_slot"]),
-            _unpacked(found["peaks"]),
+            int(attributes["end_slot"]),
+            _unpacked(attributes["peaks"]),
             dict(zip(pings[::2], pings[1::2], strict=True)),
-            str(found["spent_day"]),
+            str(attributes["spent_day"]),
             spent_usd,
             None if provisioned < 0 else provisioned,
-            int(found["revision"]),
+            int(attributes["revision"]),
         )
     except (KeyError, TypeError, ValueError, OverflowError, zlib.error) as exc:
         raise Damaged(f"it cannot be read ({type(exc).__name__})") from exc
@@ -119,9 +121,9 @@ def _packed(values: Sequence[int]) -> bytes:
 
 def _unpacked(packed: Any) -> tuple[int, ...]:
     if not isinstance(packed, bytes):
-        raise Damaged(f"bytes are expected where it has {type(packed).__name__}")
+        raise Damaged(f"it has {type(packed).__name__} in place of bytes")
     inflate = zlib.decompressobj()
     content = inflate.decompress(packed, _MOST_BYTES)
     if not inflate.eof or len(content) % _NUMBER_BYTES:
-        raise Damaged("it is cut, or too long")
+        raise Damaged("its bytes are cut off, or too long")
     return struct.unpack(f"<{len(content) // _NUMBER_BYTES}I", content)

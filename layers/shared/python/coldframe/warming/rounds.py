@@ -1,4 +1,4 @@
-"""One round of the warmer: from what is known of the traffic to what to do, and why."""
+"""One round of the warmer: from the traffic so far to a decision with its reason."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Guards:
-    """What the warmer may do, whatever it expects.
+    """Limits on the warmer, whatever its forecast.
 
-    least, most: environments. day_usd: of a day, pings and provisioned concurrency together. guaranteed: of
-    the environments that are expected, so many may be provisioned. fixed: pinged each round before there was
-    a forecast; the forecast must do better.
+    least, most: environments to keep warm. day_usd: most USD of a day, for pings and provisioned concurrency.
+    guaranteed: most environments to provision. fixed: pings of each round before there was a forecast, which
+    has
+    to be cheaper.
     """
 
     least: int = 0
@@ -31,7 +32,9 @@ class Guards:
 
 @dataclass(frozen=True)
 class Decision:
-    """What to do, and why. probabilities: of the lowest levels. *_usd: of the last day, replayed."""
+    """A decision, and its reason. probabilities: of the lowest levels. *_usd: cost of the last day,
+    replayed.
+    """
 
     pings: int
     provisioned: int
@@ -51,25 +54,25 @@ def decide(
     spent_usd: float = 0.0,
     slot_s: float = SLOT_S,
 ) -> Decision:
-    """For the slot after the last of `peaks`.
+    """The decision for the slot after the last of `peaks`.
 
-    pinged: what was sent in each slot. ping, provision: what it costs to hold one environment each way.
+    pinged: pings sent in each slot. ping, provision: cost of holding one environment each way.
 
     1. The forecast's level, or the fixed one if that would have been cheaper on the last day.
-    2. At least `least`, unless traffic alone kept as many busy; at most `most`.
-    3. No more than is left of the day's money.
+    2. At least `least`, unless traffic alone kept that many busy; at most `most`.
+    3. Not more than the rest of the day's money pays for.
     """
     forecaster, touched, simulated, replayed = Forecaster(slot_s, guards.most), Touched(), Touched(), []
-    for peak, sent in zip(peaks, pinged, strict=True):
-        told = forecaster.probabilities()
-        level = level_to_ping(told, [simulated.idle_slots(level) for level, _ in told], ping, slot_s)
+    for peak, pings in zip(peaks, pinged, strict=True):
+        levels = forecaster.probabilities()
+        level = level_to_ping(levels, [simulated.idle_slots(level) for level, _ in levels], ping, slot_s)
         replayed.append(level)
         simulated.add(max(peak, level))
-        touched.add(max(peak, sent))
+        touched.add(max(peak, pings))
         forecaster.observe(peak)
-    told = forecaster.probabilities()
-    level = level_to_ping(told, [touched.idle_slots(level) for level, _ in told], ping, slot_s)
-    reason = "expected" if level else "nothing that is likely would be cold"
+    levels = forecaster.probabilities()
+    level = level_to_ping(levels, [touched.idle_slots(level) for level, _ in levels], ping, slot_s)
+    reason = "expected" if level else "nothing likely would be cold"
 
     lately = slice(-_DAY, None)
     predicted_usd = replayed_usd(peaks[lately], replayed[lately], ping, slot_s)
@@ -85,15 +88,15 @@ def decide(
     if level > guards.most:
         level, reason = guards.most, f"the maximum is {guards.most}"
 
-    provisioned = min(guards.guaranteed, guards.most, level_to_hold(told, provision.least_probability))
+    provisioned = min(guards.guaranteed, guards.most, level_to_hold(levels, provision.least_probability))
     left_usd = max(0.0, guards.day_usd - spent_usd)
     if provisioned * provision.idle_usd > left_usd:
         provisioned = int(left_usd / provision.idle_usd)
     left_usd -= provisioned * provision.idle_usd
     if level <= provisioned:
-        level = 0  # what is provisioned is warm
+        level = 0  # provisioned environments are warm
     if level * ping.idle_usd > left_usd:
         level, reason = int(left_usd / ping.idle_usd), f"{guards.day_usd:g} USD of the day are spent"
     usd = provisioned * provision.idle_usd + level * ping.idle_usd
-    shown = tuple((at, round(probability, 3)) for at, probability in told[:_SHOWN])
-    return Decision(level, provisioned, reason, usd, shown, predicted_usd, fixed_usd)
+    probabilities = tuple((at, round(probability, 3)) for at, probability in levels[:_SHOWN])
+    return Decision(level, provisioned, reason, usd, probabilities, predicted_usd, fixed_usd)

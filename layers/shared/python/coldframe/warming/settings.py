@@ -1,4 +1,4 @@
-"""What the warmer is told by its environment variables."""
+"""The warmer's settings, from its environment variables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MB_PER_GB = 1024
 
 @dataclass(frozen=True)
 class Predicting:
-    """How the warmer predicts. ping, provision: what holding one environment for a slot costs each way."""
+    """Settings of the forecast. ping, provision: cost of holding one environment for a slot each way."""
 
     function: str
     alias: str
@@ -26,7 +26,7 @@ class Predicting:
 
 
 class Prices(Protocol):
-    """Of one architecture: those of `coldframe.capacity.prices`."""
+    """Prices of one architecture, from `coldframe.capacity.prices`."""
 
     @property
     def request_usd(self) -> float: ...
@@ -37,7 +37,7 @@ class Prices(Protocol):
 
 
 def predicting(environ: Mapping[str, str], of_architecture: Mapping[str, Prices]) -> Predicting | None:
-    """None when the warmer pings at a fixed rate."""
+    """The settings; None when the warmer pings at a fixed rate."""
     if environ.get("PREDICTION", "off") != "on":
         return None
     prices = of_architecture[environ["ARCHITECTURE"]]

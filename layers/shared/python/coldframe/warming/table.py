@@ -1,4 +1,4 @@
-"""The warmer's record in the table of the prediction cache: one item, written by who has read the latest.
+"""The warmer's record in the table of the prediction cache: one item, written only over the revision read.
 
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.ConditionExpressions.html,
 read 2026-11-22
@@ -12,7 +12,7 @@ from typing import Any
 from coldframe.warming.record import Damaged, Record, from_attributes, to_attributes
 
 _KEPT_S = 30 * 86_400
-# A revision that is no number is damaged, and belongs to nobody.
+# A revision that is not a number is damaged, and may be overwritten.
 _UNCHANGED = "attribute_not_exists(cache_key) OR revision = :read OR NOT attribute_type(revision, :number)"
 
 
@@ -21,11 +21,11 @@ class Overtaken(Exception):
 
 
 def read(client: Any, table: str, function: str) -> tuple[Record, str]:
-    """The record, and where it comes from: "kept", or why it begins anew."""
-    found = client.get_item(TableName=table, Key=_key(function), ConsistentRead=True).get("Item")
-    if found is None:
+    """The record, and its origin: "kept", or the reason for a new one."""
+    item = client.get_item(TableName=table, Key=_key(function), ConsistentRead=True).get("Item")
+    if item is None:
         return Record(), "new: there was none"
-    attributes = {name: _value(value) for name, value in found.items()}
+    attributes = {name: _value(value) for name, value in item.items()}
     try:
         return from_attributes(attributes), "kept"
     except Damaged as exc:
@@ -34,12 +34,14 @@ def read(client: Any, table: str, function: str) -> tuple[Record, str]:
 
 
 def write(client: Any, table: str, function: str, record: Record, now_s: int) -> None:
-    """Raises Overtaken, and then nothing has changed.
+    """Writes the record. Raises Overtaken, and then nothing has changed.
 
-    record: as it was read, but for what has changed; its revision is the one that was read.
+    record: the record as read, with changes; its revision is the one that was read.
     """
     attributes = to_attributes(replace(record, revision=record.revision + 1))
-    attributes["expires_at_s"] = now_s + _KEPT_S  # the table's own: a function that is gone is forgotten
+    attributes["expires_at_s"] = (
+        now_s + _KEPT_S
+    )  # the table's expiry: the record of a deleted function is removed
     try:
         client.put_item(
             TableName=table,
@@ -52,7 +54,7 @@ def write(client: Any, table: str, function: str, record: Record, now_s: int) ->
 
 
 def _key(function: str) -> dict[str, Any]:
-    return {"cache_key": {"S": f"warmer#{function}"}}  # keys of the cache are digests, so none is like it
+    return {"cache_key": {"S": f"warmer#{function}"}}  # keys of the cache are digests, so none equals it
 
 
 def _attribute(value: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What pings would have cost on traffic that is known: their price, and cold starts at their worth."""
+"""The cost of pings on recorded traffic: their price, plus the value of cold starts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from coldframe.warming.policy import HoldCosts, Touched, expired_share
 
 
 def replayed_usd(peaks: Sequence[int], pinged: Sequence[int], costs: HoldCosts, slot_s: float) -> float:
-    """pinged: the pings at the start of each slot. What was reached lately is warm, most likely."""
+    """pinged: the pings at the start of each slot. A recently reached environment is probably warm."""
     touched, usd = Touched(), 0.0
     for peak, pings in zip(peaks, pinged, strict=True):
         usd += pings * costs.idle_usd
@@ -19,5 +19,5 @@ def replayed_usd(peaks: Sequence[int], pinged: Sequence[int], costs: HoldCosts, 
 
 
 def fixed_pings(peaks: Sequence[int], environments: int) -> list[int]:
-    """As many each slot, unless requests kept as many busy in the slot before."""
+    """Pings at a fixed rate, left out where requests kept as many environments busy in the slot before."""
     return [0 if before >= environments else environments for before in [0, *peaks][: len(peaks)]]

@@ -1,8 +1,9 @@
-"""The weights that a forecast starts with; each level then learns its own.
+"""Initial weights of a forecast; each level then learns its own.
 
 Learnt by `coldframe warm --fit FILE --functions odd` on every second application, from the first, of FeMux's
-sample of the Azure Functions trace of 2019 (one day, CC-BY). No published figure was measured on those. They
-know minutes of one day only: the last context, of the days before, keeps the weight that it was given.
+sample of the Azure Functions trace of 2019 (one day, CC-BY). No published figure was measured on these
+applications. They cover the minutes of one day only: the last context, about previous days, keeps its initial
+weight.
 """
 
 Weights = tuple[tuple[float, ...], ...]
