@@ -9,7 +9,6 @@ from local.commands.homes import homes
 from local.commands.model import fill_cache, predict, verify
 from local.commands.models import models
 from local.commands.offline import offline
-from local.commands.outputs import quiet_unless_terminal
 from local.commands.plan import plan
 from local.commands.render import render
 from local.commands.serve import serve
@@ -24,7 +23,6 @@ from local.commands.warm import warm
 @click.version_option(__version__, prog_name="coldframe")
 def main() -> None:
     """Text classification on AWS Lambda with its cold starts under control."""
-    quiet_unless_terminal()
 
 
 _COMMANDS = (

@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tqdm import tqdm
-
 from bench.data.mixes import Corpus, load_corpus
 from coldframe.config import DEFAULT_BATCH_TOKENS
 from coldframe.model.budget import measure_budget
@@ -22,6 +20,7 @@ from coldframe.model.bundle import load_pair
 from coldframe.model.encoder import Batch, Encoder, plan_batches
 from coldframe.model.files import encoder_folder
 from coldframe.model.tokenizer import TextWindows, Window
+from coldframe.progress import Progress
 from coldframe.text import normalise
 from local.paths import default_model
 
@@ -95,7 +94,7 @@ def fixed_batches(lengths: Sequence[int], size: int) -> list[Batch]:
 def measure(encoder: Encoder, mix: Mix, budget: int, source: random.Random) -> Times:
     """Seconds of every request by every strategy."""
     times: Times = {name: [] for name in STRATEGIES}
-    for rows in tqdm(mix.requests, desc=mix.name, unit="request"):
+    for rows in Progress(mix.requests, desc=mix.name, unit="request"):
         spent_s = dict.fromkeys(STRATEGIES, 0.0)
         for length in sorted({len(row) for row in rows}):
             group = [row for row in rows if len(row) == length]

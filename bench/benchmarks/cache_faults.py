@@ -18,7 +18,6 @@ from pathlib import Path
 
 import boto3
 import msgspec
-from tqdm import tqdm
 
 from bench.data.mixes import load_corpus
 from bench.targets import faulty_server as faults
@@ -27,6 +26,7 @@ from coldframe.errors import ColdframeError
 from coldframe.pipeline.answers import Prediction
 from coldframe.pipeline.models import load_predictor
 from coldframe.pipeline.predictor import Predictor
+from coldframe.progress import Progress
 from local.paths import models
 
 TABLE = "predictions"
@@ -71,7 +71,7 @@ def run(model_dir: Path, requests: int, seed: int) -> None:
     with moto_server() as moto, faults.faulty_server(moto) as server:
         _create_table(moto)
         with_table = msgspec.structs.replace(base, cache_table=TABLE, cache_policy="always")
-        for name in tqdm([*FAULTS, _DOWN], desc="faults", unit="fault"):
+        for name in Progress([*FAULTS, _DOWN], desc="faults", unit="fault"):
             texts = [f"{name} {index} {post}" for index, post in enumerate(posts)]  # nobody has seen them
             if name == _EXPIRED:
                 _fill(with_table, moto, texts)

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 
-from tqdm import tqdm
-
 from bench.benchmarks.cold.first_requests import Subject
 from bench.benchmarks.cold.measure import one_sample
 from bench.benchmarks.cold.series import ANSWERED, Series
@@ -22,6 +20,7 @@ from bench.targets.environments import ENVIRONMENTS, PEERS, folder_mb, install, 
 from bench.targets.machine import describe_run
 from bench.targets.peers import Contender, Peer, load_peers, ours, peer_environ
 from bench.targets.serving import ServerFailed, memory_mb, processor_s, serve
+from coldframe.progress import Progress
 from local.paths import ROOT, models
 
 OURS_AUTO = "coldframe, `auto`"
@@ -86,9 +85,9 @@ class _Comparison:
 
     def run(self) -> None:
         """All rounds."""
-        for number in tqdm(range(self._options.rounds), desc="rounds", unit="round"):
+        for number in Progress(range(self._options.rounds), desc="rounds", unit="round"):
             self._cold_in_process(number)
-            for contender in tqdm(list(self._contenders()), leave=False, unit="server"):
+            for contender in Progress(list(self._contenders()), leave=False, unit="server"):
                 if contender.title not in self._failed:
                     self._turn(contender, number)
 

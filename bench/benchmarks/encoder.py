@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tqdm import tqdm
-
 from bench.records.quantiles import median, median_ratio
 from bench.records.raw_files import RawFile, Results, Timing
 from bench.records.tables import Row, table
@@ -16,6 +14,7 @@ from bench.targets.machine import describe_run
 from coldframe.cpus import usable_cpus
 from coldframe.model.bundle import load_pair
 from coldframe.model.files import encoder_folder
+from coldframe.progress import Progress
 from local.paths import ROOT, default_model
 
 _NAME = "encoders"
@@ -62,7 +61,7 @@ def run(options: EncoderOptions) -> Path:
             for _ in range(_ROUNDS)
             for name in _ENCODERS  # in turns: a busy moment is one for all of them
         ]
-        for threads, name in tqdm(turns, desc="encoders", unit="turn"):
+        for threads, name in Progress(turns, desc="encoders", unit="turn"):
             for timing in _timings(options, name, threads):
                 raw.write(timing)
     return options.out

@@ -15,9 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tqdm import tqdm
-
 from bench.targets.container import Container, docker, running
+from coldframe.progress import Progress
 from local.paths import ROOT
 
 BODIES = {
@@ -100,7 +99,7 @@ def run(image: str, samples: int) -> None:
 def _cold_starts(image: str, samples: int) -> dict[str, dict[str, list[float]]]:
     """Milliseconds by who answers, and by where."""
     times_ms: dict[str, dict[str, list[float]]] = {by: {"emulator": [], "container": []} for by in BODIES}
-    for _ in tqdm(range(samples), desc="cold starts", unit="round"):
+    for _ in Progress(range(samples), desc="cold starts", unit="round"):
         for by, body in BODIES.items():
             times_ms[by]["emulator"].append(_emulator_ms(body))
             with running(image) as container:

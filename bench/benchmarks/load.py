@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from tqdm import tqdm
-
 from bench.data.texts import load_texts, sentences, with_duplicates
 from bench.loader.null_target import null_target
 from bench.loader.open_loop import Load, send
@@ -19,6 +17,7 @@ from bench.targets.cores import loader_core, target_cores
 from bench.targets.machine import describe_run
 from bench.targets.serving import Server, free_port, local_api, serve
 from coldframe.capacity.arrivals import Arrivals, poisson
+from coldframe.progress import Progress
 from local.paths import ROOT
 
 NULL = "null target"
@@ -84,7 +83,7 @@ class _Loader:
     def find_peak(self, target: str, cache: bool, duplicates: float) -> float:
         """The highest rate that holds the objective; writes what was sent on the way."""
         self._warm_up()
-        with tqdm(desc=target, unit="rate") as progress:
+        with Progress(desc=target, unit="rate") as progress:
 
             def holds(rate_rps: float) -> bool:
                 point = self.point(target, rate_rps, cache, duplicates)

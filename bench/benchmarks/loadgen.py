@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 
-from tqdm import tqdm
-
 from bench.data.texts import load_texts, sentences
 from bench.loader.open_loop import Answered, Load, send, send_closed
 from bench.records.quantiles import Interval, median, quantile
@@ -21,6 +19,7 @@ from bench.targets.machine import describe_run
 from bench.targets.peers import Contender, ours
 from bench.targets.serving import ServerFailed, serve
 from coldframe.capacity.arrivals import poisson
+from coldframe.progress import Progress
 from local.paths import models
 
 LOADGEN, OURS = "LoadGen", "our loader"
@@ -59,7 +58,7 @@ def run(options: LoadGenOptions) -> Path:
         warm_up = Load("warm-up", server.url, 0.0, [0.0] * len(bodies), bodies, timeout_s=60.0)
         for _ in range(3):
             send_closed(warm_up, _CONCURRENCY)
-        for number in tqdm(range(options.rounds), desc="rounds", unit="round"):
+        for number in Progress(range(options.rounds), desc="rounds", unit="round"):
             for scenario in SCENARIOS:
                 for timing in _both(options, contender, bodies, scenario, number):
                     raw.write(timing)

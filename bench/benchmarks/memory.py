@@ -13,10 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 from coldframe.model.bundle import load_pair
 from coldframe.model.files import encoder_folder
+from coldframe.progress import Progress
 from local.paths import ROOT, default_model, models
 
 _SESSION = """
@@ -81,9 +80,9 @@ def run(model_dir: Path, samples: int) -> None:
     code = _SESSION.format(folder=str(encoder_folder(model_dir, encoder.name)))
     _output(code, environ)  # fills the page cache; not counted
     taken = [
-        json.loads(_output(code, environ)) for _ in tqdm(range(samples), desc="sessions", unit="process")
+        json.loads(_output(code, environ)) for _ in Progress(range(samples), desc="sessions", unit="process")
     ]
-    peaks_mb = {name: peak_mb(model_dir, name) for name in tqdm(SCENARIOS, desc="memory", unit="process")}
+    peaks_mb = {name: peak_mb(model_dir, name) for name in Progress(SCENARIOS, desc="memory", unit="process")}
     print("| session create + first run, warm page cache | min | median |\n|---|---|---|")
     for label, times_ms in zip(("elapsed", "of the processor"), zip(*taken, strict=True), strict=True):
         print(f"| {label} | {min(times_ms):.0f} ms | {statistics.median(times_ms):.0f} ms |")

@@ -10,8 +10,6 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from tqdm import tqdm
-
 from bench.benchmarks.batching import Mix, make_mixes
 from bench.data.mixes import load_corpus
 from coldframe.config import Settings
@@ -20,6 +18,7 @@ from coldframe.model.bundle import load_pair
 from coldframe.model.files import encoder_folder
 from coldframe.model.model import TextEncoder, load_encoder
 from coldframe.model.tokenizer import TextWindows
+from coldframe.progress import Progress
 from coldframe.timing import NO_DEADLINE, MovingAverage
 from local.paths import default_model
 
@@ -66,7 +65,7 @@ def run(model_dir: Path, requests: int, seed: int) -> None:
 def measure(encoders: Mapping[str, TextEncoder], mix: Mix, source: random.Random) -> Times:
     """Seconds of every request in every way."""
     times: Times = {way: [] for way in encoders}
-    for rows in tqdm(mix.requests, desc=mix.name, unit="request", disable=None):
+    for rows in Progress(mix.requests, desc=mix.name, unit="request"):
         for way in source.sample(list(encoders), len(encoders)):
             started_s = time.perf_counter()
             encoders[way].embed([[row] for row in rows], NO_DEADLINE)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
-from tqdm import tqdm
 
 from bench.data.newsgroups import is_available, read_newsgroups
 from bench.data.texts import NEWSGROUPS, load_texts
@@ -17,6 +16,7 @@ from coldframe.duckdb import register
 from coldframe.model.files import AUTO
 from coldframe.pipeline.models import load_predictor
 from coldframe.pipeline.predictor import Predictor
+from coldframe.progress import Progress
 from local.paths import default_model
 
 _ODDS = 30.0
@@ -47,7 +47,7 @@ def run(model_dir: Path, rows: int, labels: int, seed: int) -> bool:
     )
     print("|---|---|---|---|---|---|---|---|---|---|---|")
     same, totals_s = True, [0.0] * 4
-    for label in tqdm(asked, unit="label", disable=None):
+    for label in Progress(asked, unit="label"):
         plain_s, plain = _measure(_plain, _load(model_dir, passes), texts, _TOPIC, label)
         topic_s, topic = _measure(register, _load(model_dir, passes), texts, _TOPIC, label)
         alone_s, alone = _measure(_register_rejecting, _load(model_dir, 1), texts, _IS_TOPIC, label)

@@ -16,11 +16,10 @@ from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
 
-from tqdm import tqdm
-
 from bench.data.mixes import Corpus, load_corpus
 from bench.loader.http_client import HttpClient
 from bench.targets.server_processes import server_process
+from coldframe.progress import Progress
 
 CONNECTIONS, CONNECTIONS_OF_MANY = 64, 8
 _MANY_AT_ONCE = 64  # texts of a request
@@ -81,7 +80,7 @@ def run(model_dir: Path, seconds: float, turns: int, seed: int, shapes: Sequence
     with ExitStack() as stack:
         addresses = {shape: stack.enter_context(server_process(model_dir, shape.environ)) for shape in shapes}
         order = [(mix, shape) for _ in range(turns) for mix in mixes for shape in shapes]
-        for mix, shape in tqdm(order, unit="turn"):
+        for mix, shape in Progress(order, unit="turn"):
             connections = CONNECTIONS_OF_MANY if mix.startswith("64") else CONNECTIONS
             turn = take_turn(addresses[shape], mixes[mix], connections, seconds, found[mix, shape])
             asyncio.run(turn)

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import NoReturn
 
 import msgspec
-from tqdm import tqdm
 
 from coldframe.model.files import encoder_folder, model_folder
 from coldframe.model.verify import load_whole_encoder, verify_encoder
+from coldframe.progress import Progress
 from layers.model.encoder_build.make_encoder import make_encoder
 from layers.model.encoder_build.weights import weights_argument
 from layers.model.files.paths import DEFAULT_ENCODER, EXAMPLE, MODELS, TRAINED
@@ -21,7 +21,7 @@ from layers.model.report import REPORT_JSON, read_figures, write_report
 
 def main(weights: Path) -> None:
     """Builds encoder and example beside the old ones, verifies them, and only then takes their places."""
-    bar: tqdm[NoReturn] = tqdm(total=3, desc="build", unit="step", disable=None)
+    bar: Progress[NoReturn] = Progress(total=3, desc="build", unit="step")
     with bar:
         with whole_encoder(MODELS, DEFAULT_ENCODER) as stage:
             folder = encoder_folder(stage, DEFAULT_ENCODER)
@@ -41,11 +41,9 @@ def main(weights: Path) -> None:
 
 
 @contextmanager
-def step(bar: "tqdm[NoReturn]", text: str) -> Iterator[None]:
+def step(bar: "Progress[NoReturn]", text: str) -> Iterator[None]:
     """Names the step while it runs, and moves the progress bar on when it is done."""
     bar.set_postfix_str(text)
-    if bar.disable:
-        print(text, file=sys.stderr, flush=True)
     yield
     bar.update()
 

@@ -5,7 +5,6 @@ import tempfile
 from pathlib import Path
 
 import msgspec
-from tqdm import tqdm
 
 from coldframe.errors import BundleMissing
 from coldframe.gpu.encoder import MixedEncoder
@@ -14,6 +13,7 @@ from coldframe.gpu.start import check_together
 from coldframe.model.bundle import EncoderManifest, load_encoder_manifest, load_golden
 from coldframe.model.files import ENCODER, GOLDEN, MANIFEST, encoder_folder
 from coldframe.model.tokenizer import TextWindows
+from coldframe.progress import Progress
 from layers.model.encoder_build.encoder_folder import EncoderFolder, read_encoder_folder
 from layers.model.encoder_build.encoders import encoder_name
 from layers.model.encoder_build.golden import encode_golden
@@ -86,7 +86,7 @@ def write_gpu_graphs(origin: EncoderFolder, folder: Path, announce: Announce) ->
 
 def main(weights: Path) -> None:
     """Builds, and says how the models that are built agree on both devices."""
-    with tqdm(desc="build for GPUs", bar_format="{desc}, {elapsed}: {postfix}", disable=None) as bar:
+    with Progress(desc="build for GPUs", bar_format="{desc}, {elapsed}: {postfix}") as bar:
         try:
             manifest = build_for_gpu(weights, MODELS, bar.set_postfix_str)
         except (BundleMissing, EncoderRefused) as exc:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coldframe.model.tokenizer import TextWindows
+from coldframe.progress import Progress
 from coldframe.text import normalise
 from layers.model.encoder_build.export import export_fp32
 from layers.model.encoder_build.make_encoder import ENCODER_FACTS
@@ -23,7 +24,6 @@ from layers.model.encoder_build.tokenizer_files import write_tokenizer
 from layers.model.encoder_build.weights import weights_argument
 from layers.model.files.json_files import write_json
 from layers.model.files.paths import CALIBRATION
-from layers.model.files.progress import progress
 from layers.model.training_data.data import Split, load_split
 from layers.model.training_data.samples import SEED
 
@@ -38,7 +38,7 @@ def main(weights: Path) -> None:
         write_tokenizer(weights, folder)
         export_fp32(weights, folder / "fp32.onnx")
         rows = calibration_rows(train, folder)
-        ranges = measure_ranges(folder / "fp32.onnx", progress(rows, "calibrate", "text"))
+        ranges = measure_ranges(folder / "fp32.onnx", Progress(rows, desc="calibrate", unit="text"))
     write_json(CALIBRATION, ranges)
 
 

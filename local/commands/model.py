@@ -115,12 +115,15 @@ def _predict_texts(texts: tuple[str, ...], heads: tuple[str, ...], top_k: int, s
     """Prints one line of JSON for each text."""
     from coldframe.api.api import Api, Request
     from coldframe.pipeline.models import load_models
+    from coldframe.progress import Progress
     from coldframe.timing import StartMark
 
     lines = list(texts) or _lines()
     api = Api(load_models(settings), settings, StartMark())
     asked: dict[str, object] = {"top_k": top_k} | ({"heads": list(heads)} if heads else {})
-    for start in range(0, len(lines), _TEXTS_AT_ONCE):
+    starts = range(0, len(lines), _TEXTS_AT_ONCE)
+    # Answers on a terminal are progress enough; a bar would stand between them.
+    for start in Progress(starts, desc="classifying", unit="batch", leave=False, disable=sys.stdout.isatty()):
         body = json.dumps({**asked, "texts": lines[start : start + _TEXTS_AT_ONCE]}).encode()
         reply = api.answer(Request("POST", "/v1/predict", body=body))
         answer = json.loads(reply.body)

@@ -213,9 +213,9 @@ def _say_results(output: dict[str, Any]) -> None:
 
 
 def _bar() -> Any:
-    from tqdm import tqdm
+    from coldframe.progress import Progress
 
-    return tqdm(unit="row", unit_scale=True, disable=None)
+    return Progress(desc="classifying", unit="row", unit_scale=True)
 
 
 def _client(service: str, region: str, endpoint: str | None) -> Any:

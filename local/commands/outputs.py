@@ -1,10 +1,9 @@
-"""What commands write: files that are checked before the work, JSON, and progress on a terminal."""
+"""What commands write: files that are checked before the work, JSON, and progress."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from pathlib import Path
@@ -49,22 +48,10 @@ def require(module: str, extra: str) -> None:
         raise click.ClickException(f"{module} is not installed. Run in the checkout: {install}")
 
 
-def quiet_unless_terminal() -> None:
-    """Turns progress bars off where nobody watches them, in this process and in those that it starts."""
-    if not sys.stderr.isatty():
-        os.environ.setdefault("TQDM_DISABLE", "1")
+def with_progress(items: Iterable[T], total: int, unit: str, title: str) -> Iterable[T]:
+    """The items, with their progress on standard error."""
+    from coldframe.progress import Progress
 
-
-def with_bar(items: Iterable[T], total: int, unit: str, what: str) -> Iterable[T]:
-    """The items, with a progress bar on a terminal."""
-    from tqdm import tqdm
-
-    # A terminal of unknown width says 0, for which tqdm would print nothing.
+    # A terminal of unknown width has 0 columns, for which tqdm would print nothing.
     columns = shutil.get_terminal_size().columns
-    return tqdm(items, total=total, unit=unit, desc=what, ncols=columns, disable=None, leave=False)
-
-
-def say_on_terminal(text: str) -> None:
-    """A line for whoever waits at a terminal."""
-    if sys.stderr.isatty():
-        click.echo(text, err=True)
+    return Progress(items, total=total, unit=unit, desc=title, ncols=columns, leave=False)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from coldframe.capacity import limits
-from local.commands.outputs import OutFile, json_option, require, with_bar
+from local.commands.outputs import OutFile, json_option, require, with_progress
 from local.commands.traffic import Traffic, traffic_options
 
 _SIZES_MB = (512, 1024, limits.VCPU.value, 3008)
@@ -88,14 +88,14 @@ def plan(
         traced_memory_mb,
         further_ms,
     )
-    made = planner.plan(trace, _with_bar)
+    made = planner.plan(trace, _with_steps)
     click.echo(planning.as_json(made) if as_json else planning.table(made), nl=as_json)
     if html is not None:
         from local.planner.page import page
 
-        html.write_text(page(planner, trace, made, _MOST_SCALED, _with_bar))
+        html.write_text(page(planner, trace, made, _MOST_SCALED, _with_steps))
         click.echo(f"{html}: the curves", err=True)
 
 
-def _with_bar(steps: Iterable[T], total: int) -> Iterable[T]:
-    return with_bar(steps, total, "step", "simulating")
+def _with_steps(steps: Iterable[T], total: int) -> Iterable[T]:
+    return with_progress(steps, total, "step", "simulating")

@@ -9,9 +9,11 @@ import click
 from coldframe.capacity import limits
 from coldframe.capacity.idle_expiry import IdleExpiry
 from coldframe.capacity.switches import Switches
-from local.commands.outputs import json_option, say_on_terminal
+from local.commands.outputs import json_option
 from local.commands.rules import lifetimes, rate_switches
 from local.commands.traffic import Traffic, traffic_options
+
+_MANY_INVOCATIONS = 1_000_000  # the simulator needs seconds for them
 
 
 @click.command()
@@ -107,7 +109,8 @@ def simulate(
     trace = traffic.trace()
     if warm and len(trace.functions) > 1:
         raise click.UsageError("--warm is for one function: name it with --function.")
-    say_on_terminal(f"simulating {len(trace):,} invocations …")
+    if len(trace) > _MANY_INVOCATIONS:
+        click.echo(f"simulating {len(trace):,} invocations …", err=True)
     played = play(trace, traffic.measured(), scenario, engine)
     if as_json:
         click.echo(played.json(prices, traffic.architecture))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from coldframe.capacity import limits
-from local.commands.outputs import json_option, print_json, with_bar
+from local.commands.outputs import json_option, print_json, with_progress
 from local.commands.traffic import price_options
 from local.emulator.lambda_service.settings import RESTORE_MS
 
@@ -115,7 +116,7 @@ def warm(
     if (fitted is None) == (not paths and not shapes):
         raise click.UsageError("Name traces with --replay, or shapes with --made; or a trace with --fit.")
     if fitted is not None:
-        rows = fit(_chosen(demands(fitted, slot_s, seed), functions), seed)
+        rows = fit(_chosen(demands(fitted, slot_s, seed), functions), seed, _with_functions)
         if as_json:
             print_json(rows)
         else:
@@ -128,7 +129,9 @@ def warm(
     of_traces += [(shape, partial(made_demands, shape, slot_s, seed)) for shape in shapes]
     for name, read in of_traces:
         chosen = _chosen(read(), functions)
-        found = list(replay(name, with_bar(chosen, len(chosen), "function", "replaying"), memory_mb or None))
+        found = list(
+            replay(name, with_progress(chosen, len(chosen), "function", "replaying"), memory_mb or None)
+        )
         tell(f"{name}: {len(chosen)} functions, {functions}; slots of {slot_s:g} s")
         tell(table(found))
         lines += found
@@ -138,7 +141,8 @@ def warm(
             start_ms = init_ms or own.usual_init_ms()
             tell(f"init phases: {start_ms:.0f} ms, {'as given' if init_ms else own.source}")
             terms = Terms(memory_mb or 1024, start_ms / 1e3, prices, architecture, cold_usd or COLD_USD, seed)
-            ended = list(outcomes(chosen, terms))
+            simulated = with_progress(chosen, len(chosen), "function", "simulating")
+            ended = list(outcomes(simulated, terms))
             tell(outcome_table(ended, terms.cold_usd))
             played += ended
     if raw is not None:
@@ -153,3 +157,7 @@ def warm(
 
 def _chosen(all_of_them: list[Demand], functions: str) -> list[Demand]:
     return all_of_them if functions == "all" else all_of_them[functions == "even" :: 2]
+
+
+def _with_functions(demands: Sequence[Demand]) -> Iterable[Demand]:
+    return with_progress(demands, len(demands), "function", "learning")

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 from bench.benchmarks.cold.first_requests import answer_source, choose_texts, event_of
 from bench.benchmarks.cold.measure import ColdOptions
 from bench.benchmarks.cold.series import ANSWERED, Series
@@ -18,6 +16,7 @@ from bench.records.raw_files import Cold, Fact, RawFile
 from bench.targets.container import AS_ON_LAMBDA
 from bench.targets.machine import describe_run
 from bench.targets.serving import Server, free_port, serve
+from coldframe.progress import Progress
 from local.paths import ROOT
 
 _INVOCATIONS = (
@@ -35,7 +34,7 @@ def run_http(options: ColdOptions, url: str, idle_s: float) -> Path:
     chosen = choose_texts(options.subject)
     warm = 0
     with RawFile(options.out, describe_run("cold", options.model_dir, options.seed, {"url": url})) as raw:
-        for number in tqdm(range(options.samples), desc="cold starts over HTTP", unit="round"):
+        for number in Progress(range(options.samples), desc="cold starts over HTTP", unit="round"):
             for series in ANSWERED:
                 time.sleep(idle_s)
                 body = json.dumps({"text": chosen.text(series)}).encode()
@@ -54,7 +53,7 @@ def run_container(options: ColdOptions, image: str) -> Path:
     """A fresh container of `image` for each sample, limited as on Lambda: from `docker run` to its answer."""
     chosen = choose_texts(options.subject)
     with RawFile(options.out, describe_run("cold", options.model_dir, options.seed, {"image": image})) as raw:
-        for number in tqdm(range(options.samples), desc="cold starts of containers", unit="round"):
+        for number in Progress(range(options.samples), desc="cold starts of containers", unit="round"):
             for series in ANSWERED:
                 port = free_port()
                 publish = f"--publish=127.0.0.1:{port}:8080"

@@ -10,8 +10,6 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
-from tqdm import tqdm
-
 from bench.benchmarks.cold.first_requests import Chosen, Subject, answer_source, choose_texts, event_of
 from bench.benchmarks.cold.series import ANSWERED, CHECKED, PROGRAMS, THROUGH_CLIENT, Series
 from bench.loader.runtime_client import take_through_client
@@ -19,6 +17,7 @@ from bench.loader.samples import Taken, take
 from bench.records.raw_files import DROPPED, WARM, Cold, RawFile
 from bench.targets import page_cache
 from bench.targets.machine import describe_run
+from coldframe.progress import Progress
 from local.paths import ROOT
 
 
@@ -44,12 +43,12 @@ def run(options: ColdOptions) -> Path:
     sampler = _Sampler(options.subject, choose_texts(options.subject), options.checked_only)
     facts = {"samples": options.samples, "texts": asdict(sampler.chosen)}
     with RawFile(options.out, describe_run("cold", options.model_dir, options.seed, facts)) as raw:
-        for number in tqdm(range(options.samples), desc="cold starts", unit="round"):
+        for number in Progress(range(options.samples), desc="cold starts", unit="round"):
             for sample in sampler.round(number):
                 raw.write(sample)
         # After the others: files dropped for one series would be read by the next one.
         dropped = 0 if options.checked_only or not page_cache.can_drop() else options.samples
-        for number in tqdm(range(dropped), desc="page cache dropped", unit="round"):
+        for number in Progress(range(dropped), desc="page cache dropped", unit="round"):
             for sample in sampler.dropped_round(number):
                 raw.write(sample)
     return options.out

@@ -5,8 +5,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tqdm import tqdm
-
 from bench.benchmarks.serve.in_process import Played, play
 from bench.benchmarks.serve.mixes import BOTH, HEADLINES, POSTS, TextMix, make_mixes
 from bench.benchmarks.serve.policies import FixedDelay
@@ -20,6 +18,7 @@ from coldframe.model.bundle import load_pair
 from coldframe.model.encoder import Encoder
 from coldframe.model.files import encoder_folder
 from coldframe.model.tokenizer import TextWindows, Window
+from coldframe.progress import Progress
 from coldframe.scheduling.limits import Limits
 from coldframe.scheduling.pass_times import PassTimes
 from coldframe.scheduling.scheduler import Scheduler
@@ -110,7 +109,7 @@ class _Comparison:
         capacity_rps = self._capacity_rps(mix)
         self._raw.write(Fact(CAPACITY_RPS, mix.name, capacity_rps))
         turns = [(number, load) for number in range(self._options.rounds) for load in LOADS]
-        for number, load in tqdm(turns, desc=mix.name, unit="rate"):
+        for number, load in Progress(turns, desc=mix.name, unit="rate"):
             rate_rps = load * capacity_rps
             count = max(20, round(rate_rps * self._options.seconds))
             due_s = poisson(rate_rps, count, self._options.seed + number)

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 
-from tqdm import tqdm
-
 from bench.benchmarks.serve.mixes import TextMix
 from bench.loader.open_loop import Load, send, send_closed
 from bench.loader.samples import SampleFailed
@@ -20,6 +18,7 @@ from bench.targets.environments import ENVIRONMENTS, install, prepare_model
 from bench.targets.peers import Contender, Peer, load_peers
 from bench.targets.serving import Server, ServerFailed, free_port, serve
 from coldframe.capacity.arrivals import poisson
+from coldframe.progress import Progress
 from local.paths import ROOT, models
 
 OURS_HTTP = "coldframe serve"
@@ -47,7 +46,7 @@ def measure_over_http(options: HttpOptions, raw: RawFile, mixes: list[TextMix]) 
     prepare_model()
     rates = _measure_ours(options, raw, mixes)
     peers = {name: peer for name, peer in load_peers().items() if peer.batched is not None}
-    for name in tqdm([name for name in peers if name in options.only or not options.only], unit="peer"):
+    for name in Progress([name for name in peers if name in options.only or not options.only], unit="peer"):
         peer, environment = peers[name], options.environments / name
         reason = install(environment, name, peer.needs_torch)
         if not reason:

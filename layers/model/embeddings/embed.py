@@ -13,11 +13,11 @@ from coldframe.model.bundle import EncoderFacts, EncoderManifest, load_encoder_m
 from coldframe.model.encoder import Encoder, plan_batches, pool_windows
 from coldframe.model.files import encoder_folder
 from coldframe.model.tokenizer import TextWindows
+from coldframe.progress import Progress
 from coldframe.text import normalise
 from layers.model.embeddings.embedding_store import EmbeddedWindows, EmbeddingStore, store_of
 from layers.model.embeddings.matrices import Embeddings, to_matrix, to_vectors
 from layers.model.files.paths import CACHE
-from layers.model.files.progress import progress
 
 _CHUNK = 64  # texts handed to a process at once
 _BATCH_TOKENS = 512
@@ -65,7 +65,7 @@ def _embed(title: str, texts: Sequence[str], encoder: ServedEncoder, store: Embe
     chunks = list(_parts(ordered))
     processes = min(usable_cpus(), len(chunks))
     context = multiprocessing.get_context("spawn")
-    bar = progress(ordered, f"embed {title}", "text")
+    bar = Progress(ordered, desc=f"embed {title}", unit="text")
     with bar, context.Pool(processes, _start, (encoder.folder, encoder.facts)) as pool:
         for chunk, embedded in zip(chunks, pool.imap(_embed_chunk, chunks), strict=True):
             store.add(chunk, embedded)

@@ -3,12 +3,11 @@
 import re
 from pathlib import Path
 
-from tqdm import tqdm
-
 from coldframe.errors import BundleMissing
 from coldframe.model.bundle import load_encoder_manifest
 from coldframe.model.files import MANIFEST, encoder_folder
 from coldframe.model.verify import load_whole_encoder, verify_encoder
+from coldframe.progress import Progress
 from layers.model.embeddings.embed import ServedEncoder, served_encoder
 from layers.model.encoder_build.encoder_folder import read_encoder_folder
 from layers.model.encoder_build.make_encoder import make_encoder, weights_digest
@@ -46,7 +45,7 @@ def build_encoder_of(source: Path, models: Path) -> ServedEncoder:
     if not _is_built(source, name, models):
         with (
             whole_encoder(models, name) as stage,
-            tqdm(desc=f"make the encoder {name}", bar_format=_BAR, disable=None) as bar,
+            Progress(desc=f"make the encoder {name}", bar_format=_BAR) as bar,
         ):
             part = make_encoder(source, encoder_folder(stage, name), bar.set_postfix_str)
             write_encoder_manifest(encoder_folder(stage, name), name, part)

@@ -15,12 +15,12 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from coldframe.config import Settings
 from coldframe.model.files import AUTO
 from coldframe.pipeline.models import load_predictor
 from coldframe.pipeline.predictor import Predictor
+from coldframe.progress import Progress
 from layers.model.files.paths import EXAMPLE, MODELS
 from layers.model.thresholds.long_texts import READ_ALL
 from layers.model.training_data.data import load_split
@@ -44,7 +44,7 @@ def main(documents: int) -> None:
     order = chance.permutation(len(texts))[: documents or None]
     spent_ms: dict[str, list[float]] = {name: [] for name in asked}
     windows = dict.fromkeys(asked, 0)
-    for row in tqdm(order, desc="predict", unit="text"):
+    for row in Progress(order, desc="predict", unit="text"):
         for name in chance.permutation(list(asked)):
             predictor, head = asked[name]
             started = time.process_time()

@@ -14,10 +14,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
-from tqdm import tqdm
 
 from coldframe.model.bundle import Golden
 from coldframe.model.tokenizer import TextWindows, Window
+from coldframe.progress import Progress
 from coldframe.text import normalise
 from layers.model.encoder_build.make_encoder import ENCODER_FACTS
 from layers.model.files.paths import CACHE, GOLDEN_VECTORS
@@ -80,7 +80,7 @@ def embed(name: str, run: Session, rows: Sequence[Window]) -> NDArray[np.float32
     kept = CACHE / "embeddings" / f"variant-{digest.hexdigest()[:16]}.npy"
     if not kept.exists():
         kept.parent.mkdir(parents=True, exist_ok=True)
-        np.save(kept, _run(run, tqdm(rows, desc=name[:24], unit="row", mininterval=5)))
+        np.save(kept, _run(run, Progress(rows, desc=name[:24], unit="row", mininterval=5)))
     return np.load(kept)  # type: ignore[no-any-return]
 
 

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 from sklearn.covariance import ledoit_wolf
 from sklearn.linear_model import LogisticRegression
-from tqdm import tqdm
 
 from coldframe.model.estimator import Estimator
+from coldframe.progress import Progress
 from layers.model.embeddings.embed import ServedEncoder, embed_windows, pool, served_encoder
 from layers.model.embeddings.matrices import Embeddings
 from layers.model.files.paths import DEFAULT_ENCODER, MODELS
@@ -92,7 +92,7 @@ def compare_left_out(material: Material, task: Task) -> dict[str, float]:
     """Mean area of each candidate: rows of labels that it does not know against rows of those it knows."""
     target = task.train.target[task.validation]
     found = defaultdict(list)
-    for out in tqdm(list(fifths(len(task.labels))), desc="leave out", unit="fifth"):
+    for out in Progress(list(fifths(len(task.labels))), desc="leave out", unit="fifth"):
         stays = ~np.isin(np.arange(len(task.labels)), out)
         fit = task.fit[stays[task.train.target[task.fit]]]
         renumbered = (np.cumsum(stays) - 1)[task.train.target]

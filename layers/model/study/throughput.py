@@ -11,11 +11,11 @@ import sys
 import time
 
 import numpy as np
-from tqdm import tqdm
 
 from coldframe.config import Settings
 from coldframe.model.files import AUTO
 from coldframe.pipeline.models import load_predictor
+from coldframe.progress import Progress
 from coldframe.vectors import to_floats
 from layers.model.files.paths import EXAMPLE, MODELS
 from layers.model.training_data.data import load_split
@@ -32,7 +32,7 @@ def main(documents: int) -> None:
     spent_s = dict.fromkeys(heads, 0.0)
     right = dict.fromkeys(heads, 0)
     alone = 0
-    for row in tqdm(order, desc="predict", unit="text"):
+    for row in Progress(order, desc="predict", unit="text"):
         for head in heads:
             started = time.perf_counter()
             prediction = predictor.predict([test.stripped[row]], [head], use_cache=False)

@@ -8,8 +8,7 @@ test split is not read.
 import sys
 from collections.abc import Iterator
 
-from tqdm import tqdm
-
+from coldframe.progress import Progress
 from layers.model.embeddings.embed import served_encoder
 from layers.model.files.paths import DEFAULT_ENCODER, MODELS
 from layers.model.training.head_trainers import CHOSEN, Parameters, new_head
@@ -53,10 +52,10 @@ def main(names: list[str]) -> None:
     task, encoder = load_task(), served_encoder(MODELS, DEFAULT_ENCODER)
     data = embed_samples("train", task.train, encoder)
     print("| head | parameters | stripped | full |\n|---|---|---|---|")
-    for name, parameters in tqdm(list(_candidates(names)), desc="tune", unit="candidate"):
+    for name, parameters in Progress(list(_candidates(names)), desc="tune", unit="candidate"):
         settings = ", ".join(f"{key} {value}" for key, value in parameters.items())
         found = validate(name, parameters, data, task.fit, task.validation)
-        tqdm.write(f"| {name} | {settings} | {found['stripped']:.4f} | {found['full']:.4f} |")
+        Progress.write(f"| {name} | {settings} | {found['stripped']:.4f} | {found['full']:.4f} |")
     stripped_only = Samples({"stripped": task.train.forms["stripped"]}, task.train.target)
     for windows in WINDOWS if "windows" in names or not names else ():
         shortened = encoder._replace(manifest=encoder.manifest.with_windows(windows))

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
-from tqdm import tqdm
 
 from coldframe.model.files import PIECES, TOKENIZER
+from coldframe.progress import Progress
 from layers.model.encoder_build.tokenizer_files import pieces_of
 
 _PIECES = 250_000
@@ -100,7 +100,7 @@ def measure(folder: Path, texts: Sequence[str]) -> dict[str, list[list[float]]]:
     asked = json.dumps([str(folder), *texts])
     found: dict[str, list[list[float]]] = {way: [] for way in _WAYS}
     ids = set()
-    for _ in tqdm(range(_PROCESSES), desc="measure", unit="round"):
+    for _ in Progress(range(_PROCESSES), desc="measure", unit="round"):
         for way, code in _WAYS.items():
             command = [sys.executable, "-c", _CHILD.format(way=code)]
             done = subprocess.run(command, input=asked, capture_output=True, text=True, check=True)

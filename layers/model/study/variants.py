@@ -20,9 +20,9 @@ from onnxruntime.transformers.float16 import convert_float_to_float16
 from optimum.exporters.onnx import main_export
 from optimum.onnxruntime import ORTQuantizer
 from optimum.onnxruntime.configuration import AutoQuantizationConfig
-from tqdm import tqdm
 
 from coldframe.model.tokenizer import Window
+from coldframe.progress import Progress
 from layers.model.encoder_build.export import export_fp32
 from layers.model.encoder_build.graph import INPUT
 from layers.model.encoder_build.quantize import Ranges, quantize, quantize_dynamic, save_ort
@@ -50,7 +50,9 @@ def main() -> None:
     write_tokenizer(weights, folder)
     given = documents(folder)
     paths = build_variants(weights, folder, given.rows[:_CALIBRATION_ROWS])
-    sessions = {name: open_session(path) for name, path in tqdm(paths.items(), desc="load", unit="variant")}
+    sessions = {
+        name: open_session(path) for name, path in Progress(paths.items(), desc="load", unit="variant")
+    }
     times_ms = measure_latency(sessions)
     found = {name: embed(name, sessions[name], given.rows) for name in paths if name not in _SAME}
     fidelities = {name: judge(rows, found[FP32], given) for name, rows in found.items()}
@@ -140,7 +142,7 @@ def measure_latency(sessions: dict[str, Session]) -> dict[str, list[float]]:
     """Median milliseconds of a pass, by variant, for each of SHAPES."""
     random = np.random.default_rng(0)
     medians: dict[str, list[float]] = {name: [] for name in sessions}
-    for rows, tokens in tqdm(SHAPES, desc="latency", unit="shape"):
+    for rows, tokens in Progress(SHAPES, desc="latency", unit="shape"):
         ids = random.integers(1000, 29_000, size=(rows, tokens))
         samples: dict[str, list[float]] = {name: [] for name in sessions}
         for _ in range(max(15, _PASSES_TOKENS // (rows * tokens)) + 1):

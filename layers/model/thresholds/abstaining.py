@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta, binom
 
-from layers.model.files.progress import say
+from coldframe.progress import Progress
 
 CONFIDENCE = 0.95
 _STARTS = (0.125, 0.25, 0.5, 1.0)  # coverages
@@ -53,7 +53,7 @@ def abstain(
         )
     except OutOfReach as exc:
         raise OutOfReach(f"{name}: {exc}") from exc
-    say(f"{name}: {threshold}")
+    Progress.write(f"{name}: {threshold}")
     return threshold.min_probability
 
 

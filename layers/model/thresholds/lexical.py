@@ -13,9 +13,9 @@ from sklearn.linear_model import LogisticRegression
 from coldframe.model.bundle import EstimatorFacts
 from coldframe.model.files import ESTIMATOR, VOCABULARY, read_file
 from coldframe.model.tokenizer import TextWindows, content_tokens
+from coldframe.progress import Progress
 from coldframe.text import normalise
 from layers.model.embeddings.embed import ServedEncoder
-from layers.model.files.progress import progress
 from layers.model.thresholds.estimator_outputs import Ids
 from layers.model.training_data.samples import Rows, Samples
 
@@ -72,7 +72,7 @@ def tokens_of(name: str, samples: Samples, encoder: ServedEncoder) -> Tokens:
 def token_ids(title: str, texts: Sequence[str], encoder: ServedEncoder) -> Ids:
     """The token ids that the estimator sees: those of all windows that the encoder may see."""
     cutter = TextWindows(encoder.folder, encoder.facts)
-    bar = progress(texts, f"tokenize {title}", "text")
+    bar = Progress(texts, desc=f"tokenize {title}", unit="text")
     return [content_tokens(cutter.cut([normalise(text)])[0]) for text in bar]
 
 

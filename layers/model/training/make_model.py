@@ -10,6 +10,7 @@ import msgspec
 
 from coldframe.model.files import model_folder
 from coldframe.model.verify import load_whole_encoder
+from coldframe.progress import announce
 from layers.model.embeddings.embed import ServedEncoder
 from layers.model.publishing.assemble import assemble
 from layers.model.publishing.metrics import read_metrics, write_metrics
@@ -58,10 +59,13 @@ def make_model(
         report = make_report(evaluation)
         metrics = read_metrics(place.trained)
         write_metrics(place.trained, msgspec.structs.replace(metrics, figures=figures_of(report.summary)))
+        announce("writing the model, and comparing its served answers with training's")
         loaded = load_whole_encoder(stage, encoder.manifest.name)
         manifest = assemble(stage, place.name, place.trained, loaded)
         prove(stage, place.name, task.test, answers.probabilities)
         evaluation = replace(evaluation, version=manifest.version)
+        if other:
+            announce("comparing with the other model")
         comparison = compare_with(other, task, evaluation) if other else None
         if must_beat:
             check_not_worse(comparison, report)

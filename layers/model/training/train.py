@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from coldframe.model.bundle import EstimatorFacts
 from coldframe.model.files import AUTO
+from coldframe.progress import announce
 from layers.model.embeddings.embed import ServedEncoder
 from layers.model.embeddings.matrices import predict_rows
 from layers.model.embeddings.near_copies import find_near_copies
@@ -62,6 +63,7 @@ def train(
     if accuracy is not None:
         heads = abstaining(heads, task.train.target[task.validation], accuracy)
     best = max(heads, key=lambda name: heads[name].facts.validation)
+    announce("training the estimator, and choosing when it answers alone")
     judged = train_estimator(task, train_set, test_set, best, heads[best], encoder, folder, accuracy)
     centroids = train_centroids(train_set, task.fit, task.validation, folder)
     write_json(folder / FACTS, judged.facts)
@@ -69,6 +71,7 @@ def train(
     metrics = HeadMetrics(task.labels, best, graph, {name: head.facts for name, head in heads.items()})
     write_metrics(folder, metrics)
     answers = {name: predict_rows(head.served, test_set.as_sent) for name, head in heads.items()}
+    announce("measuring how strange foreign texts look")
     seen = Seen(test_set.as_sent, judged.guessed, judged.answers)
     others = see_others(judged.facts, heads[best].served, encoder, folder)
     scores = strangeness(seen, others, judged.facts, centroids)

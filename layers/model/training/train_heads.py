@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from coldframe.model.bundle import HeadFacts
 from coldframe.model.heads import Head, load_head
+from coldframe.progress import Progress
 from layers.model.embeddings.matrices import Embeddings, predict_rows
-from layers.model.files.progress import progress, say
 from layers.model.publishing.head_files import save_head, unpack_head
 from layers.model.thresholds.abstaining import OutOfReach, abstain
 from layers.model.thresholds.long_texts import Steps, steps_of
@@ -49,11 +49,11 @@ def train_heads(
 ) -> dict[str, TrainedHead]:
     """Every head of `chosen`, by name; their files are in `folder`."""
     heads = {}
-    for name, parameters in (bar := progress(chosen.items(), "train heads", "head")):
+    for name, parameters in (bar := Progress(chosen.items(), desc="train heads", unit="head")):
         bar.set_postfix_str(name)
         heads[name] = train_head(name, parameters, train, fit, validation, test, folder)
         reached = ", ".join(f"{accuracy:.1%}" for accuracy in heads[name].facts.accuracy.values())
-        say(f"head {name}: {reached} of the held-out rows right")
+        Progress.write(f"head {name}: {reached} of the held-out rows right")
     return heads
 
 
@@ -71,7 +71,7 @@ def _abstaining(name: str, head: TrainedHead, target: NDArray[np.int64], accurac
     try:
         choice = abstain(name, head.held_out.whole, target, accuracy)
     except OutOfReach as exc:
-        say(f"{exc} It answers everything.")
+        Progress.write(f"{exc} It answers everything.")
         return head
     return head._replace(facts=replace(head.facts, min_probability=choice))
 

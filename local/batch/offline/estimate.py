@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from coldframe.progress import Progress
 from local.planner.scenarios.prices import RegionPrices
 from local.planner.traces.report_lines import Report
 
@@ -78,7 +79,8 @@ def estimate(
     if not sample:
         return Estimate(0, Spent(0, 0.0, 0.0), 0.0)
     first = run(sample[0])  # probably cold
-    reports = [run(batch) for batch in sample[1:]] or [first]
+    others = Progress(sample[1:], desc="estimating", unit="batch", leave=False)
+    reports = [run(batch) for batch in others] or [first]
     billed_s = [report.duration_s for report in reports]
     starts_s = first.init_s * min(environments, count)
     mean_s = statistics.fmean(billed_s)

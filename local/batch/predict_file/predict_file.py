@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import NamedTuple, Never
 
 import pyarrow as pa
-from tqdm import tqdm
 
 from coldframe.arrow import answer_fields
 from coldframe.config import Settings
 from coldframe.cpus import usable_cpus
 from coldframe.model.bundle import Manifest
 from coldframe.pipeline.models import load_predictor
+from coldframe.progress import Progress
 from local.batch.predict_file.answering import answer, start
 from local.batch.predict_file.errors import BadFile, Stopped
 from local.batch.predict_file.parts import Parts, parts_folder, read_part
@@ -84,7 +84,7 @@ def _answer_all(source: Source, parts: Parts, settings: Settings, processes: int
     # Spawned: onnxruntime's threads would not survive a fork.
     pool = ProcessPoolExecutor(processes, get_context("spawn"), start, (settings,))
     pending: dict[Future[None], int] = {}
-    with tqdm(total=source.rows, unit="row", disable=None) as bar:
+    with Progress(total=source.rows, desc="classifying", unit="row") as bar:
         try:
             for path, texts in _unanswered(source, parts):
                 if path is None:
@@ -118,7 +118,7 @@ def _unanswered(source: Source, parts: Parts) -> Iterator[tuple[Path | None, lis
         met.add(path)
 
 
-def _take(pending: "dict[Future[None], int]", bar: "tqdm[Never]") -> int:
+def _take(pending: "dict[Future[None], int]", bar: "Progress[Never]") -> int:
     """Waits until a part is answered, or several; their rows."""
     finished, _ = wait(pending, return_when=FIRST_COMPLETED)
     for future in finished:

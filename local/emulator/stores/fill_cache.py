@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
-from tqdm import tqdm
 
 from coldframe.cache.dynamodb_store import chunks
 from coldframe.config import load_settings
@@ -17,6 +16,7 @@ from coldframe.errors import ColdframeError
 from coldframe.model.files import AUTO
 from coldframe.pipeline.models import load_predictor
 from coldframe.pipeline.predictor import Predictor
+from coldframe.progress import Progress
 from coldframe.text import normalise
 
 _TEXTS = 32
@@ -71,7 +71,7 @@ def fill(path: Path, model_dir: Path, heads: tuple[str, ...]) -> Counts:
         1 for _ in read_texts(path)
     )  # reads it all before anything is written: a bad line comes first
     counts = Counts()
-    with tqdm(total=total, unit="text") as bar:
+    with Progress(total=total, desc="filling", unit="text") as bar:
         for texts in chunks(_once(read_texts(path), counts, bar), _TEXTS):
             _fill(predictor, texts, chosen, counts)
             bar.update(len(texts))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from coldframe.progress import Progress
 from local.planner.traces.tables import spread
 from local.planner.traces.trace import Trace, TraceUnusable, as_trace
 
@@ -49,7 +50,7 @@ def _trace(name: str, days: int, seed: int, client: Any, now: datetime | None) -
     minutes = days * 24 * 60
     counts = np.zeros(minutes, np.int64)
     quantiles_ms = np.zeros((len(_STATISTICS), minutes))
-    for first in range(0, days, _DAYS_A_CALL):
+    for first in Progress(range(0, days, _DAYS_A_CALL), desc="reading CloudWatch", unit="call", leave=False):
         since = start + timedelta(days=first)
         until = min(end, since + timedelta(days=_DAYS_A_CALL))
         for identity, minute, value in _points(client, name, since, until, start):

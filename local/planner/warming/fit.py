@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from coldframe.warming.forecast import Forecaster
 from coldframe.warming.mixture import Mixture
@@ -15,10 +15,14 @@ _RATE, _ROUNDS = 0.003, 2
 _START = (*(0.2,) * SIDES, *(0.05,) * RATES, -0.3)
 
 
-def fit(demands: Sequence[Demand], seed: int = 0) -> Weights:
+def fit(
+    demands: Sequence[Demand],
+    seed: int = 0,
+    progress: Callable[[Sequence[Demand]], Iterable[Demand]] = iter,
+) -> Weights:
     """All levels of all functions learn the same weights, one function after the other, twice.
 
-    seed: of the order of the functions.
+    seed: seed for the order of the functions. progress: wraps the functions of each round.
     """
     shared = [list(_START) for _ in range(3)]
 
@@ -30,7 +34,7 @@ def fit(demands: Sequence[Demand], seed: int = 0) -> Weights:
     order, source = list(demands), random.Random(seed)
     for _ in range(_ROUNDS):
         source.shuffle(order)
-        for demand in order:
+        for demand in progress(order):
             forecaster = Forecaster(demand.slot_s, new_mixture=new_mixture)
             for peak in demand.needed.tolist():
                 forecaster.observe(peak)
