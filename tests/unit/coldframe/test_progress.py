@@ -51,7 +51,7 @@ def test_quick_work_writes_nothing(clock: Clock, capsys: pytest.CaptureFixture[s
 
 
 def test_lines_of_long_work(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    """The first line comes after five seconds, the next ones at least five seconds apart, each with count and time."""
+    """Lines are at least five seconds apart, the first one too; each has count and time."""
     work(clock, [2.0] * 13, desc="simulating", unit="step")
     assert capsys.readouterr().err.splitlines() == [
         "simulating: 3 of 13 steps (00:06)",
