@@ -36,3 +36,20 @@ def test_lone_surrogates(text: str) -> None:
     """A lone surrogate is refused, also at the end of a long text."""
     with pytest.raises(Invalid, match="surrogate"):
         normalise(text)
+
+
+def test_long_text_is_given_up_between_its_parts() -> None:
+    """A text of a million characters is checked at least every 65,536 characters, and ends with the check."""
+    checks = 0
+
+    def check() -> None:
+        nonlocal checks
+        checks += 1
+        if checks == 3:
+            raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        normalise("word " * 200_000, check)
+    checks = 3
+    assert len(normalise("word " * 200_000, check)) == 999_999
+    assert checks - 3 >= 1_000_000 / 65_536

@@ -49,9 +49,9 @@ def test_log_line_is_one_line_of_json() -> None:
     assert json.loads(line) == {"route": "a\nb", "total_ms": 1.5}
 
 
-@pytest.mark.parametrize("late_s", [-1.0, 0.0, 0.09])
+@pytest.mark.parametrize("late_s", [-1.0, 0.0, 0.04])
 def test_a_moment_late_is_in_time(late_s: float) -> None:
-    """Before the end of a deadline, and for a tenth of a second after it, work goes on."""
+    """Before the end of a deadline, and for 50 ms after it, work goes on."""
     ticks = iter([0.0, 1.0 + late_s])
     Deadline(1.0, lambda: next(ticks)).check()
 
@@ -70,7 +70,7 @@ def test_reading_ends_when_the_caller_does() -> None:
     with pytest.raises(CallerGone):
         Deadline(math.inf, caller=gone).check()
     for bulk, limit_s, now_s, is_read in (
-        (False, math.inf, 12.05, True),
+        (False, math.inf, 12.04, True),
         (False, math.inf, 12.2, False),
         (True, math.inf, 12.2, True),
         (False, 50.0, 12.2, True),

@@ -1,6 +1,6 @@
 """The form of a text that everything else works on."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from coldframe.errors import Invalid
 
@@ -10,21 +10,24 @@ _NOTHING = dict.fromkeys([0x0B, 0x0C, *range(0x1C, 0x20), 0x85])
 _NOTHING_CHARACTERS = "".join(map(chr, _NOTHING))
 
 
-def normalise(text: str) -> str:
+def normalise(text: str, check: Callable[[], None] = lambda: None) -> str:
     """The form in which a text is compared and tokenized: white space runs are one space.
 
     White space is what BERT's tokenizer takes for it. Raises Invalid for lone surrogates: they are no
     Unicode text, and no tokenizer takes them.
+
+    check: called before each part of a long text; it raises when the caller's time is over.
     """
     if len(text) <= _PART:
         return " ".join(_clean(text).split())
-    return "".join(_parts(text))
+    return "".join(_parts(text, check))
 
 
-def _parts(text: str) -> Iterator[str]:
+def _parts(text: str, check: Callable[[], None]) -> Iterator[str]:
     """A long text, normalised in parts: its words as objects of their own take ten times its size."""
     has_begun = is_apart = False  # is_apart: there is white space between this part and the last word
     for start in range(0, len(text), _PART):
+        check()
         part = _clean(text[start : start + _PART])
         words = " ".join(part.split())
         is_apart = is_apart or part[:1].isspace()

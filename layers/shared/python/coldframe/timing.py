@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Clock = Callable[[], float]
 """Seconds from an arbitrary start, never going back."""
 
-_LATE_S = 0.1
+_LATE_S = 0.05
 
 
 class Stage:

@@ -241,7 +241,7 @@ def _normalised(texts: Sequence[str], deadline: Deadline) -> list[str]:
     normalised = []
     for text in texts:
         deadline.check()
-        normalised.append(normalise(text))
+        normalised.append(normalise(text, deadline.check))
     return normalised
 
 
