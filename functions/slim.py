@@ -1,8 +1,8 @@
-"""Takes out of installed dependencies what serving never opens. The image's build runs it, nothing else does.
+"""Removes files that serving never opens from installed dependencies. Only the image's build runs it.
 
     python3 functions/slim.py FOLDER [--gpu]
 
-A pattern that matches nothing ends the build: a dependency has changed, and the table below with it.
+A pattern that matches nothing fails the build: a dependency has changed, and the table below with it.
 """
 
 import gzip
@@ -20,13 +20,13 @@ REMOVED: dict[str, tuple[str, ...]] = {
         "onnxruntime/tools",
         "onnxruntime/transformers",
     ),
-    "AWS services that are not called: cache and jobs are in DynamoDB, S3 and SQS, STS gives credentials": (
+    "AWS services that are not called: cache and jobs use DynamoDB, S3 and SQS; STS gives credentials": (
         "botocore/data/*/",
         "boto3/data",
         "boto3/examples",
     ),
     "a second page of documentation, which no route shows": ("fastapi_offline/static/redoc*",),
-    "pydantic 1 inside of pydantic 2: FastAPI looks whether it is there, and takes no model of it": (
+    "pydantic 1 inside of pydantic 2: FastAPI checks that it exists, and uses no model of it": (
         "pydantic/v1",
     ),
     "tests, stubs and checkers of types": (
@@ -38,7 +38,7 @@ REMOVED: dict[str, tuple[str, ...]] = {
         "starlette/testclient.py",
         "**/*.pyi",
     ),
-    "other event loops and other homes than ours": (
+    "other event loops and other platforms": (
         "anyio/_backends/_trio.py",
         "urllib3/contrib/emscripten",
         "s3transfer/processpool.py",
@@ -49,10 +49,10 @@ REMOVED: dict[str, tuple[str, ...]] = {
         "dateutil/zoneinfo/*.tar.gz",
     ),
     "names of hosts outside of ASCII": ("idna", "idna-*"),
-    "lists of installed files, most of them wrong by now": ("*.dist-info/RECORD",),
+    "lists of installed files, most of them out of date": ("*.dist-info/RECORD",),
     "commands": ("bin",),
 }
-"""Why, and what: patterns below the folder."""
+"""Reason, and patterns below the folder."""
 
 REMOVED_ON_CPU: dict[str, tuple[str, ...]] = {
     "onnxruntime's Python binding: its C library runs the graphs": (
@@ -61,7 +61,7 @@ REMOVED_ON_CPU: dict[str, tuple[str, ...]] = {
         "onnxruntime/capi/libonnxruntime_providers_shared.so",
     ),
 }
-"""The same, where the C library runs the graphs."""
+"""REMOVED, where the C library runs the graphs."""
 
 REMOVED_ON_GPU: dict[str, tuple[str, ...]] = {
     "libraries of onnxruntime for C and C++: the Python binding is linked with its own copy": (
@@ -72,26 +72,26 @@ REMOVED_ON_GPU: dict[str, tuple[str, ...]] = {
         "numpy/_core/_*_tests.*.so",
         "numpy/_core/_simd.*.so",
     ),
-    "what compiles against numpy, or for Fortran": (
+    "parts for compiling against numpy, or for Fortran": (
         "numpy/**/*.pxd",
         "numpy/_core/include",
         "numpy/_core/lib",
         "numpy/f2py",
         "numpy/random/lib",
     ),
-    "TensorRT's side of onnxruntime: graphs run by CUDA's": (
+    "TensorRT's side of onnxruntime: CUDA's runs the graphs": (
         "onnxruntime/capi/libonnxruntime_providers_tensorrt.so",
     ),
-    "what compiles against CUDA": (
+    "parts for compiling against CUDA": (
         "nvidia/**/include",
         "nvidia/**/*.a",
     ),
-    "a library that stands in for a BLAS of the CPU": ("nvidia/**/libnvblas.so*",),
+    "a library that replaces a BLAS of the CPU": ("nvidia/**/libnvblas.so*",),
 }
-"""The same, where the Python binding runs them on a GPU, with numpy."""
+"""REMOVED, where the Python binding runs the graphs on a GPU, with numpy."""
 
 REMOVED_OF_PYARROW: dict[str, tuple[str, ...]] = {
-    "what compiles against Arrow, and its tests": (
+    "parts for compiling against Arrow, and its tests": (
         "pyarrow/include",
         "pyarrow/includes",
         "pyarrow/src",
@@ -100,30 +100,30 @@ REMOVED_OF_PYARROW: dict[str, tuple[str, ...]] = {
     "Arrow's servers": ("pyarrow/*flight*.so*",),
     "a client of S3 beside boto3": ("pyarrow/*_s3*.so*",),
 }
-"""The same, where pyarrow is among the packages."""
+"""REMOVED, where pyarrow is among the packages."""
 
 KEPT = tuple(f"botocore/data/{service}" for service in ("dynamodb", "s3", "sns", "sqs", "sts"))
 
 
 COMPRESSED = (
-    "botocore/data/endpoints.json",  # botocore reads it so, too
+    "botocore/data/endpoints.json",  # botocore reads gzip as well
     "onnxruntime/ThirdPartyNotices.txt",
 )
-"""What is as good under gzip."""
+"""Files that may be stored under gzip."""
 
 
 def main(folder: Path, removed: dict[str, tuple[str, ...]]) -> None:
-    """Removes all that a table names, and prints how much of it there was."""
-    kept = {folder / path for path in KEPT}
-    if missing := [str(path) for path in sorted(kept) if not path.exists()]:
-        sys.exit(f"Serving needs {missing}, not there. Correct KEPT in functions/slim.py.")
+    """Removes all files that a table names, and prints their size."""
+    needed_files = {folder / path for path in KEPT}
+    if missing := [str(path) for path in sorted(needed_files) if not path.exists()]:
+        sys.exit(f"Serving needs {missing}, which is missing. Correct KEPT in functions/slim.py.")
     for why, patterns in removed.items():
-        removed_bytes = sum(_remove(set(_match(folder, pattern)) - kept) for pattern in patterns)
+        removed_bytes = sum(_remove(set(_match(folder, pattern)) - needed_files) for pattern in patterns)
         _report(removed_bytes, why)
 
 
 def compress(folder: Path) -> None:
-    """Replaces what `COMPRESSED` names by the same under gzip."""
+    """Replaces the files in `COMPRESSED` by gzip files."""
     for name in COMPRESSED:
         [path] = _match(folder, name)
         content = path.read_bytes()
@@ -134,25 +134,27 @@ def compress(folder: Path) -> None:
 
 
 def cut_symbols(folder: Path) -> None:
-    """Cuts off the ends of libraries that are for debuggers and linkers: nothing that is loaded moves."""
+    """Removes the ends of libraries, which only debuggers and linkers read: loaded parts do not move."""
     libraries = [path for path in folder.glob("**/*.so*") if path.is_file() and not path.is_symlink()]
     _report(sum(map(_cut, libraries)), "symbols for debuggers")
 
 
 def _cut(library: Path) -> int:
-    """Cuts an ELF file after its last segment, and forgets its sections. Returns the bytes it lost."""
+    """Truncates an ELF file after its last segment, and removes its section table. Returns the saved
+    bytes.
+    """
     with library.open("r+b") as file:
         content = file.read()
         if content[:6] != b"\x7fELF\x02\x01":
-            sys.exit(f"{library} is no 64-bit ELF library. Correct cut_symbols in functions/slim.py.")
+            sys.exit(f"{library} is not a 64-bit ELF library. Correct cut_symbols in functions/slim.py.")
         (first,) = struct.unpack_from("<Q", content, 32)
         size, count = struct.unpack_from("<HH", content, 54)
         segments = [struct.unpack_from("<8xQ16xQ", content, first + size * i) for i in range(count)]
         end: int = max(first + size * count, *(offset + length for offset, length in segments))
         file.seek(40)
-        file.write(bytes(8))  # where sections are
+        file.write(bytes(8))  # place of the section table
         file.seek(58)
-        file.write(bytes(6))  # how large each is, how many, and which has their names
+        file.write(bytes(6))  # size and number of sections, and the index of their names
         file.truncate(end)
     return len(content) - end
 
@@ -162,14 +164,14 @@ def _report(saved_bytes: int, why: str) -> None:
 
 
 def _match(folder: Path, pattern: str) -> list[Path]:
-    found = list(folder.glob(pattern))
-    if not found:
+    paths = list(folder.glob(pattern))
+    if not paths:
         sys.exit(f"{pattern} matches nothing below {folder}. Correct REMOVED in functions/slim.py.")
-    return found
+    return paths
 
 
 def _remove(paths: Iterable[Path]) -> int:
-    """Removes files and folders; returns the bytes they had."""
+    """Removes files and folders; returns their size in bytes."""
     removed_bytes = 0
     for path in paths:
         inside = path.rglob("*") if path.is_dir() else [path]

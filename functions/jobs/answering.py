@@ -1,4 +1,4 @@
-"""The model, as jobs ask it."""
+"""The model for jobs: answers texts without a caller's time limit."""
 
 from collections.abc import Sequence
 
@@ -22,16 +22,16 @@ class ModelAnswerer:
         self._models = models
 
     def answer(self, texts: Sequence[str], options: Options, deadline: Deadline) -> Answers:
-        """Answers each text as `POST /v1/predict` does, but never in a hurry: a job can wait.
+        """Answers each text as `POST /v1/predict` does, but never by a rushed guess: a job can wait.
 
         Raises RequestError, also where the time is too short for the encoder; BundleError.
         """
         predictor = find_model(self._models, options.model)
         prediction = predictor.predict(texts, options.heads, True, deadline)
         if AnswerSource.RUSHED in prediction.sources:
-            raise OutOfTime("There is too little time to encode the texts.")
+            raise OutOfTime("There is too little time to encode the texts. Send smaller parts.")
         least = UNSET if options.min_probability is None else options.min_probability
-        asked = PredictRequest(top_k=options.top_k, scores=options.scores, min_probability=least)
-        rows = text_answers(prediction, predictor, asked)
+        request = PredictRequest(top_k=options.top_k, scores=options.scores, min_probability=least)
+        rows = text_answers(prediction, predictor, request)
         predictor.cache.save(prediction.unsaved, deadline.remaining_s())
         return Answers(rows, predictor.manifest.version)

@@ -1,6 +1,6 @@
-"""The function that answers parts of jobs: a batch of SQS messages in, those to be received again out.
+"""The function that answers parts of jobs: a batch of SQS messages in, messages to receive again out.
 
-Importing this module is the init phase, in which everything is loaded: nobody waits for this function.
+Importing this module is the init phase, in which everything is loaded: no caller waits for this function.
 """
 
 import json
@@ -42,7 +42,7 @@ _worker = _make_worker(os.environ)
 
 
 def handler(event: Mapping[str, Any], context: Context) -> dict[str, Any]:
-    """Answers a batch. Raises ValueError for an event that is not one of SQS."""
+    """Answers a batch. Raises ValueError for an event that does not come from SQS."""
     messages = read_messages(event)
     started_s = time.monotonic()
     again = _worker.handle(messages, deadline_of(context))

@@ -1,6 +1,6 @@
 """The function of whole jobs: it divides sources, sends notices, and sweeps on a schedule.
 
-No source and no webhook can stand between others and their answers here. It loads no model.
+It is separate, so a slow source or webhook delays no answers. It loads no model.
 """
 
 import json

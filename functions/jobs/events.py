@@ -1,4 +1,4 @@
-"""Events of SQS as both functions of jobs read them, and the time that an invocation has."""
+"""Events of SQS for both functions of jobs, and the time limit of an invocation."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -6,12 +6,12 @@ from typing import Any, Protocol
 from coldframe.jobs.worker import Message
 from coldframe.timing import Deadline
 
-# Kept of the function's timeout for recording what was answered.
+# Part of the function's timeout that is reserved for recording answers.
 _KEPT_S, _KEPT_SHARE = 10.0, 0.3
 
 
 class Context(Protocol):
-    """The part of Lambda's context object that is used here."""
+    """Attributes of Lambda's context object that the functions use."""
 
     def get_remaining_time_in_millis(self) -> int: ...
 
@@ -23,7 +23,7 @@ def deadline_of(context: Context) -> Deadline:
 
 
 def read_messages(event: Mapping[str, Any]) -> list[Message]:
-    """The messages of an event. Raises ValueError for an event that is not one of SQS."""
+    """The messages of an event. Raises ValueError for an event that does not come from SQS."""
     messages = [_read(record) for record in event.get("Records", [])]
     if not messages:
         raise ValueError("This event has no SQS messages. Send jobs to the queue with POST /v1/jobs.")
@@ -40,5 +40,5 @@ def _read(record: Mapping[str, Any]) -> Message:
 
 
 def not_over(message_ids: list[str]) -> dict[str, Any]:
-    """Answer to Lambda about a batch: the messages that are to be received again."""
+    """Answer to Lambda about a batch: the messages to receive again."""
     return {"batchItemFailures": [{"itemIdentifier": each} for each in message_ids]}

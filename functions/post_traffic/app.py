@@ -1,6 +1,6 @@
 """The post-traffic hook: deletes old versions once a new one has all the traffic.
 
-CloudFormation keeps every version that was ever published; a snapshot of each is paid for in mode SnapStart.
+CloudFormation keeps every published version, and SnapStart bills the snapshot of each.
 """
 
 import json
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-    """Prunes and tells CodeDeploy. What could not be deleted never undoes a good deployment."""
+    """Prunes and tells CodeDeploy. A failed deletion never undoes a good deployment."""
     lambda_client, codedeploy = _clients()
     report: dict[str, Any]
     try:
@@ -28,18 +28,18 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     return report
 
 
-def prune(client: Any, function: str, kept: int) -> dict[str, list[str]]:
-    """Deletes all versions but the `kept` newest and those that an alias sends requests to."""
+def prune(client: Any, function: str, newest: int) -> dict[str, list[str]]:
+    """Deletes all versions except the `newest` latest and the ones that an alias uses."""
     versions = _versions(client, function)
-    old = old_versions(versions, _in_use(client, function), kept)
+    old = old_versions(versions, _in_use(client, function), newest)
     for version in old:
         client.delete_function(FunctionName=function, Qualifier=version)
     return {"deleted": old, "kept": sorted({*versions} - {*old}, key=int)}
 
 
-def old_versions(versions: Collection[str], in_use: Collection[str], kept: int) -> list[str]:
-    """Versions that are neither in use nor among the `kept` newest, oldest first."""
-    return [version for version in sorted(versions, key=int)[:-kept] if version not in in_use]
+def old_versions(versions: Collection[str], in_use: Collection[str], newest: int) -> list[str]:
+    """Versions that are neither in use nor among the `newest` latest, oldest first."""
+    return [version for version in sorted(versions, key=int)[:-newest] if version not in in_use]
 
 
 def _versions(client: Any, function: str) -> list[str]:

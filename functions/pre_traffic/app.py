@@ -1,7 +1,7 @@
 """The pre-traffic hook: pings a new version and verifies its answers, before it gets any request.
 
-The first start of a new image takes far longer than those that follow, while Lambda fetches and caches it.
-Here nobody waits for it.
+The first start of a new image takes far longer than later ones, while Lambda fetches and caches it. The hook
+takes this start, so no caller waits for it.
 """
 
 import json
@@ -17,9 +17,9 @@ from coldframe.api.gateway_event import http_event
 from coldframe.coldstart.pings import Invoke, invoker, ping_environments
 
 GOLDEN = Path("/opt/golden.json")
-ENCODER = "minilm-l6-v2"  # whose golden vectors these are
-# A token is at least one character and two more mark the ends: such a text is one window, and its
-# embedding is that of the reference, not a mean.
+ENCODER = "minilm-l6-v2"  # the encoder of these golden vectors
+# A token is at least one character and two more mark the ends: such a text is one window, and its embedding
+# equals the reference instead of a mean.
 _LONGEST_CHARACTERS = 254
 
 
@@ -34,7 +34,7 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     try:
         report = verify(invoker(lambda_client, os.environ["NEW_VERSION"]), _read(GOLDEN), environments)
         status = "Succeeded"
-    except Exception as exc:  # whatever it was: without an answer CodeDeploy waits for an hour
+    except Exception as exc:  # any error: without an answer CodeDeploy waits for an hour
         report = {"error": type(exc).__name__, "detail": str(exc)}
         status = "Failed"
     print(json.dumps({"status": status, **report}))
@@ -48,13 +48,13 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
 
 
 def verify(invoke: Invoke, golden: dict[str, Any], environments: int) -> dict[str, Any]:
-    """Pings `environments` of the version behind `invoke` and checks what it answers.
+    """Pings `environments` of the version behind `invoke` and checks its answers.
 
-    Raises NotVerified, or what `invoke` raises.
+    Raises NotVerified, or the errors of `invoke`.
     """
     pinged = ping_environments(invoke, environments)
     if not pinged.environments:
-        raise NotVerified("No environment answered a ping. Is reserved concurrency used up?")
+        raise NotVerified("No environment answered a ping. Check whether reserved concurrency is used up.")
     _ask(invoke, "GET", "/healthz")
     listed = _ask(invoke, "GET", "/v1/models")["data"]
     checked = _check_embeddings(invoke, golden) if _serves_encoder(listed) else {"golden": 0}
@@ -62,19 +62,19 @@ def verify(invoke: Invoke, golden: dict[str, Any], environments: int) -> dict[st
 
 
 def _serves_encoder(listed: Sequence[dict[str, Any]]) -> bool:
-    """Whether the golden vectors are of an encoder that is served. Others are compared at init only."""
+    """Whether the golden vectors belong to a served encoder. Others are compared at init only."""
     return any("dimension" in entry and entry["id"] == ENCODER for entry in listed)
 
 
 def _check_embeddings(invoke: Invoke, golden: dict[str, Any]) -> dict[str, Any]:
-    """The lowest cosine between embeddings over HTTP and the golden ones, and how many there were."""
+    """The lowest cosine between embeddings over HTTP and the golden ones, and their number."""
     vectors = [v for v in golden["vectors"] if len(v["text"]) <= _LONGEST_CHARACTERS]
     answer = _ask(invoke, "POST", "/v1/embeddings", {"model": ENCODER, "input": [v["text"] for v in vectors]})
     rows = [entry["embedding"] for entry in answer["data"]]
     if len(rows) != len(vectors):
         raise NotVerified(f"{len(rows)} embeddings came back, expected {len(vectors)}.")
     lowest = min(_cosine(row, v["embedding"]) for row, v in zip(rows, vectors, strict=True))
-    if not lowest >= golden["min_cosine"]:  # written so that NaN fails too
+    if not lowest >= golden["min_cosine"]:  # this form also fails for NaN
         raise NotVerified(
             f"An embedding has cosine {lowest:.4f} to the reference, expected {golden['min_cosine']} or more."
             " The image was built for another processor, or with another encoder: run `coldframe verify`."
@@ -85,22 +85,24 @@ def _check_embeddings(invoke: Invoke, golden: dict[str, Any]) -> dict[str, Any]:
 def _check_predictions(
     invoke: Invoke, listed: Sequence[dict[str, Any]], golden: dict[str, Any]
 ) -> dict[str, str]:
-    """Every head of every model answers with a probability for one of its labels. Returns the versions."""
+    """Checks that every head of every model answers with a probability for one of its labels. Returns
+    versions.
+    """
     models = [entry for entry in listed if "default_head" in entry]
     if not models:
-        raise NotVerified("/v1/models lists no model.")
+        raise NotVerified("/v1/models lists no model. Build one into the image.")
     texts = [v["text"] for v in golden["vectors"][:4]]
     return {model["id"]: _check_model(invoke, model, texts) for model in models}
 
 
 def _check_model(invoke: Invoke, model: dict[str, Any], texts: Sequence[str]) -> str:
     name, heads, labels = model["id"], ["auto", *model["heads"]], set(model["labels"])
-    asked = {"model": name, "texts": texts, "heads": heads, "cache": False, "min_probability": 0}
-    answer = _ask(invoke, "POST", "/v1/predict", asked)
+    body = {"model": name, "texts": texts, "heads": heads, "cache": False, "min_probability": 0}
+    answer = _ask(invoke, "POST", "/v1/predict", body)
     predictions = list(_predictions(answer))
     if len(predictions) != len(texts) * len(heads):
-        found = f"{len(predictions)} predictions of {name} came back"
-        raise NotVerified(f"{found}, expected {len(texts) * len(heads)}.")
+        problem = f"{len(predictions)} predictions of {name} came back"
+        raise NotVerified(f"{problem}, expected {len(texts) * len(heads)}.")
     for head, prediction in predictions:
         if prediction["label"] not in labels or not 0 < prediction["probability"] <= 1:
             raise NotVerified(f'Head "{head}" of {name} answered with no probability of a known label.')
@@ -113,7 +115,7 @@ def _predictions(answer: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]
 
 
 def _ask(invoke: Invoke, method: str, path: str, body: object = None) -> dict[str, Any]:
-    """The JSON that the version answers to a request, sent as API Gateway would send it."""
+    """The JSON that the version answers to a request, sent in API Gateway's form."""
     response = invoke(http_event(method, path, body))
     if response.get("statusCode") != 200:
         raise NotVerified(f"{method} {path} was answered with {response.get('statusCode')}, expected 200.")
@@ -139,6 +141,6 @@ def _clients() -> tuple[Any, Any]:
     import boto3
     from botocore.config import Config
 
-    # Longer than the slowest first start that was measured; and a ping is never repeated.
+    # Longer than the slowest measured first start; and a ping is never repeated.
     patient = Config(max_pool_connections=50, read_timeout=120, retries={"total_max_attempts": 1})
     return boto3.client("lambda", config=patient), boto3.client("codedeploy")

@@ -1,6 +1,6 @@
 """The warmer function: keeps environments warm by pings, when traffic does not.
 
-At a fixed rate (`keep_warm`), or by what it expects of the traffic (`coldframe.warming.hold`).
+It pings at a fixed rate (`keep_warm`), or by a forecast of the traffic (`coldframe.warming.hold`).
 """
 
 import json
@@ -19,7 +19,7 @@ _WINDOW = timedelta(minutes=5)  # the schedule's, so that no traffic is counted 
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-    """One round. Returns what it did, and prints the same as its log line."""
+    """One round. Returns its result, and prints it as its log line."""
     environ = os.environ
     if (settings := predicting(environ, PRICES)) is not None:
         report = hold(_all_clients(settings.guards.most), settings, datetime.now(UTC))
@@ -45,19 +45,18 @@ def keep_warm(
     environments: int,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> dict[str, Any]:
-    """Pings unless requests alone kept as many environments busy at once since the last round."""
+    """Pings, unless requests alone kept as many environments busy at once since the last round."""
     busy = _concurrency(cloudwatch, function, alias, now())
     if busy >= environments:
         return {"wanted": environments, "skipped": True, "busy": busy}
-    # To the version and not through the alias, whose metrics are for requests: `busy` reads them, and so do
-    # the alarms.
+    # To the version and not through the alias, whose metrics count requests: `busy` and the alarms read them.
     version = lambda_client.get_alias(FunctionName=function, Name=alias)["FunctionVersion"]
     report = ping_environments(invoker(lambda_client, f"{function}:{version}"), environments)
     return {"wanted": environments, "skipped": False, "busy": busy, "version": version, **report._asdict()}
 
 
 def _concurrency(cloudwatch: Any, function: str, alias: str, now: datetime) -> int:
-    """The most requests at once through the alias, lately."""
+    """Recent peak of concurrent requests through the alias."""
     points = cloudwatch.get_metric_statistics(
         Namespace="AWS/Lambda",
         MetricName="ConcurrentExecutions",

@@ -127,7 +127,7 @@ def test_unknown_label(connection: duckdb.DuckDBPyConnection) -> None:
     for function in ("topic_score", "is_topic"):
         with pytest.raises(duckdb.InvalidInputException) as caught:
             connection.sql(f"SELECT {function}('a private letter', 'sports')").fetchall()
-        assert "Its labels: animals, music, weather." in str(caught.value)
+        assert "Use one of: animals, music, weather." in str(caught.value)
         assert "private" not in str(caught.value)
 
 

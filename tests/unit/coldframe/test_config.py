@@ -62,7 +62,11 @@ def test_every_kind_is_read() -> None:
             "0",
             "COLDFRAME_CACHE_DEADLINE_MS='0' cannot be used. Expected `int`",
         ),
-        ("COLDFRAME_MAX_TXTS", "1", "COLDFRAME_MAX_TXTS is not a setting. Known: COLDFRAME_CACHE_BUCKET"),
+        (
+            "COLDFRAME_MAX_TXTS",
+            "1",
+            "COLDFRAME_MAX_TXTS is not a setting. Use one of: COLDFRAME_CACHE_BUCKET",
+        ),
     ],
 )
 def test_bad_values(name: str, value: str, expected: str) -> None:

@@ -65,7 +65,7 @@ def test_ping() -> None:
     ("event", "said"),
     [
         (request("upper", {"0": ["ab"]}, pa.string()), "function of another name"),
-        (request("is_topic", {"0": [SECRET], "1": ["sports"]}, pa.bool_()), "Its labels: animals"),
+        (request("is_topic", {"0": [SECRET], "1": ["sports"]}, pa.bool_()), "Use one of: animals"),
         (request("topic", {"0": [SECRET], "1": [SECRET]}, pa.string()), "length"),
         ({"@type": "ListTablesRequest"}, "neither a ping"),
     ],

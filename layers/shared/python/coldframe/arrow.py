@@ -1,4 +1,4 @@
-"""Answers as columns of Arrow: what tables in files and in Spark get beside their own columns."""
+"""Answers as Arrow columns, for tables in files and in Spark."""
 
 from collections.abc import Sequence
 
@@ -9,13 +9,13 @@ from coldframe.model.files import AUTO
 
 _FIELDS = {
     "label": pa.string(),
-    "probability": pa.float64(),  # float32 values, exactly: the numbers that the API gives
+    "probability": pa.float64(),  # float32 values, exactly: the numbers of the API
     "out_of_distribution": pa.float64(),
 }
 
 
 def answer_fields(heads: Sequence[str], prefix: str = "") -> list[pa.Field]:
-    """Columns of the answers. Several heads: each has columns of its own."""
+    """Columns of the answers. With several heads, each has its own columns."""
     return [
         pa.field(f"{prefix}{name}_{head}" if len(heads) > 1 else f"{prefix}{name}", kind)
         for head in heads
@@ -24,7 +24,7 @@ def answer_fields(heads: Sequence[str], prefix: str = "") -> list[pa.Field]:
 
 
 def answer_arrays(answers: Sequence[Answer | None], head: str) -> list[pa.Array]:
-    """The columns of one head's answers, as `answer_fields` names them; null for a row without a text."""
+    """The columns of one head's answers, named as in `answer_fields`; null for a row without a text."""
     columns = [
         pa.array([None if row is None else row.label for row in answers], pa.string()),
         pa.array([None if row is None else row.probability for row in answers], pa.float64()),

@@ -1,6 +1,6 @@
-"""Columns of texts, as tables hold them: one answer per row, no answer for no text.
+"""Columns of texts from tables: one answer per row, None for a row without a text.
 
-What tables have and requests have not: rows without a text, and many rows with the same one.
+Tables, unlike requests, have rows without a text, and many rows with equal texts.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,10 +22,10 @@ TEXTS_AT_ONCE = 4096
 
 
 class Answer(NamedTuple):
-    """What a head says of a text.
+    """Answer of one head for one text.
 
     label: None where the head abstains. scores: the probability of each label, in the manifest's order.
-    source: who gave an answer of the head `auto`; None of other heads.
+    source: the part that answered for the head `auto`; None for other heads.
     """
 
     label: str | None
@@ -36,7 +36,7 @@ class Answer(NamedTuple):
 
 
 Answers = dict[str, list[Answer | None]]
-"""By head, one per row; None for a row without a text."""
+"""Answers by head, one per row; None for a row without a text."""
 
 
 def predict_column(
@@ -46,43 +46,43 @@ def predict_column(
     use_cache: bool = True,
     deadline: Deadline = NO_DEADLINE,
 ) -> Answers:
-    """Answers of each row by each of `heads`. Raises what `Predictor.predict` raises."""
-    found: dict[str, dict[str, Answer]] = {head: {} for head in heads}
+    """Answers of each row by each of `heads`. Raises the errors of `Predictor.predict`."""
+    answers: dict[str, dict[str, Answer]] = {head: {} for head in heads}
     for part in _parts(distinct(texts)):
         prediction = predictor.predict(part, heads, use_cache, deadline)
         for head in heads:
-            found[head].update(zip(part, _answers(predictor, prediction, head), strict=True))
+            answers[head].update(zip(part, _answers(predictor, prediction, head), strict=True))
         predictor.cache.save(prediction.unsaved, deadline.remaining_s())
-    return {head: spread(texts, found[head]) for head in heads}
+    return {head: spread(texts, answers[head]) for head in heads}
 
 
 def embed_column(
     predictor: Predictor, texts: Sequence[str | None], deadline: Deadline = NO_DEADLINE
 ) -> list[Vector | None]:
-    """The embedding of each row. Raises what `Predictor.embed` raises."""
-    found: dict[str, Vector] = {}
+    """The embedding of each row. Raises the errors of `Predictor.embed`."""
+    embeddings: dict[str, Vector] = {}
     for part in _parts(distinct(texts)):
         embedding = predictor.embed(part, deadline)
-        found.update(zip(part, embedding.vectors, strict=True))
+        embeddings.update(zip(part, embedding.vectors, strict=True))
         predictor.cache.save(embedding.unsaved, deadline.remaining_s())
-    return spread(texts, found)
+    return spread(texts, embeddings)
 
 
 def refuse_rushed(answers: Iterable[Answer | None]) -> None:
-    """Raises OutOfTime for a guess that was made in a hurry: the next query would find another answer."""
+    """Raises OutOfTime for a guess made for lack of time: a repeated query could get another answer."""
     rushed = sum(answer is not None and answer.source is AnswerSource.RUSHED for answer in answers)
     if rushed:
-        raise OutOfTime(f"There was no time to encode {rushed} of the rows.")
+        raise OutOfTime(f"There was no time to encode {rushed} of the rows. Send fewer rows at once.")
 
 
 def distinct(texts: Sequence[str | None]) -> list[str]:
-    """The texts, each once, in the order in which they first come."""
+    """The texts without repetitions, in the order of their first rows."""
     return [text for text in dict.fromkeys(texts) if text is not None]
 
 
-def spread(texts: Sequence[str | None], found: Mapping[str, T]) -> list[T | None]:
-    """What was found of each row's text; None for a row without one."""
-    return [None if text is None else found[text] for text in texts]
+def spread(texts: Sequence[str | None], values: Mapping[str, T]) -> list[T | None]:
+    """The value of each row's text; None for a row without one."""
+    return [None if text is None else values[text] for text in texts]
 
 
 def _parts(texts: list[str]) -> Iterator[list[str]]:

@@ -16,17 +16,17 @@ from coldframe.setting_facts import OF_SERVER, OF_TRAINING, RANGES
 
 PREFIX = facts.PREFIX
 DEFAULT_BATCH_TOKENS = 256
-"""What `coldframe bench batching` found on the machines tried; close to the best on each of them."""
+"""Result of `coldframe bench batching` on the machines measured; close to the best on each of them."""
 
 
 def _about(why: str, name: str | None = None) -> Meta:
-    """What docs/settings.md says of a setting. name: of one that has a range."""
+    """A setting's text and unit in docs/settings.md. name: of a setting with a range."""
     low, high = RANGES[name] if name else (None, None)
     return Meta(description=why, ge=low, le=high)
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """What a deployment may change. Each field is the variable `COLDFRAME_<NAME>`."""
+    """Settings of a deployment. Each field is the variable `COLDFRAME_<NAME>`."""
 
     model_dir: Annotated[Path, _about("folder of the encoders and models")] = Path(facts.MODEL_DIR)
     models: Annotated[
@@ -81,12 +81,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = 16_777_216
     cache_table: Annotated[str, _about("DynamoDB table of the shared prediction cache; empty: none")] = ""
     cache_bucket: Annotated[
-        str, _about("S3 bucket for cached values over DynamoDB's item limit; empty: they are not kept")
+        str, _about("S3 bucket for cached values over DynamoDB's item limit; empty: they are not stored")
     ] = ""
     cache_policy: Annotated[
         Literal["adaptive", "always", "off"],
         _about(
-            "`adaptive`: the table is asked when that is expected to be quicker than computing;"
+            "`adaptive`: the table is queried when that is expected to be quicker than computing;"
             " `always`; `off`"
         ),
     ] = "adaptive"
@@ -105,15 +105,15 @@ class Settings(Struct, frozen=True, kw_only=True):
     jobs_sources: Annotated[
         str,
         _about(
-            "S3 buckets that a job may name as its source, separated by commas; empty: only our own;"
+            "S3 buckets that a job may name as its source, separated by commas; empty: only the deployment's;"
             " `*`: all that the function may read"
         ),
     ] = ""
     jobs_topic: Annotated[
-        str, _about("ARN of the SNS topic that is told of jobs that ended; empty: none")
+        str, _about("ARN of the SNS topic that is notified of jobs that ended; empty: none")
     ] = ""
     jobs_webhook_hosts: Annotated[
-        str, _about("hosts that webhooks may be at, separated by commas; empty: there are no webhooks")
+        str, _about("hosts that webhooks may call, separated by commas; empty: there are no webhooks")
     ] = ""
     jobs_webhook_key: Annotated[str, _about("key that webhooks are signed with; `whsec_` and base64")] = ""
     jobs_ttl_s: Annotated[int, _about("life of a job and its results, from its creation", "jobs_ttl_s")] = (
@@ -131,29 +131,28 @@ S = TypeVar("S", bound=Settings)
 
 
 def load_settings(environ: Mapping[str, str]) -> Settings:
-    """Settings from `environ`; what is not set, or empty, keeps its default.
+    """Settings from `environ`; a variable that is unset or empty keeps its default.
 
-    Raises BadSetting for a value that cannot be read or is out of range, and
-    for a `COLDFRAME_` variable that is no setting: a misspelt one would be
-    silently ignored otherwise.
+    Raises BadSetting for a value that cannot be read or is out of range, and for an unknown `COLDFRAME_`
+    variable: a misspelt one would be ignored silently otherwise.
     """
     return load_kind(environ, Settings)
 
 
 def load_kind(environ: Mapping[str, str], kind: type[S]) -> S:
-    """Settings of a kind that has more of them, read as `load_settings` reads its own."""
+    """Settings of a kind with more fields, read like those of `load_settings`."""
     fields = {PREFIX + name.upper(): name for name in kind.__struct_fields__}
-    given = {name: value for name, value in environ.items() if name.startswith(PREFIX)}
-    unknown = sorted(given.keys() - fields.keys() - OF_TRAINING - OF_SERVER)
+    variables = {name: value for name, value in environ.items() if name.startswith(PREFIX)}
+    unknown = sorted(variables.keys() - fields.keys() - OF_TRAINING - OF_SERVER)
     if unknown:
-        raise BadSetting(f"{unknown[0]} is not a setting. Known: {', '.join(sorted(fields))}.")
-    values = {fields[name]: value for name, value in given.items() if value and name in fields}
+        raise BadSetting(f"{unknown[0]} is not a setting. Use one of: {', '.join(sorted(fields))}.")
+    values = {fields[name]: value for name, value in variables.items() if value and name in fields}
     try:
         return msgspec.convert(values, kind, strict=False, dec_hook=_to_path)
     except msgspec.ValidationError as exc:
-        found, _, path = str(exc).rpartition(" - at ")
+        problem, _, path = str(exc).rpartition(" - at ")
         variable = PREFIX + path.strip("`$.").upper()
-        raise BadSetting(f"{variable}={environ[variable]!r} cannot be used. {found}.") from exc
+        raise BadSetting(f"{variable}={environ[variable]!r} cannot be used. {problem}.") from exc
 
 
 def _to_path(kind: type[Any], value: str) -> Path:

@@ -1,4 +1,4 @@
-"""How many processors this process may use: what a container is given is less than the machine has."""
+"""Number of processors that this process may use, which in a container is less than the machine has."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,7 @@ def usable_cpus(cgroup: Path = _CGROUP) -> int:
 
 
 def _quota(cgroup: Path) -> float | None:
-    """Processors by cgroup v2 (`cpu.max`) or v1 (`cpu/cpu.cfs_quota_us`); None: no limit, or none to be read.
+    """Processors by cgroup v2 (`cpu.max`) or v1 (`cpu/cpu.cfs_quota_us`); None without a readable limit.
 
     https://docs.kernel.org/admin-guide/cgroup-v2.html, read 2026-11-22
     """

@@ -1,7 +1,7 @@
-"""Functions of SQL inside DuckDB, in this process: `topic`, `topic_score`, `is_topic`, `embedding`.
+"""SQL functions inside DuckDB, in this process: `topic`, `topic_score`, `is_topic`, `embedding`.
 
-DuckDB hands over up to 2,048 rows at a time, as Arrow columns. Equal texts among them are asked once, all
-processors encode them, and what one function has computed of a text another takes from the predictor's cache.
+DuckDB sends up to 2,048 rows at a time, as Arrow columns. Equal texts among them are classified once, all
+processors encode them, and the predictor's cache shares results between functions.
 """
 
 import os
@@ -55,12 +55,12 @@ def register(
 ) -> None:
     """Adds the functions to a connection; every query of it may use them.
 
-    folder: of encoders and models; without one, COLDFRAME_MODEL_DIR. Every processor runs a pass, unless
-    COLDFRAME_PASSES says otherwise. Or a predictor, which is used as it is.
-    model: a name; without one, the first of COLDFRAME_MODELS, else the folder's default model.
-    head: the model's default unless named.
+    folder: of encoders and models; default: COLDFRAME_MODEL_DIR. Every processor runs a pass, unless
+    COLDFRAME_PASSES sets another number. A predictor in place of a folder is used unchanged.
+    model: a name; default: the first of COLDFRAME_MODELS, else the folder's default model.
+    head: default: the model's.
     prefix: of the functions' names, where several models are registered.
-    rejecting_odds: by default `is_topic` says exactly what `topic` says. A finite number makes it quicker and
+    rejecting_odds: by default `is_topic` agrees exactly with `topic`. A finite number makes it quicker and
     lets it miss rows: see `are_topic`.
     Raises BadSetting, a BundleError, and Invalid for an unknown head.
     """
@@ -80,7 +80,7 @@ def register(
             ["VARCHAR"] * arguments,
             kind,
             type=PythonUDFType.ARROW,
-            # The functions answer null with null themselves, and keep every row.
+            # The functions return null for null themselves, and keep every row.
             null_handling=FunctionNullHandling.SPECIAL,
         )
 

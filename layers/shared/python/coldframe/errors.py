@@ -1,7 +1,6 @@
-"""Every error a caller can meet, with its HTTP status: one tree, one table.
+"""Every error that a caller can meet, with its HTTP status: one tree, one table.
 
-A message says what was found, what was expected and what to do. It never holds
-the text to classify.
+A message says what was found, what was expected and what to do. It never contains the text to classify.
 """
 
 import math
@@ -28,7 +27,7 @@ class BundleMissing(BundleError):
 
 
 class BundleCorrupt(BundleError):
-    """A file of the bundle is not the one its manifest names."""
+    """A file of the bundle differs from its manifest."""
 
 
 class EncoderDrift(BundleError):
@@ -36,11 +35,11 @@ class EncoderDrift(BundleError):
 
 
 class DeviceMissing(BundleError):
-    """The device that the settings name is not there, or onnxruntime cannot use it."""
+    """The device in the settings is missing, or onnxruntime cannot use it."""
 
 
 class RequestError(ColdframeError):
-    """A request that gets an answer other than 200. `status` is its HTTP status."""
+    """A request whose answer is not 200. `status` is its HTTP status."""
 
     status = HTTPStatus.INTERNAL_SERVER_ERROR
     title = "Internal error"
@@ -65,7 +64,7 @@ class Invalid(RequestError):
 
 
 class Unauthorized(RequestError):
-    """The server wants a bearer token, and the request has none that it knows."""
+    """The server requires a bearer token, and the request has none that it accepts."""
 
     status = HTTPStatus.UNAUTHORIZED
     title = "Unauthorized"
@@ -118,19 +117,21 @@ class OutOfTime(RequestError):
 
 
 class Overloaded(RequestError):
-    """The texts could be encoded in time, if less were waiting. Only a server of many requests says so."""
+    """The texts could be encoded in time if less work were waiting. Only servers with shared passes raise
+    it.
+    """
 
     status = HTTPStatus.SERVICE_UNAVAILABLE
     title = "Overloaded"
 
     def __init__(self, detail: str, retry_after_s: float) -> None:
-        """retry_after_s: when the same request would be admitted, if no other came; told in whole seconds."""
+        """retry_after_s: time until the request would be admitted if no other came; sent in whole seconds."""
         super().__init__(detail, {"retry-after": str(max(1, math.ceil(retry_after_s)))})
         self.retry_after_s = retry_after_s
 
 
 class CallerGone(RequestError):
-    """The caller has hung up: the work on the answer was given up, and nobody reads this error."""
+    """The caller has disconnected: the work was cancelled, and nobody reads this error."""
 
     status = HTTPStatus.SERVICE_UNAVAILABLE
     title = "Caller gone"
@@ -155,9 +156,9 @@ REQUEST_ERRORS: tuple[type[RequestError], ...] = (
     Overloaded,
     NotReady,
 )
-"""All of them, in the order of their status: what the OpenAPI document lists."""
+"""All request errors by status, for the OpenAPI document."""
 
 
 def echo(name: str) -> str:
-    """A name as it was sent, if it looks like a name at all: it may be a misplaced text."""
+    """A name from a request, quoted only if it looks like a name: it may be a misplaced text."""
     return f'"{name}"' if len(name) <= 32 and _ECHOED_CHARACTERS.issuperset(name) else "What was sent"

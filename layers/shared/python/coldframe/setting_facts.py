@@ -1,11 +1,13 @@
-"""Names, ranges and defaults of settings, for what reads them before msgspec is loaded.
+"""Names, ranges and defaults of settings, for readers that do without msgspec.
 
 `coldframe.config` makes its settings of them.
 """
 
 PREFIX = "COLDFRAME_"
 OF_TRAINING = frozenset({"COLDFRAME_DATA"})
-"""Whoever trains may have it exported: `layers/model/training_data/data.py` reads it, serving does not."""
+"""Variables of training, which a shell may export: `layers/model/data.py` reads them, serving ignores
+them.
+"""
 
 SERVER_RANGES = {
     "workers": (0, 64),
@@ -20,11 +22,11 @@ SERVER_RANGES = {
     "drain_notice_s": (0, 3600),
     "drain_grace_s": (0, 3600),
 }
-"""Lowest and highest value of each setting of the server alone that is a number."""
+"""Lowest and highest value of each numeric setting of the server alone."""
 SERVER_TEXTS = ("host", "tokens", "tokens_file")
 SERVER_FLAGS = ("allow_anyone",)
 OF_SERVER = frozenset(PREFIX + name.upper() for name in (*SERVER_RANGES, *SERVER_TEXTS, *SERVER_FLAGS))
-"""Whoever starts a server may have them exported: a function has no use for them, and lets them be."""
+"""Variables of the server, which a shell may export: functions ignore them."""
 
 MODEL_DIR = "/opt/model"
 CACHE_POLICY = "adaptive"
@@ -47,7 +49,7 @@ RANGES = {
     "cache_ttl_s": (1, 315_360_000),
     "jobs_ttl_s": (3_600, 315_360_000),
 }
-"""Lowest and highest value of each setting that is a number."""
+"""Lowest and highest value of each numeric setting."""
 CHOICES = {
     "cache_policy": ("adaptive", "always", "off"),
     "device": ("cpu", "cuda", "auto"),

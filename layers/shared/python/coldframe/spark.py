@@ -1,7 +1,7 @@
-"""Predictions in Spark: a data frame with a column of texts in, the same with columns of answers out.
+"""Predictions in Spark: adds columns of answers to a data frame with a column of texts.
 
-Spark runs a process of Python for each core of an executor and keeps it: the model is loaded once in its
-life. Rows of a partition are gathered, asked once for each distinct text, and encoded sorted by length.
+Spark starts one Python process for each core of an executor and keeps it: each process loads the model once.
+Rows of a partition are gathered, classified once for each distinct text, and encoded sorted by length.
 """
 
 import os
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 ROWS = 16_384
 TEXT_BYTES = 16 << 20
-"""Rows and bytes of text that are gathered: Spark hands over at most 10,000 rows at a time."""
+"""Rows and bytes of text to gather: Spark sends at most 10,000 rows at a time."""
 
 _loading = threading.Lock()
 _loaded: dict[tuple[str, str], Predictor] = {}
@@ -41,23 +41,27 @@ def predict(
     heads: Sequence[str] = (AUTO,),
     prefix: str = "",
 ) -> "DataFrame":
-    """The rows of a frame, in their order within each partition, with the answers of each in further columns.
+    """The rows of a frame, in their order within each partition, with answers in further columns.
 
-    column: of strings; null gets null.
-    folder: of encoders and models, on every executor; without one, COLDFRAME_MODEL_DIR there.
-    model: a name; without one, the first of COLDFRAME_MODELS there, else the folder's default model.
-    heads: several have columns of their own each.
-    Raises Invalid for a column that is not there, no string, or would be overwritten.
+    column: a column of strings; null gets null.
+    folder: of encoders and models, on every executor; default: COLDFRAME_MODEL_DIR there.
+    model: a name; default: the first of COLDFRAME_MODELS there, else the folder's default model.
+    heads: with several heads, each has its own columns.
+    Raises Invalid for a column that is missing, not of strings, or would be overwritten.
     """
     from pyspark.sql.types import StringType, StructType
 
     kinds = {field.name: field.dataType for field in frame.schema.fields}
     if not isinstance(kinds.get(column), StringType):
-        found = kinds[column].simpleString() if column in kinds else "missing"
-        raise Invalid(f"The column {column!r} is {found}, expected a string. Columns: {', '.join(kinds)}.")
+        kind = kinds[column].simpleString() if column in kinds else "missing"
+        raise Invalid(
+            f"The column {column!r} is {kind}, expected a string. Choose one of: {', '.join(kinds)}."
+        )
     added = _spark_fields(heads, prefix)
     if twice := [field.name for field in added if field.name in kinds]:
-        raise Invalid(f"The frame has a column {twice[0]!r} already. Name those of the answers by `prefix`.")
+        raise Invalid(
+            f"The frame has a column {twice[0]!r} already. Name the columns of the answers by `prefix`."
+        )
     schema = StructType([*frame.schema.fields, *added])
     place = None if folder is None else str(folder)
     work = partial(
@@ -73,12 +77,12 @@ def answer_batches(
     heads: Sequence[str],
     prefix: str = "",
 ) -> Iterator[pa.RecordBatch]:
-    """Batches with the columns of answers, rows in their order. Raises what `Predictor.predict` raises."""
+    """Batches with the columns of answers, rows in their order. Raises the errors of `Predictor.predict`."""
     predictor.check_heads(heads)
     for part in _gathered(batches, column):
         texts = part.column(column).to_pylist()
-        found = predict_column(predictor, texts, heads)
-        arrays = [array for head in heads for array in answer_arrays(found[head], head)]
+        answers = predict_column(predictor, texts, heads)
+        arrays = [array for head in heads for array in answer_arrays(answers[head], head)]
         for field, array in zip(answer_fields(heads, prefix), arrays, strict=True):
             part = part.append_column(field, array)
         yield from part.combine_chunks().to_batches()
@@ -92,7 +96,7 @@ def _answer_partition(
     heads: Sequence[str],
     prefix: str,
 ) -> Iterator[pa.RecordBatch]:
-    """What an executor runs for each partition."""
+    """Function that an executor runs for each partition."""
     yield from answer_batches(batches, _predictor(folder, model), column, heads, prefix)
 
 
@@ -107,7 +111,7 @@ def _predictor(folder: str | None, model: str | None) -> Predictor:
 
 
 def _gathered(batches: Iterable[pa.RecordBatch], column: str) -> Iterator[pa.Table]:
-    """Batches, several at a time."""
+    """Groups of batches."""
     pending: list[pa.RecordBatch] = []
     for batch in batches:
         pending.append(batch)

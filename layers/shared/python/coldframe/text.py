@@ -1,4 +1,4 @@
-"""The form of a text that everything else works on."""
+"""Normal form of a text, for cache keys, tokenizers and heads."""
 
 from collections.abc import Callable, Iterator
 
@@ -6,15 +6,15 @@ from coldframe.errors import Invalid
 
 _PART = 65_536  # characters
 _NOTHING = dict.fromkeys([0x0B, 0x0C, *range(0x1C, 0x20), 0x85])
-"""White space to Python, control characters to BERT's tokenizer, which drops them as it drops all others."""
+"""White space to Python, but control characters to BERT's tokenizer, which drops them."""
 _NOTHING_CHARACTERS = "".join(map(chr, _NOTHING))
 
 
 def normalise(text: str, check: Callable[[], None] = lambda: None) -> str:
-    """The form in which a text is compared and tokenized: white space runs are one space.
+    """The form in which a text is compared and tokenized: runs of white space become one space.
 
-    White space is what BERT's tokenizer takes for it. Raises Invalid for lone surrogates: they are no
-    Unicode text, and no tokenizer takes them.
+    White space is defined as in BERT's tokenizer. Raises Invalid for lone surrogates: they are not
+    Unicode text, and no tokenizer accepts them.
 
     check: called before each part of a long text; it raises when the caller's time is over.
     """
@@ -24,7 +24,7 @@ def normalise(text: str, check: Callable[[], None] = lambda: None) -> str:
 
 
 def _parts(text: str, check: Callable[[], None]) -> Iterator[str]:
-    """A long text, normalised in parts: its words as objects of their own take ten times its size."""
+    """A long text, normalised in parts: all its words as objects would take ten times its size."""
     has_begun = is_apart = False  # is_apart: there is white space between this part and the last word
     for start in range(0, len(text), _PART):
         check()
@@ -37,12 +37,14 @@ def _parts(text: str, check: Callable[[], None]) -> Iterator[str]:
 
 
 def _clean(part: str) -> str:
-    """The part without what is nothing to the tokenizer but white space to Python."""
+    """The part without characters that are white space to Python alone."""
     try:
         if not part.isascii():
             part.encode()
     except UnicodeEncodeError as exc:
-        raise Invalid("A text holds a lone surrogate, no Unicode character. Send valid Unicode.") from exc
+        raise Invalid(
+            "A text holds a lone surrogate, which is not a Unicode character. Send valid Unicode."
+        ) from exc
     if any(character in part for character in _NOTHING_CHARACTERS):
         return part.translate(_NOTHING)
     return part

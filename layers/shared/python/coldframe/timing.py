@@ -1,4 +1,4 @@
-"""What is measured of time: stages, deadlines, moving averages, the cold/warm mark; and the log line."""
+"""Clocks: stages, deadlines, moving averages, the cold/warm mark; and the log line."""
 
 import math
 import threading
@@ -22,7 +22,7 @@ _LATE_S = 0.05
 
 
 class Stage:
-    """One `with` block of a request. A class takes less than half of the time that a generator takes."""
+    """One `with` block of a request. A class takes less than half of a generator's time."""
 
     __slots__ = ("_clock", "_name", "_stages_ms", "_started")
 
@@ -40,7 +40,7 @@ class Stage:
 
 
 class StageTimes:
-    """Milliseconds spent in each named stage of one request, in the order met. Of one thread."""
+    """Milliseconds spent in each named stage of one request, in order. Not safe for threads."""
 
     def __init__(self, clock: Clock = time.perf_counter) -> None:
         self._clock = clock
@@ -52,7 +52,7 @@ class StageTimes:
         return Stage(self.stages_ms, name, self._clock)
 
     def total_ms(self) -> float:
-        """Milliseconds since this object was made."""
+        """Milliseconds since this object was created."""
         return (self._clock() - self._started) * 1e3
 
     def rounded(self) -> dict[str, object]:
@@ -65,11 +65,12 @@ class StageTimes:
 
 
 class StartMark:
-    """Says `cold` once, to the first request that waited for the init phase.
+    """Returns `cold` once, to the first request that waited for the init phase.
 
-    An environment initialised ahead of traffic (provisioned concurrency,
-    SnapStart) has no such request: it is warm from the start.
-    Safe for threads: of requests that arrive together, one is the first.
+    An environment initialised ahead of traffic (provisioned concurrency, SnapStart) has no such request: it
+    is
+    warm from the start.
+    Safe for threads: of simultaneous requests, one is the first.
     """
 
     def __init__(self, is_warm: bool = False) -> None:
@@ -78,15 +79,16 @@ class StartMark:
             self._taken.acquire()
 
     def take(self) -> Start:
-        """The mark of this request; the next ones are warm."""
+        """The mark of this request; later ones are warm."""
         return "cold" if self._taken.acquire(blocking=False) else "warm"
 
 
 class MovingAverage:
-    """An exponentially weighted mean that starts at, and when unused fades back to, a prior.
+    """An exponentially weighted mean that starts at a prior, and returns to it while unused.
 
-    Safe for threads: of two samples added at the same moment one may be lost, and no average is
-    further off for that than the lost sample would have moved it.
+    Safe for threads: of two simultaneous samples one may be lost, which moves the average by no more than
+    that
+    sample would have.
     """
 
     def __init__(self, prior: float) -> None:
@@ -97,16 +99,16 @@ class MovingAverage:
         self.value += _WEIGHT * (sample - self.value)
 
     def fade(self) -> None:
-        """Forgets a little: what is no longer measured is believed less and less."""
+        """Moves the average a little towards the prior, since it is out of date."""
         self.value += _FADE * (self._prior - self.value)
 
     def forget(self) -> None:
-        """Starts anew at the prior."""
+        """Starts again at the prior."""
         self.value = self._prior
 
 
-_WEIGHT = 0.2  # of the latest sample
-_FADE = 0.02  # about 35 fades undo half of what was learnt
+_WEIGHT = 0.2  # weight of the latest sample
+_FADE = 0.02  # about 35 fades undo half of the deviation
 
 
 def log_line(**values: object) -> str:
@@ -115,7 +117,7 @@ def log_line(**values: object) -> str:
 
 
 class Deadline:
-    """A point in time by which something has to be over, and who waits for it where a server knows that."""
+    """A moment by which work has to end, and the waiting caller, where a server knows it."""
 
     def __init__(self, limit_s: float, clock: Clock = time.monotonic, caller: "Caller | None" = None) -> None:
         self._clock = clock
@@ -123,14 +125,15 @@ class Deadline:
         self.caller = caller
 
     def remaining_s(self) -> float:
-        """Seconds left; negative when it is over."""
+        """Seconds left; negative after the deadline."""
         return self._ends - self._clock()
 
     def check(self) -> None:
-        """Raises OutOfTime when it has been over for a moment, CallerGone when nobody waits any more.
+        """Raises OutOfTime shortly after the deadline, CallerGone when the caller has disconnected.
 
-        For what comes before the encoder. An answer that is a moment late is better than none. A request that
-        states no time is read within the server's own.
+        Called before the encoder. An answer that is slightly late is better than none. A request that states
+        no time
+        is read within the server's own limit.
         """
         if self.caller is not None and self.caller.has_left:
             raise CallerGone("The caller hung up before all texts were read. Send the request again.")

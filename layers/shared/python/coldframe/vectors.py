@@ -1,4 +1,4 @@
-"""float32 values as bytes: what a cache keeps, what graphs take and give, and what needs no numpy."""
+"""float32 values as bytes, for caches, graphs and code without numpy."""
 
 import math
 import sys
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 Vector: TypeAlias = bytes
-"""float32 values side by side, in the machine's byte order."""
+"""float32 values in a row, in the machine's byte order."""
 
 VALUE_BYTES = 4
 """Size of one value of a vector."""
@@ -24,7 +24,7 @@ def to_floats(vector: Vector) -> list[float]:
 
 
 def little_endian(content: bytes) -> bytes:
-    """A vector as protocols send it, or a vector of what they sent: the other byte order on few machines."""
+    """Swaps a vector between the machine's byte order and that of protocols; equal on most machines."""
     if sys.byteorder == "little":
         return content
     values = array("f", content)
@@ -38,13 +38,13 @@ def join(vectors: Iterable[Vector]) -> bytes:
 
 
 def split(content: bytes, count: int) -> list[Vector]:
-    """`count` vectors of one size that were joined, at least one."""
+    """Splits `count` joined vectors of one size, at least one."""
     size = len(content) // count
     return [content[start : start + size] for start in range(0, len(content), size)]
 
 
 def weighted_mean(vectors: Sequence[Vector], weights: Sequence[float]) -> Vector:
-    """The mean of vectors of one size, each with its weight, at length 1.
+    """The weighted mean of vectors of one size, scaled to length 1.
 
     It is computed in float64 and rounded at the end. A mean without a direction is zero.
     """
@@ -61,5 +61,5 @@ def cosine(vector: Vector, other: Sequence[float]) -> float:
 
 
 def ranked(values: Sequence[float]) -> list[int]:
-    """Positions of the values, that of the largest first."""
+    """Positions of the values, largest value first."""
     return sorted(range(len(values)), key=values.__getitem__, reverse=True)

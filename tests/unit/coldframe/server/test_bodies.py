@@ -12,13 +12,13 @@ import pytest
 from coldframe.config import Settings
 from coldframe.errors import Malformed, Overloaded, TooLarge
 from coldframe.server.bodies import CallerLeft, read_body, stated_s
-from coldframe.server.room import Room
+from coldframe.server.intake import Intake
 
 GZIP = {"content-encoding": "gzip"}
 ROOM_BYTES = 1_000_000
 
 
-class Noted(Room):
+class Noted(Intake):
     """A room that knows the most bytes it has held."""
 
     def __init__(self) -> None:
@@ -29,7 +29,9 @@ class Noted(Room):
         self.most_bytes = max(self.most_bytes, held_bytes)
 
 
-def read(room: Room, chunks: Sequence[bytes], headers: dict[str, str] | None = None, **limits: int) -> bytes:
+def read(
+    intake: Intake, chunks: Sequence[bytes], headers: dict[str, str] | None = None, **limits: int
+) -> bytes:
     """What is read of a body that arrives in chunks; after the last one its caller hangs up."""
     left: list[dict[str, Any]] = [{"type": "http.request", "body": one, "more_body": True} for one in chunks]
     left[-1]["more_body"] = False
@@ -38,7 +40,7 @@ def read(room: Room, chunks: Sequence[bytes], headers: dict[str, str] | None = N
         return left.pop(0) if left else {"type": "http.disconnect"}
 
     async def run() -> bytes:
-        with room.request() as place:
+        with intake.request() as place:
             body = await read_body(receive, headers or {}, Settings(**limits), place)  # type: ignore[arg-type]
             return body.content
 

@@ -1,4 +1,4 @@
-"""`python3 -m coldframe.server`: what the image runs. Settings come from the environment."""
+"""`python3 -m coldframe.server`: the image's command. Settings come from the environment."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""A request's body, read and decompressed as it arrives, and no further than it may be long."""
+"""A request's body, read and decompressed as it arrives, up to its limit."""
 
 import asyncio
 import math
@@ -11,18 +11,18 @@ from coldframe.api.compression import Gunzip
 from coldframe.config import Settings
 from coldframe.contract import content_encoding
 from coldframe.errors import TooLarge
-from coldframe.server.room import Place
+from coldframe.server.intake import Slot
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 
 _BUDGET = b'"budget_ms"'
 _STATED = re.compile(_BUDGET + rb"\s*:\s*([0-9]{1,8})\s*[,}]")
-_PIECE_BYTES = 65_536  # of a body that is decompressed; between pieces others have their turn
+_PIECE_BYTES = 65_536  # of a decompressed body; other requests run between pieces
 
 
 class Body(NamedTuple):
-    """A whole body without gzip, and when its last byte came in, before it was decompressed."""
+    """A whole decompressed body, and the moment when its last byte arrived."""
 
     content: bytes
     arrived_s: float
@@ -32,10 +32,10 @@ class CallerLeft(Exception):
     """The connection ended before the request, or before its answer."""
 
 
-async def read_body(receive: Receive, headers: Mapping[str, str], settings: Settings, place: Place) -> Body:
-    """The whole body, without gzip. Each piece takes its room before the next one is made.
+async def read_body(receive: Receive, headers: Mapping[str, str], settings: Settings, slot: Slot) -> Body:
+    """The whole body, decompressed. Each piece takes its share of the intake before the next is read.
 
-    Raises CallerLeft, Overloaded, Malformed, or TooLarge as soon as it is known to be too large.
+    Raises CallerLeft, Overloaded, Malformed, or TooLarge as soon as the limit is exceeded.
     """
     arrived_s = 0.0
 
@@ -46,29 +46,29 @@ async def read_body(receive: Receive, headers: Mapping[str, str], settings: Sett
     chunks = _chunks(receive, headers, settings.max_body_bytes, arrive)
     if content_encoding(headers) == "gzip":
         gzip = Gunzip(settings.max_decompressed_bytes, _PIECE_BYTES)
-        content = [piece async for chunk in chunks async for piece in _kept(gzip.add(chunk), place)]
+        content = [piece async for chunk in chunks async for piece in _kept(gzip.add(chunk), slot)]
         gzip.end()
     else:
-        content = [piece async for chunk in chunks async for piece in _kept((chunk,), place)]
+        content = [piece async for chunk in chunks async for piece in _kept((chunk,), slot)]
     return Body(content[0] if len(content) == 1 else b"".join(content), arrived_s)
 
 
 def stated_s(body: bytes) -> float:
-    """The `budget_ms` of a JSON body that is not decoded yet, in seconds; infinity: none is found.
+    """The `budget_ms` of a JSON body before it is decoded, in seconds; infinity if there is none.
 
-    In a JSON text these bytes are a key: within a string, quotes are escaped. A key that is spelled with
-    escapes is not found; decoding finds it later.
+    In a JSON text these bytes are a key: within a string, quotes are escaped. A key spelled with escapes is
+    missed here, and found when the body is decoded.
     """
     place = body.rfind(_BUDGET)
-    found = _STATED.match(body, place) if place >= 0 else None
-    return (found and int(found[1]) / 1e3) or math.inf
+    match = _STATED.match(body, place) if place >= 0 else None
+    return (match and int(match[1]) / 1e3) or math.inf
 
 
 async def _chunks(
     receive: Receive, headers: Mapping[str, str], most_bytes: int, arrive: Callable[[], None]
 ) -> AsyncIterator[bytes]:
-    """The body as it arrives. arrive: called with the last of it."""
-    declared = headers.get("content-length", "0")  # digits: whoever parses HTTP has seen to it
+    """The body as it arrives. arrive: called at its last byte."""
+    declared = headers.get("content-length", "0")  # digits: the HTTP parser has checked
     if int(declared) > most_bytes:
         raise TooLarge(f"The body has {declared} bytes, expected at most {most_bytes}. Send it in parts.")
     arrived_bytes = 0
@@ -86,9 +86,9 @@ async def _chunks(
         yield chunk
 
 
-async def _kept(pieces: Iterable[bytes], place: Place) -> AsyncIterator[bytes]:
+async def _kept(pieces: Iterable[bytes], slot: Slot) -> AsyncIterator[bytes]:
     for number, piece in enumerate(pieces):
         if number:
             await asyncio.sleep(0)
-        place.add(len(piece))
+        slot.add(len(piece))
         yield piece

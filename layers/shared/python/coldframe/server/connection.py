@@ -1,4 +1,4 @@
-"""One client's connection: uvicorn's, with limits for clients that are slow, endless, or gone.
+"""One client's connection: uvicorn's, with limits for clients that are slow, endless, or disconnected.
 
 uvicorn 0.54 with httptools limits neither the size of a request's head nor the time that a request takes to
 arrive; and it closes a connection whose client still sends, which may cost that client the answer.
@@ -18,12 +18,12 @@ from uvicorn.server import ServerState
 
 MAX_HEAD_BYTES = 65_536
 LINGER_S = 2.0
-"""A client that was refused while it still sent may send so long before the connection is closed."""
+"""After a refusal, time in which the client may finish sending before the connection is closed."""
 LAST_WORDS_S = 0.5
-"""When the server leaves: a request that is on its way on an idle connection is still refused in words."""
+"""While the server leaves, time in which a request arriving on an idle connection still gets a refusal."""
 
 
-NOT_HTTP = "What was sent is not HTTP/1.1, and no TLS ends here. Send a plain HTTP request."
+NOT_HTTP = "This is not HTTP/1.1, and TLS does not end here. Send a plain HTTP request."
 
 
 def last_words(status: HTTPStatus, detail: str) -> bytes:
@@ -44,7 +44,7 @@ class _Reading(Enum):
 
 
 class Connection(HttpToolsProtocol):
-    """Of one client, in the event loop's thread."""
+    """One client's connection. Used only in the event loop's thread."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Connection(HttpToolsProtocol):
                 f"The head has more than {MAX_HEAD_BYTES} bytes. Send fewer or shorter headers.",
             )
         elif self._timer is None and (self.cycle is None or self.cycle.response_complete):
-            self._await_request()  # of bytes that begin no request
+            self._await_request()  # bytes that do not begin a request
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -93,7 +93,7 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
         self._reading, self._head_bytes = _Reading.BODY, 0
-        self.cycle.transport = _KindTransport(self)  # type: ignore[assignment]
+        self.cycle.transport = LingeringTransport(self)  # type: ignore[assignment]
         self._set_timer(self._read_timeout_s)
 
     def on_message_complete(self) -> None:
@@ -108,7 +108,7 @@ class Connection(HttpToolsProtocol):
             super().on_response_complete()
 
     def pause_writing(self) -> None:
-        """The client does not read, and more of an answer waits than the transport takes."""
+        """The client does not read, and the transport's buffer is full."""
         super().pause_writing()
         self._unread = self.loop.call_later(self._read_timeout_s, self.abort)
 
@@ -117,8 +117,10 @@ class Connection(HttpToolsProtocol):
         if self._unread is not None:
             self._unread.cancel()
 
-    def close_kindly(self) -> None:
-        """Closes the connection; where its client still sends, after a while, so that it reads its answer."""
+    def close_after_reading(self) -> None:
+        """Closes the connection. If the client still sends, waits before that, so that it can read its
+        answer.
+        """
         if self._reading is not _Reading.BODY or not self.transport.can_write_eof():
             self._close()
             return
@@ -128,7 +130,7 @@ class Connection(HttpToolsProtocol):
         self._set_timer(LINGER_S)
 
     def shutdown(self) -> None:
-        """The server leaves: what is accepted is answered, then the connection is closed."""
+        """The server leaves: accepted requests are answered, then the connection is closed."""
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.keep_alive = False
         elif not self._is_lingering:
@@ -165,24 +167,26 @@ class Connection(HttpToolsProtocol):
             )
 
     def send_400_response(self, msg: str) -> None:
-        """What uvicorn calls for bytes that are not HTTP."""
+        """Called by uvicorn for bytes that are not HTTP."""
         self._refuse(HTTPStatus.BAD_REQUEST, NOT_HTTP)
 
     def _refuse(self, status: HTTPStatus, detail: str) -> None:
-        """The last answer on this connection, to a request that is not wholly read."""
+        """Sends the last answer on this connection, to a request that has not wholly arrived."""
         self._stop_timer()
         self.transport.write(last_words(status, detail))
         self._close()
 
     def _close(self) -> None:
-        """Closes the connection once all is sent, or when the client takes too long to read it."""
+        """Closes the connection once all is sent, or when the client reads too slowly."""
         if self.transport.get_write_buffer_size():
             self.loop.call_later(self._read_timeout_s, self.abort)
         self.transport.close()
 
 
-class _KindTransport:
-    """What a request's cycle needs of a transport; closing it leaves the client its answer."""
+class LingeringTransport:
+    """Transport for a request's cycle. Closing it waits until the client can read its answer (RFC 9112,
+    9.6).
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -194,7 +198,7 @@ class _KindTransport:
         return self._connection.transport.is_closing()
 
     def close(self) -> None:
-        self._connection.close_kindly()
+        self._connection.close_after_reading()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._connection.transport, name)

@@ -1,26 +1,26 @@
-"""What a home of the server has to know: port, routes, exit codes. Imports the standard library only."""
+"""Facts for platforms that run the server: port, routes, exit codes. Imports the standard library only."""
 
 DEFAULT_PORT = 8080
 PORT = "PORT"
 """The variable with the port, as Knative and most platforms name it."""
 
 LIVE = "/v2/health/live"
-"""200 from the first moment to the last; 503 once a device's thread has ended with an error."""
+"""200 from start to end; 503 once a device's thread has ended with an error."""
 READY = "/v2/health/ready"
-"""200 once every golden vector has passed, 503 before, and again from the signal on that ends the server."""
+"""200 once every golden vector has passed, 503 before, and again after the signal that ends the server."""
 HEALTH = "/healthz"
-"""As READY, with the versions that are served."""
+"""Like READY, with the versions that are served."""
 PROBES = (LIVE, READY, HEALTH)
-"""Routes that a platform asks: they need no token."""
+"""Routes for a platform's checks: they need no token."""
 METRICS = "/metrics"
 """Prometheus' text format."""
 
 DRAINED = 0
-"""Every request that was accepted has its answer."""
+"""Exit code: every accepted request was answered."""
 FAILED = 1
-"""It could not start; or a request that was accepted had no answer when the grace was over."""
+"""Exit code: the server could not start, or left an accepted request unanswered at the end of its grace."""
 
 UID, GID = 993, 990
-"""Of the image's user, who owns no file."""
+"""User of the image, who owns no file."""
 HEALTH_COMMAND = ("python3", "-m", "coldframe.server.health")
-"""Whether the server in this container is ready, for homes whose health check is a command."""
+"""Whether the server in this container is ready, for platforms whose health check is a command."""

@@ -1,4 +1,4 @@
-"""`python3 -m coldframe.server.health [live]`: whether the server of this container is ready, or lives.
+"""`python3 -m coldframe.server.health [live]`: whether the server of this container is ready, or alive.
 
 For platforms whose health check is a command in the container: the image has no curl. Exit code 0 or 1.
 """

@@ -1,4 +1,4 @@
-"""Where connections come in, and how they end: nothing that was accepted is lost."""
+"""Accepts connections, and ends them without losing an accepted request."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from uvicorn.server import ServerState
 
 from coldframe.server.connection import Connection
 
-_DATE_S = 1.0  # how often the header `date` is made anew
+_DATE_S = 1.0  # how often the header `date` is renewed
 
 
 class HttpServer:
-    """Connections of one listening socket. Of the event loop's thread."""
+    """Connections of one listening socket. Used in the event loop's thread."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class HttpServer:
             timeout_keep_alive=keep_alive_s,
         )
         self._state = ServerState()
-        # While this one is open the kernel goes on taking connections: none is reset unanswered.
+        # While this socket is open, the kernel accepts connections: none is reset unanswered.
         self._spare = listener.dup()
 
     async def start(self) -> None:
@@ -55,16 +55,16 @@ class HttpServer:
         self._dates = asyncio.create_task(self._keep_date())
 
     async def close(self, grace_s: float) -> int:
-        """Takes no further connection, and waits for those there are. Returns how many had to be cut.
+        """Stops accepting and waits for open connections. Returns how many had to be cut.
 
-        Who connected, and was not yet seen, is heard: the application says why it refuses.
+        Clients still in the accept queue get a 503 that says why.
         """
         self._server.close()
         self._spare.setblocking(False)
         while True:
             try:
                 accepted, _ = self._spare.accept()
-            except OSError:  # nobody waits, or who waited has left
+            except OSError:  # no wait, or the waiting task was cancelled
                 break
             await self._loop.connect_accepted_socket(self._connection, accepted)
         self._spare.close()

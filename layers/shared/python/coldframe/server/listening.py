@@ -1,4 +1,4 @@
-"""A socket that listens, or an error that says what to do."""
+"""A listening socket, or an error that says what to do."""
 
 import errno
 import socket
@@ -9,16 +9,16 @@ _LAST_PORT = 65_535
 
 
 class CannotListen(ColdframeError):
-    """The server's address cannot be listened on; the text says what to do."""
+    """The server cannot listen on its address; the text says what to do."""
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens already, so that the address is known to be ours.
+    """A listening socket, which proves that the address belongs to this server.
 
     Raises CannotListen when the address is taken or not allowed.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # TCP by name: asyncio turns Nagle's delay off only where the protocol is given.
+    # TCP by name: asyncio turns Nagle's delay off only for a named protocol.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         # Connections of a run that just ended do not count as "in use".

@@ -1,4 +1,4 @@
-"""The models of a server: loaded, checked and used once before anybody sends a request."""
+"""The models of a server: loaded, checked and used once before the first request."""
 
 import os
 from dataclasses import replace
@@ -11,17 +11,17 @@ from coldframe.server.settings import ServerSettings
 from coldframe.serving.driver import Driver
 from coldframe.serving.schedule import mixes_lengths, schedule_models
 
-_WORKERS_ON_GPU = 2  # while one pass computes, the other's rows are copied
-_TOKENS_ON_GPU = 32_768  # of a pass, to begin with: some milliseconds of an H200
-_TEXT = "Everything that is made when it is first needed is made now."
+_WORKERS_ON_GPU = 2  # while one pass computes, the rows of the other are copied
+_TOKENS_ON_GPU = 32_768  # initial size of a pass: some milliseconds of an H200
+_TEXT = "This text makes lazily created parts ready."
 
 
 def load(settings: ServerSettings) -> tuple[Models, Driver]:
-    """The models of the settings, ready to answer, and what makes their passes.
+    """The models of the settings, ready to answer, and the driver of their passes.
 
-    Raises a BundleError: what is missing, damaged, or computed wrongly on this machine.
+    Raises a BundleError for files that are missing or damaged, and for wrong results on this machine.
     """
-    # Read by the tokenizer library when it is first called: https://docs.rs/rayon-core (read 2026-11-22)
+    # The tokenizer library reads it at its first call: https://docs.rs/rayon-core (read 2026-11-22)
     os.environ.setdefault("RAYON_NUM_THREADS", str(settings.tokenizer_threads))
     models = load_models(settings)
     driver = schedule_models(models, limits_for(models, settings))
@@ -34,7 +34,7 @@ def load(settings: ServerSettings) -> tuple[Models, Driver]:
 
 
 def limits_for(models: Models, settings: ServerSettings) -> Limits:
-    """What the scheduler promises and holds. On a GPU passes are larger, and few of them run at a time."""
+    """The scheduler's limits. On a GPU passes are larger, and few of them run at a time."""
     if not any(is_on_gpu(predictor) for predictor in models.all()):
         return settings.limits()
     workers = settings.workers or _WORKERS_ON_GPU
@@ -42,12 +42,12 @@ def limits_for(models: Models, settings: ServerSettings) -> Limits:
 
 
 def is_on_gpu(predictor: Predictor) -> bool:
-    """Whether its encoder takes rows of several lengths in one pass, as those on a GPU do."""
+    """Whether its encoder takes rows of several lengths in one pass, as on a GPU."""
     return mixes_lengths(predictor.model.encoder.row_encoder)
 
 
 def check_golden_texts(models: Models, settings: ServerSettings) -> None:
-    """Golden vectors of each encoder, and golden answers of each model, by the very session that serves.
+    """Checks golden vectors of each encoder, and golden answers of each model, in the session that serves.
 
     Raises EncoderDrift or BundleCorrupt.
     """
@@ -64,7 +64,7 @@ def check_golden_texts(models: Models, settings: ServerSettings) -> None:
         golden = load_golden(folder)
         check_golden(encoder, tokenizer, golden)
         if is_on_gpu(predictor):
-            continue  # golden answers are of int8 embeddings; `coldframe build --gpu` has compared the labels
+            continue  # golden answers belong to int8; `coldframe build --gpu` compares labels
         model = model_folder(settings.model_dir, predictor.manifest.name)
-        found = probabilities_of_golden(model, predictor.manifest, encoder, tokenizer, golden)
-        check_answers(found, load_answers(model))
+        probabilities = probabilities_of_golden(model, predictor.manifest, encoder, tokenizer, golden)
+        check_answers(probabilities, load_answers(model))

@@ -1,7 +1,7 @@
 """The log: lines of JSON on standard output, written by a thread of their own.
 
-A reader who is slow, a full disk, or a reader who left, holds up no request: lines that do not fit are lost,
-and their number is told.
+A slow reader, a full disk or a closed pipe delays no request: lines that do not fit are dropped, and the log
+reports their number.
 """
 
 import queue
@@ -20,7 +20,7 @@ def _write(text: str) -> None:
 
 
 class Log:
-    """Safe for threads: any number of them write lines, which stay whole."""
+    """Safe for threads: any number of threads write lines, which stay whole."""
 
     def __init__(self, write: Callable[[str], None] = _write) -> None:
         self._write = write
@@ -30,18 +30,18 @@ class Log:
         self._thread.start()
 
     def __call__(self, line: str) -> None:
-        """Writes one line soon, or loses it."""
+        """Queues one line, or drops it."""
         try:
             self._lines.put_nowait(line)
         except queue.Full:
-            self._lost += 1  # two threads may count one: the number is for a reader's information
+            self._lost += 1  # two threads may count one line: the number is approximate
 
     def event(self, event: str, **values: object) -> None:
-        """Writes what happens to the server itself."""
+        """Logs an event of the server itself."""
         self(log_line(event=event, **values))
 
     def close(self, patience_s: float = 2.0) -> None:
-        """Writes what waits, as far as the reader takes it."""
+        """Writes queued lines as fast as the reader takes them."""
         try:
             self._lines.put(None, timeout=patience_s)
         except queue.Full:

@@ -1,4 +1,6 @@
-"""Metrics in Prometheus' text format: counts and times. Labels are names of ours, never a caller's text."""
+"""Metrics in Prometheus' text format: counts and times. Labels are names of this program, never callers'
+texts.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -18,7 +20,7 @@ _CACHE_LEVELS = ("l1", "l2", "embedding", "miss")
 
 
 class Metrics:
-    """Of one server. Safe for threads, as the library's metrics are."""
+    """Metrics of one server. Safe for threads, as the library's metrics are."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -51,15 +53,15 @@ class Metrics:
         self._info = gauge("model_info", "1 for each model that is served", "model", "version", "encoder")
 
     def add_model(self, model: str, version: str, encoder: str) -> None:
-        """A model that is served."""
+        """Adds a served model."""
         self._info.labels(model, version, encoder).set(1)
 
     def add_passes(self, read: Callable[[], Stats]) -> None:
-        """read: what the scheduler of passes has done, asked whenever Prometheus asks."""
+        """read: returns the scheduler's statistics; called whenever Prometheus reads the metrics."""
         self.registry.register(_Passes(read))
 
     def answered(self, method: str, route: str, status: int, seconds: float, log: Mapping[str, Any]) -> None:
-        """One answer. log: what its log line counts."""
+        """Counts one answer. log: fields of its log line."""
         self._requests.labels(method if method in _METHODS else "other", route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
         usage = log.get("usage")
@@ -67,12 +69,12 @@ class Metrics:
             self._count(usage)
 
     def hold(self, requests: int, total_bytes: int) -> None:
-        """What is in flight now."""
+        """Sets what is in flight now."""
         self._in_flight.set(requests)
         self._in_flight_bytes.set(total_bytes)
 
     def refused(self, reason: str) -> None:
-        """One refusal. reason: the name of an error."""
+        """Counts one refusal. reason: the name of an error."""
         self._refused.labels(reason).inc()
 
     def render(self) -> tuple[bytes, str]:
@@ -84,12 +86,12 @@ class Metrics:
         self._estimated.inc(usage.estimated)
         self._tokens.inc(usage.tokens)
         for level in _CACHE_LEVELS:
-            if found := getattr(usage.cache, level):
-                self._cache.labels(level).inc(found)
+            if count := getattr(usage.cache, level):
+                self._cache.labels(level).inc(count)
 
 
 class _Passes(Collector):
-    """What the scheduler counts."""
+    """Statistics of the scheduler."""
 
     def __init__(self, read: Callable[[], Stats]) -> None:
         self._read = read

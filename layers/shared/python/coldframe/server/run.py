@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from coldframe.api.api import Api
 from coldframe.errors import ColdframeError
 from coldframe.pipeline.models import Models
-from coldframe.server.door import Door
+from coldframe.server.asgi_app import AsgiApp
 from coldframe.server.facts import DRAINED, FAILED
 from coldframe.server.http_server import HttpServer
 from coldframe.server.lifecycle import Lifecycle
@@ -25,15 +25,15 @@ from coldframe.serving.driver import Driver
 from coldframe.timing import StartMark
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_BY_SIGNAL = 128  # and its number: the exit code of a process that a signal ended, as shells have it
+_BY_SIGNAL = 128  # plus the signal's number: the shells' exit code of a process that a signal ended
 
 
 def run(settings: ServerSettings, port: int, listening: Callable[[str], None] | None = None) -> int:
     """Serves until SIGINT or SIGTERM, then drains; returns the exit code.
 
-    listening: called with the address, and who may call, once the address is known to be ours.
-    Raises BadSetting, CannotListen, or a BundleError for models that cannot be served; from such a server
-    nobody got an answer.
+    listening: called with the address, and a description of allowed callers, once the socket listens.
+    Raises BadSetting, CannotListen, or a BundleError for models that cannot be served; then no request was
+    answered.
     """
     import uvloop
 
@@ -48,12 +48,12 @@ def run(settings: ServerSettings, port: int, listening: Callable[[str], None] | 
     finally:
         log.close()
     if code != DRAINED:
-        os._exit(code)  # threads still work on what nobody waits for any more
+        os._exit(code)  # threads still work for callers that have left
     return code
 
 
 class _Server:
-    """One server, of the event loop's thread."""
+    """One server, in the event loop's thread."""
 
     def __init__(self, settings: ServerSettings, tokens: Tokens, listener: socket.socket, log: Log) -> None:
         self._settings = settings
@@ -61,12 +61,12 @@ class _Server:
         self._lifecycle = Lifecycle()
         self._metrics = Metrics()
         self._pool = ThreadPoolExecutor(settings.request_threads, "request")
-        self._door = Door(settings, tokens, self._lifecycle, self._metrics, log, self._pool)
+        self._app = AsgiApp(settings, tokens, self._lifecycle, self._metrics, log, self._pool)
         self._driver: Driver | None = None
         host, self._port = listener.getsockname()[:2]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{self._port}"
         self.callers = tokens.callers(host)
-        self._http = HttpServer(self._door, listener, settings.keep_alive_s, settings.read_timeout_s)
+        self._http = HttpServer(self._app, listener, settings.keep_alive_s, settings.read_timeout_s)
 
     async def serve(self) -> int:
         """Returns the exit code. Raises a BundleError."""
@@ -99,12 +99,12 @@ class _Server:
             self._metrics.add_model(manifest.name, manifest.version, predictor.encoder.version)
         self._driver = driver
         self._metrics.add_passes(driver.stats)
-        self._door.open(api, driver)
+        self._app.open(api, driver)
         self._lifecycle.loaded()
         self._log.event("ready", models=versions, loaded_ms=round(took_s * 1e3))
 
     async def _drain(self) -> int:
-        """Answers what was accepted. The notice is for whoever sends requests: readiness is false already."""
+        """Answers accepted requests. During the notice readiness is false, so that clients stop sending."""
         settings = self._settings
         if self._lifecycle.accepts:
             await asyncio.sleep(settings.drain_notice_s)
@@ -117,10 +117,12 @@ class _Server:
         return FAILED if unanswered else DRAINED
 
     def _leave(self, number: int) -> None:
-        """The first signal. The second one ends the process at once, also as a container's first process."""
+        """Handles the first signal. The second one ends the process at once, even as a container's first
+        process.
+        """
         self._on_signals(lambda number: os._exit(_BY_SIGNAL + number))
         self._lifecycle.leave()
-        self._log.event("leaving", signal=signal.Signals(number).name, in_flight=self._door.room.requests)
+        self._log.event("leaving", signal=signal.Signals(number).name, in_flight=self._app.intake.requests)
         self._leaving.set()
 
     def _on_signals(self, act: Callable[[int], None]) -> None:

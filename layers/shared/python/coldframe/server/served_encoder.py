@@ -1,4 +1,4 @@
-"""The encoder that requests get, as what golden vectors are checked with."""
+"""The encoder that requests use, for the check of golden vectors."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from coldframe.vectors import Vector
 
 
 class ServedEncoder:
-    """Rows in, embeddings out, by the road that requests take."""
+    """Rows in, embeddings out, through the shared passes."""
 
     def __init__(self, encoder: TextEncoder, facts: EncoderFacts) -> None:
         self.dimension = facts.dimension

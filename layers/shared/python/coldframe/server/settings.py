@@ -1,4 +1,4 @@
-"""Settings of the server: those of a function, and what many requests at once ask for."""
+"""Settings of the server: a function's settings, and limits for many simultaneous requests."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -16,13 +16,13 @@ _LAST_PORT = 65_535
 
 
 def _about(why: str, name: str | None = None) -> Meta:
-    """What docs/settings.md says of a setting. name: of one that has a range."""
+    """A setting's text and unit in docs/settings.md. name: of a setting with a range."""
     low, high = SERVER_RANGES[name] if name else (None, None)
     return Meta(description=why, ge=low, le=high)
 
 
 class ServerSettings(Settings, frozen=True, kw_only=True):
-    """What a home of the server may change. Each field is the variable `COLDFRAME_<NAME>`."""
+    """Settings of a deployed server. Each field is the variable `COLDFRAME_<NAME>`."""
 
     host: Annotated[
         str,
@@ -88,11 +88,11 @@ class ServerSettings(Settings, frozen=True, kw_only=True):
         _about("after SIGTERM: requests are still accepted, while readiness is false", "drain_notice_s"),
     ] = 0
     drain_grace_s: Annotated[
-        int, _about("then: accepted requests have so long to be answered", "drain_grace_s")
+        int, _about("after the notice: time for accepted requests to be answered", "drain_grace_s")
     ] = 25
 
     def limits(self) -> Limits:
-        """What the scheduler of passes promises, and holds."""
+        """The scheduler's promises and limits."""
         return Limits(
             workers=self.workers or max(1, usable_cpus() // self.threads),
             objective_s=self.objective_ms / 1e3,
@@ -111,7 +111,9 @@ def load_server_settings(environ: Mapping[str, str]) -> ServerSettings:
 
 def read_port(environ: Mapping[str, str]) -> int:
     """The port to listen on; 0: a free one. Raises BadSetting."""
-    found = environ.get(PORT) or str(DEFAULT_PORT)
-    if not (found.isascii() and found.isdigit() and len(found) <= 5 and int(found) <= _LAST_PORT):
-        raise BadSetting(f"{PORT}={found!r} is no port. Expected 0 (a free one) to {_LAST_PORT}.")
-    return int(found)
+    value = environ.get(PORT) or str(DEFAULT_PORT)
+    if not (value.isascii() and value.isdigit() and len(value) <= 5 and int(value) <= _LAST_PORT):
+        raise BadSetting(
+            f"{PORT}={value!r} is not a port. Set it to a number from 0 (a free port) to {_LAST_PORT}."
+        )
+    return int(value)

@@ -1,4 +1,4 @@
-"""Threads that answer requests: within the time that a caller waits, long bodies by turns."""
+"""Threads that answer requests within their callers' time; long bodies take turns."""
 
 import asyncio
 import math
@@ -17,18 +17,20 @@ from coldframe.scheduling.limits import Limits
 from coldframe.server.bodies import CallerLeft, stated_s
 
 _LONG_BYTES = 65_536
-"""A longer body is read by turns: many of them at once would take all memory, and the time of others."""
+"""Longest body that is read at once. Many longer ones would take all memory and the time of others."""
 READERS = 8
 """Requests that are read at once, for each processor. Some wait for a shared cache; but with many more, the
-event loop would not see in time who hung up."""
+event loop would notice disconnected callers too late.
+"""
 _BUSY = "The server had no time to read this request. Send it again after the time in Retry-After."
 
 
 class Threads:
-    """Requests in a pool of threads. Of the event loop's thread.
+    """Requests in a pool of threads. Used in the event loop's thread.
 
-    expected_wait_s: until what waits now is done, for those who are refused. count_late: called for an answer
-    that comes after the moment that was promised.
+    expected_wait_s: time until all waiting work is done, for refused callers. count_late: called for an
+    answer
+    after its promised moment.
     """
 
     def __init__(
@@ -52,9 +54,9 @@ class Threads:
         leaving: Awaitable[object],
         arrived_s: float | None = None,
     ) -> Reply:
-        """The reply to a request whose body is read. leaving: ends when the caller hangs up.
+        """The reply to a request whose body is read. leaving: ends when the caller disconnects.
 
-        arrived_s: when the last byte came in, from when the caller's time counts; None: now. A long body
+        arrived_s: when the last byte arrived, which starts the caller's time; None: now. A long body
         waits for its turn no longer than its own `budget_ms`.
         Raises CallerLeft, and Overloaded when the caller's time is over before a thread begins.
         """
@@ -67,23 +69,23 @@ class Threads:
         is_long = len(request.body) > _LONG_BYTES
         most_s = stated_s(request.body) if is_long else math.inf
         caller = Caller(arrived_s=arrived_s, limits=self._limits, when_read=end_turns, most_s=most_s)
-        gone = asyncio.ensure_future(leaving)
-        gone.add_done_callback(lambda _: caller.leave())
+        departure = asyncio.ensure_future(leaving)
+        departure.add_done_callback(lambda _: caller.leave())
         try:
-            await asyncio.sleep(0)  # who hung up before this request came makes room for it
+            await asyncio.sleep(0)  # callers that have left free their slots for this request
             if is_long:
-                await self._begin(long_turn, caller, gone)
+                await self._begin(long_turn, caller, departure)
             job = self._pool.submit(self._run, answer, replace(request, caller=caller), caller, turn)
-            return await self._result(job, caller, gone)
+            return await self._result(job, caller, departure)
         finally:
-            caller.leave()  # what is kept for a request that goes on is kept no longer
+            caller.leave()  # releases the time reserved for further rounds of the request
             long_turn.end()
-            gone.cancel()
+            departure.cancel()
 
     def _run(
         self, answer: Callable[[Request], Reply], request: Request, caller: Caller, turn: "_Turn"
     ) -> Reply:
-        """What a thread of the pool does with a request."""
+        """Work of a pool's thread for one request."""
         turn.begin()
         try:
             if time.monotonic() > caller.due_s:
@@ -92,48 +94,50 @@ class Threads:
         finally:
             turn.end()
 
-    async def _begin(self, turn: "_LongTurn", caller: Caller, gone: "asyncio.Future[object]") -> None:
+    async def _begin(self, turn: "_LongTurn", caller: Caller, departure: "asyncio.Future[object]") -> None:
         """Waits for the turn of a long body."""
         beginning = asyncio.ensure_future(turn.begin())
-        await _wait(beginning, gone, caller.due_s)
+        await _wait(beginning, departure, caller.due_s)
         if not beginning.done():
             beginning.cancel()
-            raise self._too_late(gone)
+            raise self._too_late(departure)
 
-    async def _result(self, job: "Future[Reply]", caller: Caller, gone: "asyncio.Future[object]") -> Reply:
-        """Waits for the reply. A thread that has begun keeps its request's place until it is free."""
+    async def _result(
+        self, job: "Future[Reply]", caller: Caller, departure: "asyncio.Future[object]"
+    ) -> Reply:
+        """Waits for the reply. A thread that has begun keeps its request's slot until it is free."""
         working = asyncio.wrap_future(job)
-        await _wait(working, gone, caller.due_s)
+        await _wait(working, departure, caller.due_s)
         if not working.done() and job.cancel():
-            raise self._too_late(gone)
-        await _wait(working, gone)
-        if gone.done():
+            raise self._too_late(departure)
+        await _wait(working, departure)
+        if departure.done():
             await asyncio.wait((working,))
             if not working.cancelled():
-                working.exception()  # nobody else asks for it
+                working.exception()  # no other task reads it
             raise CallerLeft
         if caller.promised_s is not None and time.monotonic() > caller.promised_s:
             self._count_late()
         return working.result()
 
-    def _too_late(self, gone: "asyncio.Future[object]") -> Exception:
-        return CallerLeft() if gone.done() else Overloaded(_BUSY, self._expected_wait_s())
+    def _too_late(self, departure: "asyncio.Future[object]") -> Exception:
+        return CallerLeft() if departure.done() else Overloaded(_BUSY, self._expected_wait_s())
 
 
 class _Turn:
-    """One request's turn to be read. Of its thread; it may be ended more than once."""
+    """One request's turn to be read, in its thread; it may be ended more than once."""
 
     def __init__(self, turns: threading.Semaphore) -> None:
         self._turns = turns
         self._is_held = False
 
     def begin(self) -> None:
-        """Waits for it."""
+        """Waits for the turn."""
         self._turns.acquire()
         self._is_held = True
 
     def end(self) -> None:
-        """The next one may begin."""
+        """Lets the next one begin."""
         if self._is_held:
             self._is_held = False
             self._turns.release()
@@ -148,12 +152,12 @@ class _LongTurn:
         self._is_held = False
 
     async def begin(self) -> None:
-        """Waits for it."""
+        """Waits for the turn."""
         await self._turns.acquire()
         self._is_held = True
 
     def end(self) -> None:
-        """The next one may begin."""
+        """Lets the next one begin."""
         if self._is_held:
             self._loop.call_soon_threadsafe(self._release)
 
@@ -165,9 +169,9 @@ class _LongTurn:
 
 async def _wait(
     work: "asyncio.Future[Reply] | asyncio.Future[None]",
-    gone: "asyncio.Future[object]",
+    departure: "asyncio.Future[object]",
     until_s: float | None = None,
 ) -> None:
-    """Waits for the work, as long as its caller does. until_s: by `time.monotonic`; None: without end."""
+    """Waits for the work, as long as its caller does. until_s: by `time.monotonic`; None: no limit."""
     left_s = None if until_s is None else max(0.0, until_s - time.monotonic())
-    await asyncio.wait((work, gone), timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait((work, departure), timeout=left_s, return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,6 @@
-"""Who may call: bearer tokens with names, from a setting and from a file that may be replaced at any time."""
+"""Authentication: bearer tokens with names, from a setting and from a file that may be replaced at any
+time.
+"""
 
 import hashlib
 import hmac
@@ -14,17 +16,17 @@ from coldframe.server.settings import ServerSettings
 from coldframe.timing import Clock
 
 CHECK_S = 1.0
-"""The file is looked at this often at most."""
+"""Seconds between two looks at the file."""
 EVERYWHERE, THIS_MACHINE = "0.0.0.0", "127.0.0.1"  # noqa: S104 - only with tokens, or where told so
 _MAX_FILE_BYTES = 1_048_576  # as large as a Secret of Kubernetes may be
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-# The characters of RFC 6750, section 2.1; 22 of base64 hold 128 bits, which nobody guesses.
+# The characters of RFC 6750, section 2.1; 22 of base64 hold 128 bits, too many to guess.
 _TOKEN = re.compile(r"(?=.{22,1024}$)[A-Za-z0-9._~+/-]+=*")
 _EXPECTED = "Write NAME:TOKEN, where a token has 22 characters or more, as `openssl rand -hex 32` prints."
 
 
 class Token(NamedTuple):
-    """The digest of a secret, and the name of the caller who has it."""
+    """The digest of a secret, and the name of its caller."""
 
     digest: bytes
     name: str
@@ -33,7 +35,8 @@ class Token(NamedTuple):
 def read_tokens(text: str, source: str) -> tuple[Token, ...]:
     """Tokens of `NAME:TOKEN` entries, one a line or separated by commas; lines with `#` are comments.
 
-    One name may have several tokens, so that one can be replaced. Raises BadSetting, which holds no token.
+    One name may have several tokens, so that a token can be replaced. Raises BadSetting, which holds no
+    token.
     """
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
     entries = [entry.strip() for line in lines for entry in line.split(",") if entry.strip()]
@@ -85,14 +88,14 @@ class Tokens:
             self._stamp, self._next_look_s = _stamp(self._file), clock() + CHECK_S
             self._of_file = _read_file(self._file)
         if settings.allow_anyone and self:
-            raise BadSetting("COLDFRAME_ALLOW_ANYONE is set, and tokens are, too. Remove one of the two.")
+            raise BadSetting("COLDFRAME_ALLOW_ANYONE and tokens are both set. Remove one of the two.")
 
     def __bool__(self) -> bool:
         """Whether a caller needs a token."""
         return bool(self._of_setting or self._of_file)
 
     def callers(self, host: str) -> str:
-        """Who may call a server that listens on `host`, in words."""
+        """Description of the callers that a server on `host` admits."""
         if self:
             return "callers with a token"
         return "anyone on this machine" if _is_this_machine(host) else "anyone"
@@ -116,12 +119,14 @@ class Tokens:
         if authorization is None:
             raise Unauthorized("The request has no token. Send Authorization: Bearer, and a token.")
         raise Unauthorized(
-            "The token is not known here. Send Authorization: Bearer, and a token of this server.",
+            "The token is unknown. Send Authorization: Bearer, and a token of this server.",
             'error="invalid_token"',
         )
 
     def _look_at_file(self) -> None:
-        """Reads the file again if it is another one. Tokens that were good stay where it cannot be read."""
+        """Reads the file again after a change. If the new file cannot be read, the old tokens remain
+        valid.
+        """
         if self._file is None or self._clock() < self._next_look_s:
             return
         self._next_look_s = self._clock() + CHECK_S
@@ -140,14 +145,14 @@ class Tokens:
 def _stamp(path: Path) -> tuple[int, ...] | None:
     """Identity of the file behind a path; Kubernetes replaces the folder behind a symbolic link."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def choose_host(settings: ServerSettings, tokens: Tokens) -> str:
-    """The address to listen on: this machine's own where nobody says who may call.
+    """The address to listen on; by default this machine's own, if neither tokens nor settings admit callers.
 
     Raises BadSetting for another address without tokens, unless the settings allow anyone.
     """
@@ -156,7 +161,7 @@ def choose_host(settings: ServerSettings, tokens: Tokens) -> str:
     host = settings.host or THIS_MACHINE
     if not _is_this_machine(host):
         raise BadSetting(
-            f"COLDFRAME_HOST or --host is {host}: other machines can call, and no tokens say who may. Set"
+            f"COLDFRAME_HOST or --host is {host}: other machines can call, and no tokens are set. Set"
             " COLDFRAME_TOKENS_FILE or COLDFRAME_TOKENS; or, to answer anyone, COLDFRAME_ALLOW_ANYONE=true."
         )
     return host

@@ -1,7 +1,7 @@
 """The ASGI application: requests in from HTTP, to `Api` in a thread, replies out.
 
-What a client may get wrong before its request is read, and what the server refuses while it is not ready, is
-answered here; everything else is `Api`'s, and the same as from the Lambda function.
+It answers errors before a request is read, and refuses requests while the server is not ready. `Api` answers
+all others, as in the Lambda function.
 """
 
 import time
@@ -23,10 +23,10 @@ from coldframe.contract import log_record
 from coldframe.errors import NotReady, RequestError
 from coldframe.server.bodies import CallerLeft, Receive, read_body
 from coldframe.server.facts import HEALTH, LIVE, METRICS, PROBES, READY
+from coldframe.server.intake import Intake, Slot
 from coldframe.server.lifecycle import Lifecycle, State
 from coldframe.server.metrics import Metrics
 from coldframe.server.request_id import HEADER, request_id
-from coldframe.server.room import Place, Room
 from coldframe.server.settings import ServerSettings
 from coldframe.server.threads import Threads
 from coldframe.server.tokens import Tokens
@@ -40,14 +40,14 @@ _CLOSE = {"connection": "close"}
 _REQUEST = "coldframe.request"
 _SOON = {"retry-after": "1"}
 _WHY = {
-    State.LOADING: "The server is loading its models. Ask again in a moment.",
+    State.LOADING: "The server is loading its models. Send the request again in a moment.",
     State.LEAVING: "The server is about to end. Send requests to another one.",
-    State.REFUSING: "The server is ending, and takes no further request. Send it to another one.",
+    State.REFUSING: "The server is ending, and accepts no further request. Send it to another one.",
 }
 
 
-class Door:
-    """Of one server, in the event loop's thread; `Api` answers in threads of `pool`."""
+class AsgiApp:
+    """One server's application, in the event loop's thread; `Api` answers in threads of `pool`."""
 
     def __init__(
         self,
@@ -66,17 +66,19 @@ class Door:
         self._threads = Threads(pool, settings.limits(), self._expected_wait_s, metrics.late.inc)
         self._api: Api | None = None
         self._driver: Driver | None = None
-        self.room = Room(settings.queue_requests, settings.queue_bytes, metrics.hold, self._expected_wait_s)
+        self.intake = Intake(
+            settings.queue_requests, settings.queue_bytes, metrics.hold, self._expected_wait_s
+        )
         self._router = Router(dict.fromkeys([*OPERATIONS, *JOB_OPERATIONS, ("GET", METRICS)], _no_handler))
 
     def open(self, api: Api, driver: Driver) -> None:
-        """From now on `api` answers. driver: of the passes that it makes."""
+        """Makes `api` answer from now on. driver: runs its passes."""
         self._api, self._driver = api, driver
         self._pages = documented(api, self._endpoint, by_token(PROBES) if self._tokens else ANYONE)
-        self._pages.openapi()  # made once, while nobody waits for this thread
+        self._pages.openapi()  # created once, while this thread has nothing else to do
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request, as ASGI gives it."""
+        """One request, as ASGI defines it."""
         arrived_s = time.monotonic()
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         request = Request(
@@ -100,7 +102,7 @@ class Door:
         self._metrics.answered(request.method, route, status, time.monotonic() - arrived_s, log)
 
     async def _answer(self, request: Request, receive: Receive) -> Reply | None:
-        """The reply; None for what FastAPI shows."""
+        """The reply; None for pages that FastAPI shows."""
         try:
             if not (request.method == "GET" and request.path in PROBES):
                 principal = self._tokens.principal(request.headers.get("authorization"))
@@ -109,16 +111,16 @@ class Door:
                 return self._live() if request.path == LIVE else self._show_metrics()
             api = self._admitted(request)
             if request.method == "GET" and request.path in (READY, HEALTH):
-                return api.answer(replace(request, is_probe=True))  # at once, whatever else there is to do
+                return api.answer(replace(request, is_probe=True))  # at once, before other work
             if not api.answers(request.method, request.path):
                 return Reply(302, b"", {"location": "/docs"}) if _is_browser_at_root(request) else None
-            with self.room.request() as place:
-                return await self._work(api, request, receive, place)
+            with self.intake.request() as slot:
+                return await self._work(api, request, receive, slot)
         except RequestError as exc:
             return self._refuse(request, exc)
 
     def _admitted(self, request: Request) -> Api:
-        """Who answers. Raises NotReady when nobody does, or when readiness is asked for and there is none."""
+        """The API. Raises NotReady without one, and for a readiness check while readiness is false."""
         state = self._lifecycle.state
         asks_readiness = request.path == HEALTH or request.path.endswith("/ready")
         if self._api is None or not self._lifecycle.accepts or (asks_readiness and state is not State.READY):
@@ -128,7 +130,7 @@ class Door:
         return self._api
 
     def _check_device(self) -> None:
-        """Raises NotReady once passes have ended for good: only another process makes any."""
+        """Raises NotReady once passes have ended for good: only another process can run any."""
         if self._driver is not None:
             self._driver.check()
 
@@ -136,9 +138,9 @@ class Door:
         self._check_device()
         return json_reply(ServerLive(True))
 
-    async def _work(self, api: Api, request: Request, receive: Receive, place: Place) -> Reply:
-        body = await read_body(receive, request.headers, self._settings, place)
-        # Once the body is there, `receive` returns early for one reason: the caller hung up.
+    async def _work(self, api: Api, request: Request, receive: Receive, slot: Slot) -> Reply:
+        body = await read_body(receive, request.headers, self._settings, slot)
+        # After the body, `receive` returns early for one reason: the caller hung up.
         return await self._threads.answer(
             api.answer, replace(request, body=body.content, is_decompressed=True), receive(), body.arrived_s
         )
@@ -147,7 +149,7 @@ class Door:
         return 0.0 if self._driver is None else self._driver.stats().expected_wait_s
 
     async def _show_page(self, request: Request, scope: Scope, receive: Receive, send: Send) -> int:
-        """Documentation, or what `Api` says of a route that there is not. Returns the status."""
+        """Documentation, or `Api`'s answer about an unknown route. Returns the status."""
         status = 0
 
         async def note(message: MutableMapping[str, Any]) -> None:
@@ -160,11 +162,11 @@ class Door:
         await self._pages({**scope, _REQUEST: request}, receive, note)
         return status
 
-    async def _endpoint(self, asked: fastapi.Request) -> fastapi.Response:
-        """What FastAPI has no page for."""
+    async def _endpoint(self, request: fastapi.Request) -> fastapi.Response:
+        """Handles paths without a page of FastAPI."""
         assert self._api is not None  # noqa: S101 - pages are there since `open`
-        reply = self._api.answer(asked.scope[_REQUEST])
-        return fastapi.Response(reply.body, reply.status, reply.headers | _after(asked.scope[_REQUEST]))
+        reply = self._api.answer(request.scope[_REQUEST])
+        return fastapi.Response(reply.body, reply.status, reply.headers | _after(request.scope[_REQUEST]))
 
     def _show_metrics(self) -> Reply:
         self._metrics.ready.set(self._lifecycle.is_ready)
@@ -172,7 +174,7 @@ class Door:
         return Reply(200, body, {"content-type": content_type})
 
     def _refuse(self, request: Request, error: RequestError) -> Reply:
-        """Logged as any other request. What is not wholly read is the last on its connection."""
+        """Logged like any other request. If the request has not wholly arrived, its connection is closed."""
         self._metrics.refused(type(error).__name__)
         cause = error.__cause__ if isinstance(error.__cause__, Exception) else None
         reply = problem_reply(error, request.path, cause)
@@ -185,7 +187,7 @@ class Door:
 
 
 def _after(request: Request) -> dict[str, str]:
-    """What the headers say of the connection after an answer to a request whose body is not read."""
+    """Headers about the connection, after an answer to a request whose body is not read."""
     has_body = "transfer-encoding" in request.headers or request.headers.get("content-length", "0") != "0"
     return _CLOSE if has_body else {}
 
@@ -197,7 +199,7 @@ def _is_browser_at_root(request: Request) -> bool:
 
 
 def _no_handler(_: Request) -> Reply:
-    raise NotImplementedError("This table is for names of routes.")
+    raise NotImplementedError("Give this table the names of routes.")
 
 
 async def _send(reply: Reply, name: str, send: Send) -> None:

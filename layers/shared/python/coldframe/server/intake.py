@@ -1,4 +1,4 @@
-"""How much the server takes in: requests accepted and not yet answered, and their bodies, decompressed."""
+"""Bounded intake of the server: requests accepted and not yet answered, and their decompressed bodies."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,10 +8,11 @@ from coldframe.errors import Overloaded
 _AGAIN = "Send the request again after the time in Retry-After, or to another server."
 
 
-class Room:
+class Intake:
     """Counts of one server, in the event loop's thread.
 
-    changed: called with requests and bytes after each change. expected_wait_s: until there is room again.
+    changed: called with requests and bytes after each change. expected_wait_s: time until there is room
+    again.
     """
 
     def __init__(
@@ -27,39 +28,39 @@ class Room:
         self.requests = self.bytes = 0
 
     @contextmanager
-    def request(self) -> Iterator["Place"]:
-        """A place for one request, until the end of the `with` block. Raises Overloaded."""
+    def request(self) -> Iterator["Slot"]:
+        """A slot for one request, until the end of the `with` block. Raises Overloaded."""
         if self.requests >= self._most_requests:
-            raise self._full(f"The server works on {self.requests} requests, as many as it takes.")
+            raise self._full(f"The server has {self.requests} requests in flight, its limit.")
         self.requests += 1
-        place = Place(self)
+        slot = Slot(self)
         self._changed(self.requests, self.bytes)
         try:
-            yield place
+            yield slot
         finally:
             self.requests -= 1
-            self.bytes -= place.bytes
+            self.bytes -= slot.bytes
             self._changed(self.requests, self.bytes)
 
     def add(self, count: int) -> None:
-        """Bytes of a body, decompressed. Raises Overloaded."""
+        """Adds bytes of a decompressed body. Raises Overloaded."""
         if self.bytes + count > self._most_bytes:
-            raise self._full(f"The server holds {self.bytes} bytes of requests, nearly as many as it takes.")
+            raise self._full(f"The server holds {self.bytes} bytes of requests, close to its limit.")
         self.bytes += count
         self._changed(self.requests, self.bytes)
 
-    def _full(self, found: str) -> Overloaded:
-        return Overloaded(f"{found} {_AGAIN}", self._expected_wait_s())
+    def _full(self, problem: str) -> Overloaded:
+        return Overloaded(f"{problem} {_AGAIN}", self._expected_wait_s())
 
 
-class Place:
-    """What one request takes of the room."""
+class Slot:
+    """One request's share of the intake."""
 
-    def __init__(self, room: Room) -> None:
-        self._room = room
+    def __init__(self, intake: Intake) -> None:
+        self._intake = intake
         self.bytes = 0
 
     def add(self, count: int) -> None:
-        """Bytes of its body, decompressed. Raises Overloaded."""
-        self._room.add(count)
+        """Adds bytes of its decompressed body. Raises Overloaded."""
+        self._intake.add(count)
         self.bytes += count

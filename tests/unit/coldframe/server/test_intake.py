@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coldframe.errors import Overloaded
-from coldframe.server.room import Room
+from coldframe.server.intake import Intake
 
 
-def room(requests: int = 2, total_bytes: int = 100, wait_s: float = 2.5) -> Room:
-    return Room(requests, total_bytes, lambda requests, total: None, lambda: wait_s)
+def room(requests: int = 2, total_bytes: int = 100, wait_s: float = 2.5) -> Intake:
+    return Intake(requests, total_bytes, lambda requests, total: None, lambda: wait_s)
 
 
 def test_a_full_room_says_when_to_come_again() -> None:
