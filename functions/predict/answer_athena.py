@@ -1,6 +1,6 @@
 """Direct invocations by Athena: user-defined functions, by the contract of its query federation SDK.
 
-Columns are Arrow inside JSON, which needs pyarrow: the image has it only where it is added.
+Columns are Arrow inside JSON, which needs pyarrow: an image has it only if it was built with it.
 https://github.com/awslabs/aws-athena-query-federation, and athena-python-udf 0.2.2 on PyPI; read 2026-11-22
 """
 
@@ -16,11 +16,11 @@ from functions.predict.answer_batch import json_body
 from functions.predict.answer_sql import function_of
 
 _OK = 200
-_CAPABILITIES = 23  # what the SDK's own handlers answer
+_CAPABILITIES = 23  # equal to the answer of the SDK's own handlers
 
 
 class NotAnswered(ColdframeError):
-    """A batch of Athena's has no answer. Athena shows the message, which never holds a text."""
+    """A batch from Athena cannot be answered. Athena shows the message, which never contains a text."""
 
 
 def answer_athena(
@@ -37,7 +37,9 @@ def answer_athena(
             "capabilities": _CAPABILITIES,
         }
     if kind != "UserDefinedFunctionRequest":
-        raise NotAnswered("Found a request that is neither a ping nor a user-defined function's.")
+        raise NotAnswered(
+            "Found a request that is neither a ping nor a user-defined function's. Call one in a query."
+        )
     return _answer_batch(event, api, request_id, time_left_s)
 
 
@@ -53,19 +55,19 @@ def _answer_batch(
         ) from exc
     function = function_of(event["methodName"])
     if function is None:
-        raise NotAnswered("Found a function of another name, expected topic, topic_score or is_topic.")
+        raise NotAnswered("Found an unknown function. Call topic, topic_score or is_topic.")
     schema = pa.ipc.read_schema(_buffer(pa, event["inputRecords"]["schema"]))
     batch = pa.ipc.read_record_batch(_buffer(pa, event["inputRecords"]["records"]), schema)
     rows = [list(row.values()) for row in batch.to_pylist()]
-    # Redshift's route takes rows as they are, and an embedding leaves it as text: Athena has no other type.
+    # Redshift's route takes rows unchanged and returns an embedding as text: Athena has no other type for it.
     body = json_body({"arguments": rows, "request_id": event.get("queryId") or ""})
     path = f"/v1/sql/redshift/{function}"
     reply = api.answer(Request("POST", path, body=body, request_id=request_id, time_left_s=time_left_s))
     answer = json.loads(reply.body)
     if reply.status != _OK:
         raise NotAnswered(answer["detail"])
-    wanted = pa.ipc.read_schema(_buffer(pa, event["outputSchema"]["schema"]))
-    results = pa.record_batch([pa.array(answer["results"], wanted.field(0).type)], schema=wanted)
+    schema = pa.ipc.read_schema(_buffer(pa, event["outputSchema"]["schema"]))
+    results = pa.record_batch([pa.array(answer["results"], schema.field(0).type)], schema=schema)
     records = {
         "aId": str(uuid.uuid4()),
         "schema": event["outputSchema"]["schema"],

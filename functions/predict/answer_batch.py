@@ -1,4 +1,4 @@
-"""Answers a batch of items, as a child of a Distributed Map sends it: rows in, an answer for each row out."""
+"""Answers a batch of items from a child of a Distributed Map: rows in, an answer for each row out."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -16,13 +16,14 @@ _ASKED = (
     "scores",
     "cache",
     "min_probability",
-)  # of a request, for the whole batch
+)  # for the whole batch
 
 
 def json_body(value: object) -> bytes:
-    """A decoded event as the body of a request, of no more bytes than its caller sent.
+    """An event, encoded as the body of a request, with no more bytes than its caller sent.
 
-    JSON's escapes would take six bytes for a letter of two. A lone surrogate is kept, for the API to refuse.
+    JSON's escapes would take six bytes for a letter of two. A lone surrogate is kept, so that the API refuses
+    it.
     """
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="surrogatepass")
 
@@ -32,23 +33,24 @@ class BatchRefused(Exception):
 
 
 class BatchFailed(Exception):
-    """A batch that may be answered when it is sent again."""
+    """A batch that may succeed when it is sent again."""
 
 
 def answer_batch(
     event: Mapping[str, Any], api: Api, request_id: str, time_left_s: Callable[[], float]
 ) -> dict[str, Any]:
-    """`Results`: for each item, in order, its `id`, and `version` and `heads` as `POST /v1/predict` has them.
+    """`Results`: for each item, in order, its `id`, with `version` and `heads` as in `POST /v1/predict`.
 
-    event: `Items` with `id` and `row`, and `BatchInput` with `text`, the column of a row that is classified
-    (a row may also be the text itself), fields of a request, and `version`, which the model has to have.
-    `heads` is null for a row without text; `version` is null if no row has one and no version is given.
-    Raises BatchRefused or BatchFailed, which tell nothing of the texts.
+    event: `Items` with `id` and `row`; `BatchInput` with `text`, the column to classify (a row may also be
+    the
+    text itself), fields of a request, and `version`, the required version of the model.
+    `heads` is null for a row without text; `version` is null if no row has a text and no version is required.
+    Raises BatchRefused or BatchFailed, whose messages contain no text.
     """
     settings = event.get(SETTINGS, {})
     texts = [_text_of(item, settings.get("text", "text")) for item in event[ITEMS]]
-    wanted = [text for text in texts if text is not None]
-    version, answers = _predicted(wanted, settings, api, request_id, time_left_s)
+    with_text = [text for text in texts if text is not None]
+    version, answers = _predicted(with_text, settings, api, request_id, time_left_s)
     heads = iter(answers)
     results = [
         {"id": item["id"], "version": version, "heads": None if text is None else next(heads)}
@@ -74,12 +76,12 @@ def _text_of(item: Mapping[str, Any], column: str) -> str | None:
     if isinstance(row, Mapping):
         if column not in row:
             raise BatchRefused(
-                f"Item {item['id']} has no column {column!r}; name the one with the texts (`text`)."
+                f"Item {item['id']} has no column {column!r}. Name the column with the texts (`text`)."
             )
         row = row[column]
     if row is not None and not isinstance(row, str):
         raise BatchRefused(
-            f"The text of item {item['id']} is of type {type(row).__name__}, expected a string."
+            f"The text of item {item['id']} is of type {type(row).__name__}, expected a string. Send strings."
         )
     return row
 
@@ -111,9 +113,9 @@ def _predicted(
 
 
 def _check_version(version: str, expected: str | None) -> None:
-    """Raises BatchRefused if the model is not the one that the run was started with."""
+    """Raises BatchRefused if the model differs from the run's first one."""
     if expected is not None and version != expected:
         raise BatchRefused(
             f"Found the model {version}, expected {expected}: the function was deployed after the run was"
-            " started. Start the run anew, so that one version answers every row."
+            " started. Start a new run, so that one version answers every row."
         )

@@ -1,4 +1,4 @@
-"""Answers a ping: one small prediction the way a request goes, then busy for as long as asked."""
+"""Answers a ping: one small prediction on the path of a request, then busy for the requested time."""
 
 import json
 import time
@@ -11,7 +11,7 @@ from coldframe.api.api import Api, Request
 from coldframe.contract import PREDICT
 from coldframe.model.files import AUTO
 
-_SPARED_MS = 1000  # of the invocation's time, for the way back
+_SPARED_MS = 1000  # of the invocation's time, reserved for the answer
 
 
 def answer_ping(
@@ -23,16 +23,16 @@ def answer_ping(
 ) -> dict[str, Any]:
     """Holds this environment for the `hold_ms` of the event, or until the invocation is almost over.
 
-    Returns which environment it is, and its start: `cold` when this ping waited for the init phase,
-    so that no request does.
+    Returns the name of the environment, and its start: `cold` when this ping waited for the init phase,
+    in place of a request.
     """
-    # `auto` alone might be sure, and leave the encoder cold. Every model has a partner head.
-    asked = {
+    # `auto` alone might be sure, and leave the encoder unused. Every model has a partner head.
+    body = {
         "text": "warm-up",
         "heads": [AUTO, api.models.default.manifest.estimator.partner],
         "cache": False,
     }
-    reply = api.answer(Request(*PREDICT, body=json.dumps(asked).encode(), request_id=request_id))
+    reply = api.answer(Request(*PREDICT, body=json.dumps(body).encode(), request_id=request_id))
     answer = json.loads(reply.body)
     if reply.status != 200:
         raise RuntimeError(f"The prediction of a ping was answered with {reply.status}.")
@@ -43,5 +43,5 @@ def answer_ping(
 
 @cache
 def environment_id() -> str:
-    """A name of this environment; made when first asked for, so that a snapshot does not hold it."""
+    """A name of this environment; created at its first use, so that a snapshot does not contain it."""
     return uuid.uuid4().hex

@@ -18,12 +18,12 @@ _OK = 200
 def answer_sql(event: Mapping[str, Any], api: Api, request_id: str, time_left_s: Callable[[], float]) -> str:
     """The batch's answer as JSON in a string, as Redshift's documentation returns it. Never raises.
 
-    A batch is answered as a whole, or `success` is false and the query ends with `error_msg`.
+    A batch is answered as a whole. Otherwise `success` is false and the query ends with `error_msg`.
     """
     function = function_of(str(event["external_function"]))
     if function is None:
-        known = ", ".join(FUNCTIONS)
-        return _refuse(f"Found a function of another name, expected one that ends in one of: {known}.")
+        names = ", ".join(FUNCTIONS)
+        return _refuse(f"Found an unknown function. Give it a name that ends in one of: {names}.")
     path = f"/v1/sql/redshift/{function}"
     reply = api.answer(
         Request("POST", path, body=json_body(event), request_id=request_id, time_left_s=time_left_s)
@@ -32,11 +32,11 @@ def answer_sql(event: Mapping[str, Any], api: Api, request_id: str, time_left_s:
     return answer if reply.status == _OK else _refuse(msgspec.json.decode(answer)["detail"])
 
 
-def function_of(name: str) -> str | None:
-    """Which of FUNCTIONS a database's function is: `public.f_is_topic` is `is_topic`. None: none of them."""
-    bare = name.rpartition(".")[2].strip('"').lower()
+def function_of(database_name: str) -> str | None:
+    """The name in FUNCTIONS of a database's function: `public.f_is_topic` is `is_topic`. None if unknown."""
+    bare = database_name.rpartition(".")[2].strip('"').lower()
     longest_first = sorted(FUNCTIONS, key=len, reverse=True)
-    return next((known for known in longest_first if bare == known or bare.endswith(f"_{known}")), None)
+    return next((name for name in longest_first if bare == name or bare.endswith(f"_{name}")), None)
 
 
 def _refuse(message: str) -> str:

@@ -1,7 +1,8 @@
 """The predict function: AWS events in, AWS responses out.
 
-Importing this module is the init phase: everything that answers is loaded here. What goes wrong here ends the
-environment loudly, as a failed init.
+Importing this module is the init phase, in which everything is loaded. An error here ends the environment as
+a
+failed init.
 """
 
 import os
@@ -23,5 +24,5 @@ if TYPE_CHECKING:
 
 
 def handler(event: "Event", context: "Context") -> "Result":
-    """Answers an event of API Gateway, payload 2.0 or 1.0, and whatever else `Engine` knows."""
+    """Answers an event of API Gateway, payload 2.0 or 1.0, and other events that `Engine` accepts."""
     return _engine.handle_event(event, context)

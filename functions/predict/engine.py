@@ -1,4 +1,4 @@
-"""API Gateway events in, what API Gateway reads out: everything that answers requests, once it is loaded."""
+"""The loaded function: API Gateway's events in, API Gateway's responses out."""
 
 import base64
 from collections.abc import Callable, Mapping
@@ -15,11 +15,11 @@ from coldframe.timing import StartMark
 Event = Mapping[str, Any]
 Response = dict[str, Any]
 Result: TypeAlias = Any
-"""Of an invocation: what its caller reads from JSON. API Gateway reads a `Response`."""
+"""Result of an invocation: JSON for its caller. API Gateway reads a `Response`."""
 
 
 class Context(Protocol):
-    """What we use of Lambda's context object."""
+    """Attributes of Lambda's context object that the function uses."""
 
     aws_request_id: str
 
@@ -27,9 +27,9 @@ class Context(Protocol):
 
 
 class Engine:
-    """Answers API Gateway events: hot routes directly, anything else through FastAPI.
+    """Answers API Gateway events: hot routes directly, all others through FastAPI.
 
-    Safe for threads, as `Api` is; two threads may both make the FastAPI application, and one of them stays.
+    Safe for threads, as `Api` is; if two threads create the FastAPI application, one of the two is kept.
     """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
@@ -87,7 +87,7 @@ class Engine:
         return answer_batch(event, self.api, context.aws_request_id, clock_of(context))
 
     def _prepare(self, models: Models, settings: Settings, will_be_snapshot: bool, can_measure: bool) -> None:
-        """Ahead of traffic, where nobody waits for the init phase: everything once."""
+        """Answers requests of each kind once, ahead of traffic, where no caller waits for the init phase."""
         from functions.predict.priming import prime
 
         encoders = {predictor.encoder.name: predictor.model.encoder for predictor in models.all()}
@@ -103,13 +103,13 @@ class Engine:
 
     @cached_property
     def fastapi(self) -> Callable[[Event, Context], Response]:
-        """The same contract through FastAPI and Mangum; imported when it is first needed."""
+        """The same contract through FastAPI and Mangum; imported at its first use."""
         from mangum import Mangum
 
         from functions.predict.routes import create_app, without_host
 
-        # Mangum would enter the lifespan on every call; everything is loaded already.
-        # What is not named as text would leave as base64.
+        # Mangum would enter the lifespan on every call; everything is loaded already. Types that are not
+        # listed as text would be sent as base64.
         text = ["text/", "application/json", "application/problem+json"]
         mangum = Mangum(create_app(self.api, clock_of), lifespan="off", text_mime_types=text)
         return lambda event, context: mangum(without_host(event), context)  # type: ignore[arg-type]
@@ -120,17 +120,17 @@ def read_event(event: Event, context: Context) -> Request:
 
     Raises ValueError for an event of another source.
     """
-    found = read_http(event)
-    if found is None:
+    http = read_http(event)
+    if http is None:
         raise ValueError(
-            "This event is no API Gateway event: expected payload 2.0 (HTTP API) or 1.0 (REST API)."
+            "This event does not come from API Gateway: expected payload 2.0 (HTTP API) or 1.0 (REST API)."
             " Call the function through its API, or send an event in that form."
         )
-    body = base64.b64decode(found.body) if found.is_base64 else found.body.encode(errors="surrogatepass")
+    body = base64.b64decode(http.body) if http.is_base64 else http.body.encode(errors="surrogatepass")
     return Request(
-        found.method,
-        found.path,
-        found.headers,
+        http.method,
+        http.path,
+        http.headers,
         body,
         context.aws_request_id,
         time_left_s=clock_of(context),
@@ -152,5 +152,5 @@ def write_response(reply: Reply) -> Response:
 
 
 def clock_of(context: Context) -> Callable[[], float]:
-    """Seconds until Lambda stops this invocation, whenever asked."""
+    """Function that returns the seconds until Lambda stops this invocation."""
     return lambda: context.get_remaining_time_in_millis() / 1e3

@@ -1,6 +1,6 @@
-"""Priming: an environment that is initialised ahead of traffic does everything once, while nobody waits.
+"""Priming: an environment that is initialised ahead of traffic runs every kind of request once.
 
-Pings are another thing: they keep environments warm that are there already (`coldframe.coldstart.pings`).
+Pings are different: they keep existing environments warm (`coldframe.coldstart.pings`).
 """
 
 import io
@@ -14,7 +14,7 @@ from coldframe.api.gateway_event import http_event
 
 Handler = Callable[[Mapping[str, Any], Any], Mapping[str, Any]]
 
-# A word of one token. Rows of the same length share a shape, for which onnxruntime plans its memory.
+# A word of one token. Rows of equal length share a shape, for which onnxruntime plans its memory.
 _WORD = "the"
 _WORDS = (1, 2, 4, 8, 16, 32, 64, 128, 254, 1016)
 _SHORT = [f"{_WORD} {letter}" for letter in "abcdefgh"]
@@ -23,7 +23,7 @@ _TEXT = {"name": "text", "datatype": "BYTES", "shape": [1], "data": [_WORD]}
 
 
 def prime(handler: Handler) -> None:
-    """Answers requests of every kind: modules are imported then, heads read, memory is planned and touched.
+    """Answers requests of every kind, which imports modules, reads heads, and plans and touches memory.
 
     Nothing is logged. Raises RuntimeError when a request fails: an environment that cannot
     answer these must not get traffic.
@@ -38,16 +38,16 @@ def prime(handler: Handler) -> None:
 
 
 def _requests(name: str, heads: list[str]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    asked = {"model": name, "heads": ["auto", *heads], "cache": False}
+    fields = {"model": name, "heads": ["auto", *heads], "cache": False}
     for words in _WORDS:
-        yield "POST", "/v1/predict", {"text": " ".join([_WORD] * words), **asked}
-    yield "POST", "/v1/predict", {"texts": _SHORT, **asked}
+        yield "POST", "/v1/predict", {"text": " ".join([_WORD] * words), **fields}
+    yield "POST", "/v1/predict", {"texts": _SHORT, **fields}
     yield "POST", "/v1/embeddings", {"model": name, "input": _WORD}
     yield "POST", f"/v2/models/{name}-{heads[0]}/infer", {"inputs": [_TEXT]}
 
 
 def _ask(handler: Handler, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
-    """The JSON of an answer, or None where it is a page."""
+    """The JSON of an answer, or None for a page."""
     context = SimpleNamespace(aws_request_id="priming", get_remaining_time_in_millis=lambda: 60_000)
     reply = handler(http_event(method, path, body), context)
     if reply["statusCode"] != 200:

@@ -1,4 +1,4 @@
-"""The FastAPI face of `api.answer` for Lambda's events: the same routes, and their documentation."""
+"""FastAPI routes over `api.answer` for Lambda's events: the same routes, and their documentation."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -17,14 +17,14 @@ _NO_LIMIT = partial(float, "inf")
 
 
 def create_app(engine: api.Api, clock_of: Callable[[Any], Callable[[], float]]) -> FastAPI:
-    """An application whose every route but its documentation is `engine.answer`.
+    """An application that answers documentation itself and hands every other route to `engine.answer`.
 
-    clock_of: seconds that an invocation has left, by its context.
+    clock_of: returns a function for the seconds that an invocation has left, by its context.
     """
 
     async def answer(request: Request) -> Response:
         context = request.scope.get("aws.context")
-        asked = api.Request(
+        request_in = api.Request(
             method=request.method,
             path=request.scope["path"],
             headers={name.lower(): value for name, value in request.headers.items()},
@@ -33,20 +33,20 @@ def create_app(engine: api.Api, clock_of: Callable[[Any], Callable[[], float]]) 
             time_left_s=clock_of(context) if context is not None else _NO_LIMIT,
             principal=principal_of(request.scope.get("aws.event", {})),
         )
-        reply = await run_in_threadpool(engine.answer, asked)
+        reply = await run_in_threadpool(engine.answer, request_in)
         return Response(reply.body, reply.status, reply.headers)
 
     return documented(engine, answer, GATEWAY)
 
 
 def without_host(event: Mapping[str, Any]) -> dict[str, Any]:
-    """The event without the headers that say where it was sent: no route depends on them.
+    """The event without headers about its address, since no route depends on them.
 
-    Mangum raises for `[::1]:3000` and for a port that is no number (mangum 0.22, `get_server_and_port`).
+    Mangum raises for `[::1]:3000` and for a port that is not a number (mangum 0.22, `get_server_and_port`).
     """
-    kept = {
+    parts = {
         name: {key: value for key, value in event[name].items() if key.lower() not in _WHERE}
         for name in ("headers", "multiValueHeaders")
         if event.get(name)
     }
-    return {**event, **kept}
+    return {**event, **parts}

@@ -1,4 +1,4 @@
-"""SnapStart: what a snapshot must not hold, and what must differ between environments restored from one.
+"""SnapStart: removes what a snapshot must not contain, and renews what must differ after a restore.
 
 Hooks run in AWS's runtime client, before the snapshot is taken and in each environment restored from it.
 https://docs.aws.amazon.com/lambda/latest/dg/snapstart-runtime-hooks-python.html, read 2026-11-21
@@ -12,8 +12,8 @@ from coldframe.api.api import Api
 
 
 def register_hooks(api: Api) -> None:
-    """Has `api` survive a snapshot, and being restored from it many times."""
-    # The managed runtime and its client bring it; nothing else runs hooks.
+    """Registers hooks, so that `api` survives a snapshot and many restores."""
+    # The managed runtime and its client contain this module; nothing else runs hooks.
     from snapshot_restore_py import register_after_restore, register_before_snapshot
 
     register_before_snapshot(before_snapshot, api)
@@ -26,7 +26,7 @@ def before_snapshot(api: Api) -> None:
 
 
 def after_restore(api: Api) -> None:
-    """Seeds randomness anew, so that no two restored environments share it, and forgets measurements."""
+    """Seeds randomness again, so that no two restored environments share it, and forgets measurements."""
     random.seed()  # the pauses between attempts
-    ssl.RAND_add(os.urandom(32), 32)  # keys of connections: OpenSSL's state was in the snapshot, too
+    ssl.RAND_add(os.urandom(32), 32)  # keys of connections: the snapshot contained OpenSSL's state, too
     api.after_restore()

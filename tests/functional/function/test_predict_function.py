@@ -271,7 +271,7 @@ def without_counts(body: str) -> dict[str, Any]:
 
 def test_other_events(app: ModuleType) -> None:
     """An event of another source fails with what was expected."""
-    with pytest.raises(ValueError, match="no API Gateway event"):
+    with pytest.raises(ValueError, match="does not come from API Gateway"):
         app.handler({"Records": []}, CONTEXT)
 
 

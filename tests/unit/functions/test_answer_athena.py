@@ -64,7 +64,7 @@ def test_ping() -> None:
 @pytest.mark.parametrize(
     ("event", "said"),
     [
-        (request("upper", {"0": ["ab"]}, pa.string()), "function of another name"),
+        (request("upper", {"0": ["ab"]}, pa.string()), "an unknown function"),
         (request("is_topic", {"0": [SECRET], "1": ["sports"]}, pa.bool_()), "Use one of: animals"),
         (request("topic", {"0": [SECRET], "1": [SECRET]}, pa.string()), "length"),
         ({"@type": "ListTablesRequest"}, "neither a ping"),

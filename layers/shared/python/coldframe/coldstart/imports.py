@@ -1,4 +1,4 @@
-"""Imports of a starting environment, without what takes time and gives nothing."""
+"""Faster imports in a starting environment."""
 
 import gc
 import sys
@@ -8,9 +8,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def paused_collector() -> Iterator[None]:
-    """Nothing that an import makes is garbage: looking for some takes a tenth of a cold start.
+    """Turns garbage collection off in the block: imports create no garbage, and the search takes a tenth of a
+    cold start.
 
-    What was made in the block is never looked at again.
+    Objects created in the block are never searched.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -24,9 +25,9 @@ def paused_collector() -> Iterator[None]:
 
 @contextmanager
 def without_typing_extensions() -> Iterator[None]:
-    """msgspec takes `typing_extensions` where it is installed, and otherwise `typing`, which has the same.
+    """Makes msgspec import `typing` in place of `typing_extensions`, which it prefers where it is installed.
 
-    What it imports takes a twentieth of the floor. Whoever imports it after the block gets it.
+    Its imports take a twentieth of a minimal cold start. Later imports of it work as usual.
     """
     is_free = sys.modules.setdefault("typing_extensions", None) is None  # type: ignore[arg-type]
     try:

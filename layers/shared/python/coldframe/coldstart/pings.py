@@ -1,8 +1,11 @@
-"""Pings: invocations that keep environments warm, each held for a moment so that several get one each.
+"""Pings: invocations that keep environments warm. Each is held for a moment, so that several reach different
+ones.
 
-A ping reaches an environment that is there, or starts one. Priming is another thing: what an environment does
-once, in its init phase, ahead of traffic (`functions/predict/priming.py`). Standard library only, and little
-of it: the functions that send pings have nothing else, and the one that is pinged looks at every event.
+A ping reaches an existing environment, or starts one. Priming is different: an environment runs it once, in
+its
+init phase, ahead of traffic (`functions/predict/priming.py`). This module imports little, and only the
+standard
+library: functions that send pings have nothing else, and the predict function checks every event for a ping.
 """
 
 import json
@@ -10,13 +13,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 SOURCE = "coldframe.warm-up"
-"""By this a function knows a ping. It must not change: a new warmer may ping an old version."""
+"""Key that marks a ping. It must not change: a new warmer may ping an old version."""
 
 HOLDS_MS = (250, 1000, 4000)
-"""How long environments are held, round by round, until enough different ones have answered.
+"""Seconds of hold, round by round, until enough different environments have answered.
 
 A ping must be held until the last one of its round has arrived, and no longer: a held environment
-is not there for requests.
+cannot serve requests.
 """
 
 Invoke = Callable[[dict[str, Any]], dict[str, Any]]
@@ -24,7 +27,7 @@ Invoke = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 class Throttled(Exception):
-    """An invocation was refused, because no environment was to be had for it."""
+    """An invocation was refused, because no environment was available."""
 
 
 class FunctionFailed(Exception):
@@ -32,7 +35,9 @@ class FunctionFailed(Exception):
 
 
 class PingReport(NamedTuple):
-    """What a round of pings found: different environments, how many of them started for it, and refusals."""
+    """Result of a round of pings: different environments, number of them that started for it, and
+    refusals.
+    """
 
     environments: int
     cold: int
@@ -40,14 +45,14 @@ class PingReport(NamedTuple):
 
 
 def ping(hold_ms: int) -> dict[str, Any]:
-    """The event that asks an environment to stay busy for `hold_ms`."""
+    """The event that keeps an environment busy for `hold_ms`."""
     return {"source": SOURCE, "hold_ms": hold_ms}
 
 
 def ping_environments(invoke: Invoke, environments: int, holds_ms: tuple[int, ...] = HOLDS_MS) -> PingReport:
     """Pings until `environments` different ones have answered, or all rounds are over.
 
-    invoke: called from several threads at once. Raises what it raises, except Throttled, which is counted.
+    invoke: called from several threads at once. Its errors are raised, except Throttled, which is counted.
     """
     from concurrent.futures import ThreadPoolExecutor
 
@@ -75,7 +80,7 @@ def _answer_or_none(invoke: Invoke, hold_ms: int) -> dict[str, Any] | None:
 def invoker(client: Any, function: str) -> Invoke:
     """Invokes `function` (name or ARN, qualified) through boto3's Lambda client and waits for its result.
 
-    The result raises Throttled and FunctionFailed. Neither ever holds what the function was asked.
+    The result raises Throttled and FunctionFailed. Neither contains the event.
     """
 
     def invoke(event: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""The encoder's graph, opened by a thread while the rest of an environment is imported.
+"""Opens the encoder's graph in a thread while other modules of an environment are imported.
 
-onnxruntime works without the interpreter's lock: on two processors this takes a fifth of a cold start away.
+onnxruntime works without the interpreter's lock: on two processors this saves a fifth of a cold start.
 """
 
 import os
@@ -15,12 +15,12 @@ _FOR_GPUS = "-gpu"
 
 
 def preload_encoder(environ: Mapping[str, str]) -> None:
-    """Begins to open the graph that the model will ask for, as far as that is known without reading settings.
+    """Starts to open the graph that the model will need, if it can be found without reading settings.
 
-    It is known where there is one encoder for CPUs. What goes wrong is met again, and told, by the model.
+    It can where there is one encoder for CPUs. The model meets and reports any error again.
     """
     device, threads = environ.get("COLDFRAME_DEVICE"), environ.get("COLDFRAME_THREADS")
-    if (device or "cpu", threads or "1") != ("cpu", "1"):  # what is empty has its default
+    if (device or "cpu", threads or "1") != ("cpu", "1"):  # an empty variable keeps its default
         return
     folder = Path(environ.get("COLDFRAME_MODEL_DIR") or facts.MODEL_DIR, ENCODERS)
     try:

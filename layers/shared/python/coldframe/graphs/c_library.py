@@ -1,8 +1,8 @@
-"""onnxruntime's C library, driven by `ctypes`: neither numpy nor the Python binding is imported.
+"""onnxruntime's C library, called by `ctypes`: neither numpy nor the Python binding is imported.
 
-`OrtGetApiBase` hands out a table of functions. Later releases append to it and never change what is there:
+`OrtGetApiBase` returns a table of functions. Later releases append to it and never change earlier entries:
 https://onnxruntime.ai/docs/reference/compatibility.html, read 2026-11-23. Places in the table and argument
-types are those of `onnxruntime_c_api.h`, version 16 of the API.
+types are taken from `onnxruntime_c_api.h`, version 16 of the API.
 
 Every function that can fail returns a status: null, or an object with a message that the caller releases.
 `ctypes` releases the interpreter's lock during each call.
@@ -21,7 +21,7 @@ from typing import Any
 from coldframe.graphs.graph import KIND_BYTES, SESSION_SETTINGS, GraphError, GraphFile, Kind, Tensor
 
 _API_VERSION = 16
-"""The oldest that has everything used here; onnxruntime 1.16 and later know it."""
+"""The oldest version with all functions used here; onnxruntime 1.16 and later support it."""
 
 _LOG_CRASHES = 4  # errors are raised, and need no second line in the log
 _NO_OPTIMIZATION = 0  # graphs are optimised when they are built
@@ -66,7 +66,7 @@ _FUNCTIONS: Mapping[str, tuple[int, Any, tuple[Any, ...]]] = {
 
 
 class _ApiBase(ctypes.Structure):
-    _fields_ = [  # ctypes wants a list
+    _fields_ = [  # ctypes requires a list
         ("GetApi", CFUNCTYPE(c_void_p, c_uint32)),
         ("GetVersionString", CFUNCTYPE(c_char_p)),
     ]
@@ -76,7 +76,7 @@ class Library:
     """The loaded library and its one environment, which lives as long as the process. Safe for threads."""
 
     def __init__(self, path: str) -> None:
-        """Raises GraphError for a file that is no library, or one without this version of the API."""
+        """Raises GraphError for a file that is not a library, or one without this version of the API."""
         # onnxruntime's official packages report usage to their maker unless this is set before:
         # https://github.com/microsoft/onnxruntime/pull/27379
         os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
@@ -90,8 +90,7 @@ class Library:
         table = base.GetApi(_API_VERSION)
         if not table:
             raise GraphError(
-                f"onnxruntime {self.version} has no C API of version {_API_VERSION}; expected 1.16 or newer."
-                " Install a newer one."
+                f"onnxruntime {self.version} has no C API of version {_API_VERSION}. Install 1.16 or newer."
             )
         places = ctypes.cast(table, POINTER(c_void_p))
         self._functions: dict[str, Callable[..., Any]] = {
@@ -103,7 +102,7 @@ class Library:
         self.memory = self.make("CreateCpuMemoryInfo", _ARENA, _DEFAULT_MEMORY)
 
     def call(self, name: str, *arguments: Any) -> None:
-        """Calls a function that returns a status. Raises GraphError for one that is not null."""
+        """Calls a function that returns a status. Raises GraphError for a status that is not null."""
         status = self._functions[name](*arguments)
         if status:
             message = self._functions["GetErrorMessage"](status).decode(errors="replace")
@@ -111,18 +110,18 @@ class Library:
             raise GraphError(message)
 
     def make(self, name: str, *arguments: Any) -> int:
-        """What a function puts into its last argument, a pointer. Raises GraphError."""
-        made = c_void_p()
-        self.call(name, *arguments, byref(made))
-        return made.value or 0
+        """Value that a function writes through its last argument, a pointer. Raises GraphError."""
+        pointer = c_void_p()
+        self.call(name, *arguments, byref(pointer))
+        return pointer.value or 0
 
     def release(self, kind: str, handle: int) -> None:
-        """Gives back an object that the library made."""
+        """Releases an object that the library created."""
         self._functions[f"Release{kind}"](handle)
 
     @contextmanager
     def made(self, kind: str, name: str, *arguments: Any) -> Iterator[int]:
-        """An object for the block, given back after it."""
+        """An object for the block, released after it."""
         handle = self.make(name, *arguments)
         try:
             yield handle
@@ -137,7 +136,7 @@ class LibraryGraph:
     """
 
     def __init__(self, library: Library, file: GraphFile) -> None:
-        """Raises GraphError when the file is no graph that this library can run."""
+        """Raises GraphError when the file is not a graph that this library can run."""
         self._library = library
         self._session = 0
         with library.made("SessionOptions", "CreateSessionOptions") as options:
@@ -152,19 +151,19 @@ class LibraryGraph:
 
     def run(self, inputs: Mapping[str, Tensor]) -> list[bytes]:
         """The values of each output. Raises GraphError."""
-        library, given = self._library, []
+        library, values_in = self._library, []
         outputs = (c_void_p * len(self._kinds))()
         try:
             for tensor in inputs.values():
-                given.append(_value_of(library, tensor))
+                values_in.append(_value_of(library, tensor))
             names = _names([*inputs, *self._values])
-            values = (c_void_p * len(names))(*given, *self._values.values())
+            values = (c_void_p * len(names))(*values_in, *self._values.values())
             library.call(
                 "Run", self._session, None, names, values, len(names), self._outputs, len(outputs), outputs
             )
             return [_content(library, value, kind) for value, kind in zip(outputs, self._kinds, strict=True)]
         finally:
-            for value in [*given, *outputs]:
+            for value in [*values_in, *outputs]:
                 if value:
                     library.release("Value", value)
 
@@ -182,7 +181,7 @@ _loading = threading.Lock()
 
 def load_library(path: str) -> Library:
     """The library at `path`, loaded once. Raises GraphError."""
-    with _loading:  # of two threads, one makes the environment
+    with _loading:  # of two threads, one creates the environment
         return _load(path)
 
 
@@ -204,7 +203,7 @@ def _names(names: Sequence[str]) -> "ctypes.Array[c_char_p]":
 
 
 def _value_of(library: Library, tensor: Tensor) -> int:
-    """A value over the tensor's own memory, which has to stay as long as the value."""
+    """A value over the tensor's own memory, which must outlive the value."""
     shape = (c_int64 * len(tensor.shape))(*tensor.shape)
     size = KIND_BYTES[tensor.kind]
     for dimension in tensor.shape:
@@ -217,23 +216,23 @@ def _value_of(library: Library, tensor: Tensor) -> int:
 
 
 def _address(content: Any, size: int) -> int:
-    """Where `size` bytes of content are. Raises ValueError for content of another size."""
+    """Address of `size` bytes of content. Raises ValueError for content of another size."""
     view = memoryview(content)
     if view.nbytes != size:
-        raise ValueError(
-            f"Found {view.nbytes} bytes, expected {size}. Give the tensor the shape that it has."
-        )
+        raise ValueError(f"Found {view.nbytes} bytes, expected {size}. Give the tensor its true shape.")
     if isinstance(content, bytes):
         return ctypes.cast(c_char_p(content), c_void_p).value or 0
     return ctypes.addressof(ctypes.c_char.from_buffer(content))
 
 
 def _content(library: Library, value: int, kind: Kind) -> bytes:
-    """A copy of what a value holds. Raises GraphError when that is of another kind."""
+    """A copy of a value's content. Raises GraphError for content of another kind."""
     with library.made("TensorTypeAndShapeInfo", "GetTensorTypeAndShape", value) as facts:
-        found, count = c_int(), c_size_t()
-        library.call("GetTensorElementType", facts, byref(found))
+        number, count = c_int(), c_size_t()
+        library.call("GetTensorElementType", facts, byref(number))
         library.call("GetTensorShapeElementCount", facts, byref(count))
-    if found.value != _TYPE_NUMBERS[kind]:
-        raise GraphError(f"An output has the type {found.value}, expected {_TYPE_NUMBERS[kind]}.")
+    if number.value != _TYPE_NUMBERS[kind]:
+        raise GraphError(
+            f"An output has the type {number.value}, expected {_TYPE_NUMBERS[kind]}. Build the graph again."
+        )
     return ctypes.string_at(library.make("GetTensorMutableData", value), count.value * KIND_BYTES[kind])

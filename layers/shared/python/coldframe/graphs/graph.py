@@ -1,4 +1,4 @@
-"""What a graph takes and gives, whichever part of onnxruntime runs it."""
+"""Inputs and outputs of a graph, for the C library and the Python binding."""
 
 from array import array
 from collections.abc import Mapping
@@ -11,11 +11,11 @@ Kind: TypeAlias = str
 """Type of values, by its letter in `array`: f float32, d float64, h int16, H uint16, i int32, q int64."""
 
 KIND_BYTES: Mapping[Kind, int] = {"f": 4, "d": 8, "h": 2, "H": 2, "i": 4, "q": 8}
-"""Size of one value of each kind."""
+"""Bytes of one value of each kind."""
 
 
 class GraphError(BundleError):
-    """onnxruntime cannot load or run a graph. The message is onnxruntime's own, and holds no text."""
+    """onnxruntime cannot load or run a graph. The message is onnxruntime's own, and contains no text."""
 
 
 class Tensor(NamedTuple):
@@ -30,11 +30,11 @@ class Tensor(NamedTuple):
 
 
 class GraphFile(NamedTuple):
-    """A graph and how it is loaded.
+    """A graph and its loading options.
 
     outputs: the kind of each output, in the order of the answer.
     constants: inputs that are the same in every run, such as weights.
-    threads: of one run.
+    threads: threads of one run.
     """
 
     path: Path
@@ -47,7 +47,7 @@ SESSION_SETTINGS: Mapping[str, str] = {
     "session.use_memory_mapped_ort_model": "1",
     "session.use_ort_model_bytes_for_initializers": "1",
 }
-"""onnxruntime's settings of each session: weights are used where the page cache has them, and not copied."""
+"""onnxruntime's settings of each session: weights stay in the page cache, without a copy."""
 
 
 class Graph(Protocol):

@@ -1,4 +1,4 @@
-"""The same graphs through onnxruntime's Python binding, for wheels without the C library (macOS, Windows)."""
+"""Graphs through onnxruntime's Python binding, for wheels without the C library (macOS, Windows)."""
 
 import os
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ class BoundGraph:
     """A graph in a session of the Python binding. Safe for threads."""
 
     def __init__(self, file: GraphFile) -> None:
-        """Raises GraphError when the file is no graph that this onnxruntime can run."""
+        """Raises GraphError when the file is not a graph that this onnxruntime can run."""
         options = ort.SessionOptions()
         options.intra_op_num_threads = file.threads
         options.inter_op_num_threads = 1
@@ -37,13 +37,15 @@ class BoundGraph:
         """The values of each output. Raises GraphError."""
         arrays = {name: _array_of(tensor) for name, tensor in inputs.items()}
         try:
-            found = self._session.run(list(self._outputs), arrays | self._constants)
+            results = self._session.run(list(self._outputs), arrays | self._constants)
         except Exception as exc:  # as above
             raise GraphError(str(exc)) from exc
-        for values, kind in zip(found, self._outputs.values(), strict=True):
+        for values, kind in zip(results, self._outputs.values(), strict=True):
             if values.dtype != np.dtype(kind):
-                raise GraphError(f"An output has the type {values.dtype}, expected {np.dtype(kind)}.")
-        return [values.tobytes() for values in found]
+                raise GraphError(
+                    f"An output has the type {values.dtype}, expected {np.dtype(kind)}. Build it again."
+                )
+        return [values.tobytes() for values in results]
 
 
 def _array_of(tensor: Tensor) -> "NDArray[np.generic]":

@@ -1,4 +1,4 @@
-"""Opens graphs with what this machine has of onnxruntime."""
+"""Opens graphs with the onnxruntime of this machine."""
 
 import contextlib
 import functools
@@ -22,7 +22,7 @@ class _Opening(threading.Thread):
         self.graph: Graph | None = None
 
     def run(self) -> None:
-        # Whoever needs the graph opens it again, and meets the error.
+        # The model opens the graph again, and meets the error.
         with contextlib.suppress(Exception):
             self.graph = _open(self.file)
 
@@ -31,7 +31,7 @@ _openings: dict[Path, _Opening] = {}
 
 
 def open_early(file: GraphFile) -> None:
-    """Begins to open a graph that `open_graph` will be asked for."""
+    """Starts to open a graph for a later call of `open_graph`."""
     _openings[file.path] = opening = _Opening(file)
     opening.start()
 
@@ -59,7 +59,7 @@ def _open(file: GraphFile) -> Graph:
 
 @functools.cache
 def library_path() -> str | None:
-    """The C library of the installed onnxruntime, which is not imported; None where its wheel has none."""
+    """The installed onnxruntime's C library, without importing onnxruntime; None if its wheel has none."""
     for place in sys.path:
         folder = os.path.join(place, *_PACKAGE)  # noqa: PTH118  # pathlib's import is ahead of what is needed here
         try:
