@@ -66,7 +66,7 @@ async def test_sources_are_divided_and_answered() -> None:
         good, spoilt = [await ended(web, jobs[name]) for name in sources]
         assert (spoilt["state"], spoilt["reason"]) == (
             "failed",
-            f"line {ROWS + 1} of the source is not JSON",
+            f"line {ROWS + 1} of the source is not JSON. Write one JSON value per line",
         )
         assert (good["state"], good["parts"], good["done"]) == ("done", 3, 3)
         rows = await answers(web, good)

@@ -75,7 +75,7 @@ def test_temperature_of_answers(two_models: Path) -> None:
 
 def test_refused(connection: duckdb.DuckDBPyConnection, bundle: Path) -> None:
     """A prefix that would end a name is refused."""
-    with pytest.raises(Invalid, match="is no part of a name"):
+    with pytest.raises(Invalid, match="is not part of a name"):
         create_estimator(connection, bundle, prefix='x"')
 
 

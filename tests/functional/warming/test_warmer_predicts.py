@@ -190,7 +190,7 @@ def test_the_next_round_reads_what_is_new(world: World) -> None:
     ("item", "reason"),
     [
         ({"form": {"N": "2"}, "revision": {"N": "5"}}, "its form is 2, expected 1"),
-        ({"form": {"N": "1"}, "revision": {"N": "5"}, "pings": {"S": "x"}}, "bytes are expected"),
+        ({"form": {"N": "1"}, "revision": {"N": "5"}, "pings": {"S": "x"}}, "in place of bytes"),
         ({"form": {"N": "1"}, "revision": {"S": "many"}}, "cannot be read"),
         ({}, "its form is None"),
     ],
@@ -213,7 +213,7 @@ def test_a_clock_that_was_wrong_is_forgotten(world: World) -> None:
     ahead = Record(end=int(NOW.timestamp()) // 300 + 999, peaks=(1,))
     table.write(world.dynamodb, TABLE, "future", ahead, 0)
     line = hold(world.clients, settings, NOW)
-    assert (line["state"], line["pings"]) == ("new: it was of the future", 3)
+    assert (line["state"], line["pings"]) == ("new: its slots are in the future", 3)
 
 
 def test_of_two_warmers_at_once_one_pings(world: World) -> None:
@@ -239,7 +239,8 @@ def test_of_two_warmers_at_once_one_pings(world: World) -> None:
         for thread in threads:
             thread.join()
     assert sorted(line["pings"] for line in lines) == [0, 3]
-    assert [line["reason"] for line in lines if not line["pings"]] == ["another warmer is at it"]
+    reasons = [line["reason"] for line in lines if not line["pings"]]
+    assert reasons == ["another warmer has written the record"]
     assert len(world.pinged) == 1
     assert read(world.dynamodb, TABLE, "twice")[0].spent_usd == pytest.approx(3 * 7e-6)
 

@@ -66,7 +66,7 @@ class Splitter:
     def _parts(self, job: Job) -> Iterator[_Texts]:
         """Parts from the job's place on."""
         assert job.source is not None  # noqa: S101 - only a job with a source is divided
-        assert job.pin is not None  # noqa: S101 - the door pins every source
+        assert job.pin is not None  # noqa: S101 - the route pins every source
         place = job.split or SplitPlace()
         first = place.first
         read = read_parts(job.source, self.objects, job.pin, place.cursor)
