@@ -1,18 +1,20 @@
 """The predict function: AWS events in, AWS responses out.
 
-Importing this module is the init phase, in which everything is loaded. An error here ends the environment as
-a
-failed init.
+Importing this module is the init phase: it loads everything that answers. An error here ends the environment
+loudly, as a failed init.
 """
 
 import os
-from typing import TYPE_CHECKING
 
-from coldframe.coldstart.imports import paused_collector, without_typing_extensions
 from coldframe.coldstart.preload import preload_encoder
 
+preload_encoder(os.environ)  # before any other import: onnxruntime starts beside them
+
+from typing import TYPE_CHECKING  # noqa: E402
+
+from coldframe.coldstart.imports import paused_collector, without_typing_extensions  # noqa: E402
+
 with paused_collector():
-    preload_encoder(os.environ)
     with without_typing_extensions():
         import msgspec  # noqa: F401
     from functions.predict.engine import Engine

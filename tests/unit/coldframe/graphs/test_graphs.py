@@ -15,11 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from coldframe.graphs import c_library, runtime
-from coldframe.graphs.c_library import Library, LibraryGraph, load_library
+from coldframe.graphs import c_api, early, runtime
+from coldframe.graphs.c_api import Library, library_path, load_library
+from coldframe.graphs.c_library import LibraryGraph
+from coldframe.graphs.early import open_early
 from coldframe.graphs.graph import Graph, GraphError, GraphFile, Kind, Tensor
 from coldframe.graphs.python_binding import BoundGraph
-from coldframe.graphs.runtime import library_path, open_early, open_graph
+from coldframe.graphs.runtime import open_graph, open_now
 from coldframe.model.bundle import load_manifest
 from coldframe.model.files import (
     CENTROIDS,
@@ -209,7 +211,7 @@ def test_threads_that_open_at_once_get_one_library(monkeypatch: pytest.MonkeyPat
         at_once.wait()
         return load_library(str(path))
 
-    monkeypatch.setattr(c_library, "Library", Counted)
+    monkeypatch.setattr(c_api, "Library", Counted)
     with ThreadPoolExecutor(THREADS) as pool:
         found = list(pool.map(load, range(THREADS)))
     assert made == [str(path)]
@@ -323,7 +325,7 @@ def test_no_library(tmp_path: Path) -> None:
 @needs_library
 def test_library_of_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
     """A library without this version of the API is refused, with both versions."""
-    monkeypatch.setattr(c_library, "_API_VERSION", 9999)
+    monkeypatch.setattr(c_api, "_API_VERSION", 9999)
     with pytest.raises(
         GraphError, match=r"^onnxruntime 1\.\d+\.\d+ has no C API of version 9999\. Install 1\.16 or newer\.$"
     ):
@@ -350,24 +352,23 @@ def test_where_the_library_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
         (tmp_path / place / "onnxruntime" / "capi").mkdir(parents=True)
     for place in ("first", "second"):
         (tmp_path / place / "onnxruntime" / "capi" / "libonnxruntime.so.1.31.1").touch()
-    find = library_path.__wrapped__
     monkeypatch.setattr(sys, "path", [str(tmp_path / place) for place in ("missing", "empty")])
-    assert find() is None
+    assert library_path() is None
     sys.path += [str(tmp_path / place) for place in ("first", "second")]
-    assert find() == str(tmp_path / "first" / "onnxruntime" / "capi" / "libonnxruntime.so.1.31.1")
+    assert library_path() == str(tmp_path / "first" / "onnxruntime" / "capi" / "libonnxruntime.so.1.31.1")
 
 
 def test_a_graph_that_was_opened_early_is_used_once() -> None:
     """Who asks for it gets that very graph; the next one, and who wants another, get their own."""
-    open_early(SMALL)
-    early = runtime._openings[SMALL.path]
+    open_early(str(SMALL.path), lambda: (SMALL, open_now(SMALL)))
+    opening = early._openings[str(SMALL.path)]
     first, second = open_graph(SMALL), open_graph(SMALL)
-    assert first is early.graph
+    assert first is opening._graph
     assert second is not first
-    open_early(SMALL)
-    early = runtime._openings[SMALL.path]
+    open_early(str(SMALL.path), lambda: (SMALL, open_now(SMALL)))
+    opening = early._openings[str(SMALL.path)]
     other = open_graph(SMALL._replace(threads=2))
-    assert other is not early.graph
+    assert other is not opening._graph
     assert other.run(ASKED) == first.run(ASKED)
 
 
@@ -375,7 +376,7 @@ def test_an_early_opening_that_fails_is_told_to_who_asks(tmp_path: Path) -> None
     """Its thread says nothing; `open_graph` meets the error again."""
     file = SMALL._replace(path=tmp_path / "graph.onnx")
     file.path.write_bytes(b"broken")
-    open_early(file)
+    open_early(str(file.path), lambda: (file, open_now(file)))
     with pytest.raises(GraphError, match="Protobuf parsing failed"):
         open_graph(file)
 

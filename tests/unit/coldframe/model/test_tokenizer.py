@@ -209,5 +209,5 @@ def test_cutting_ends_when_the_caller_leaves(
 
 def test_a_short_text_is_cut_after_its_deadline(encoder_dir: Path, facts: EncoderFacts) -> None:
     """A deadline that is only just over refuses nobody: an estimator's answer a moment late is one."""
-    clock = ticking(0.02)
+    clock = ticking(0.01)
     assert TextWindows(encoder_dir, facts).cut(["a b", "é"], Deadline(0.0, lambda: next(clock)))

@@ -4,7 +4,6 @@ cache.
 A new head on a text with a cached embedding costs no encoding. Texts are never stored.
 """
 
-import hashlib
 import math
 import threading
 from collections import OrderedDict
@@ -15,6 +14,7 @@ from msgspec import Struct, field
 
 from coldframe.cache.values import Kind, Shapes
 from coldframe.config import Settings
+from coldframe.digests import blake2b
 from coldframe.model.bundle import EncoderFacts
 from coldframe.model.files import AUTO
 from coldframe.schemas import CacheUsage
@@ -56,7 +56,7 @@ class CacheScope(NamedTuple):
 
 def cache_key(version: str, name: str, text: str) -> CacheKey:
     """The key of one value. It depends on version, head and text, and on nothing else."""
-    digest = hashlib.blake2b(digest_size=_KEY_BYTES, person=_LAYOUT)
+    digest = blake2b(digest_size=_KEY_BYTES, person=_LAYOUT)
     for part in (version, name, text):
         encoded = part.encode()
         digest.update(len(encoded).to_bytes(8, "big"))  # different triples have different byte strings

@@ -1,8 +1,9 @@
 """Stored form of a cached value: a version byte, its kind, a checksum, then the payload."""
 
-import hashlib
 from enum import IntEnum
 from typing import NamedTuple
+
+from coldframe.digests import blake2b
 
 VERSION = 1
 """First byte. A reader of another version takes the value for a miss."""
@@ -72,7 +73,7 @@ def pointed_size(payload: bytes) -> int:
 
 def _checksum(key: bytes, kind: Kind, payload: bytes) -> bytes:
     # Keyed: the value of another key is as foreign as a damaged one.
-    digest = hashlib.blake2b(digest_size=_CHECKSUM_BYTES, key=key)
+    digest = blake2b(digest_size=_CHECKSUM_BYTES, key=key)
     digest.update(bytes((VERSION, kind)))
     digest.update(payload)
     return digest.digest()
