@@ -4,8 +4,6 @@ The message types use the same names and limits; `tests/unit/coldframe/api/test_
 them.
 """
 
-from collections.abc import Mapping
-
 PREDICT = ("POST", "/v1/predict")
 JSON = "application/json"
 READ_AS_JSON = frozenset({"", JSON, "application/x-www-form-urlencoded", "text/plain"})
@@ -37,36 +35,3 @@ SQL_PATHS = tuple(
 
 USAGE_COUNTS = ("texts", "unique", "estimated", "tokens", "padded_tokens", "windows", "batches")
 CACHE_COUNTS = ("l1", "l2", "embedding", "miss")
-
-
-def media_type(headers: Mapping[str, str]) -> str:
-    """Media type of the body, without parameters; empty if not declared. Header names are lower case."""
-    return headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
-def content_encoding(headers: Mapping[str, str]) -> str:
-    """Content encoding of the body; empty if it has none. Header names are lower case."""
-    return headers.get("content-encoding", "").strip().lower()
-
-
-def log_record(request_id: str, method: str, path: str, status: int, start: str) -> dict[str, object]:
-    """First fields of every request's log line."""
-    return {
-        "event": "request",
-        "request_id": request_id,
-        "method": method,
-        "path": path,
-        "status": status,
-        "start": start,
-    }
-
-
-def log_times(stages_ms: Mapping[str, float], total_ms: float) -> dict[str, object]:
-    """Stages and total in milliseconds, for the log line."""
-    rounded = {name: round(ms, 3) for name, ms in stages_ms.items()}
-    return {"stages_ms": rounded, "total_ms": round(total_ms, 3)}
-
-
-def server_timing(stages_ms: Mapping[str, float], total_ms: float) -> str:
-    """Value of the `Server-Timing` header (W3C Server Timing)."""
-    return ", ".join(f"{name};dur={ms:.2f}" for name, ms in {**stages_ms, "total": total_ms}.items())

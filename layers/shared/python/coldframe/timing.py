@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from coldframe.contract import log_times, server_timing
 from coldframe.errors import CallerGone, OutOfTime
 from coldframe.schemas import Start
 
@@ -57,11 +56,13 @@ class StageTimes:
 
     def rounded(self) -> dict[str, object]:
         """Stages and total in milliseconds, for the log line."""
-        return log_times(self.stages_ms, self.total_ms())
+        rounded = {name: round(ms, 3) for name, ms in self.stages_ms.items()}
+        return {"stages_ms": rounded, "total_ms": round(self.total_ms(), 3)}
 
     def server_timing(self) -> str:
         """Value of the `Server-Timing` header (W3C Server Timing)."""
-        return server_timing(self.stages_ms, self.total_ms())
+        times_ms = {**self.stages_ms, "total": self.total_ms()}
+        return ", ".join(f"{name};dur={ms:.2f}" for name, ms in times_ms.items())
 
 
 class StartMark:

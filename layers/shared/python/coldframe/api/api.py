@@ -18,6 +18,7 @@ from coldframe.api.messages import (
     deadline_of,
     decode_json,
     json_reply,
+    log_record,
     problem_reply,
     read_body,
     work_log,
@@ -25,7 +26,7 @@ from coldframe.api.messages import (
 from coldframe.api.routing import Handler, Router
 from coldframe.cache.cache import PredictionCache, Unsaved
 from coldframe.config import Settings
-from coldframe.contract import PREDICT, SCORE_DIGITS, SQL_PATHS, log_record
+from coldframe.contract import PREDICT, SCORE_DIGITS, SQL_PATHS
 from coldframe.errors import BundleError, Invalid, NotReady, RequestError, TooLarge
 from coldframe.model.estimator import AnswerSource
 from coldframe.model.files import AUTO

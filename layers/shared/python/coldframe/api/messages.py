@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from coldframe.cache.cache import Unsaved
 from coldframe.config import Settings
-from coldframe.contract import ENVELOPE_BYTES, JSON, READ_AS_JSON, content_encoding, media_type
+from coldframe.contract import ENVELOPE_BYTES, JSON, READ_AS_JSON
 from coldframe.errors import AnswerTooLarge, Malformed, RequestError, TooLarge, UnsupportedMediaType
 from coldframe.schemas import Problem, Start
 from coldframe.timing import Deadline
@@ -193,3 +193,25 @@ def _where(exc: Exception) -> str:
         frame = frame.tb_next
     place = f"{frame.tb_frame.f_code.co_filename}:{frame.tb_lineno}" if frame else "unknown"
     return f"{type(exc).__name__} at {place}"
+
+
+def media_type(headers: Mapping[str, str]) -> str:
+    """Media type of the body, without parameters; empty if not declared. Header names are lower case."""
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def content_encoding(headers: Mapping[str, str]) -> str:
+    """Content encoding of the body; empty if it has none. Header names are lower case."""
+    return headers.get("content-encoding", "").strip().lower()
+
+
+def log_record(request_id: str, method: str, path: str, status: int, start: str) -> dict[str, object]:
+    """First fields of every request's log line."""
+    return {
+        "event": "request",
+        "request_id": request_id,
+        "method": method,
+        "path": path,
+        "status": status,
+        "start": start,
+    }

@@ -16,10 +16,9 @@ from coldframe.api.access import ANYONE, by_token
 from coldframe.api.api import Api, Reply, Request
 from coldframe.api.documented import documented
 from coldframe.api.inference_schemas import ServerLive
-from coldframe.api.messages import json_reply, problem_reply
+from coldframe.api.messages import json_reply, log_record, problem_reply
 from coldframe.api.operations import JOB_OPERATIONS, OPERATIONS
 from coldframe.api.routing import Router
-from coldframe.contract import log_record
 from coldframe.errors import NotReady, RequestError
 from coldframe.server.bodies import CallerLeft, Receive, read_body
 from coldframe.server.facts import HEALTH, LIVE, METRICS, PROBES, READY

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from typing import Any, NamedTuple
 
 from coldframe.api.compression import Gunzip
+from coldframe.api.messages import content_encoding
 from coldframe.config import Settings
-from coldframe.contract import content_encoding
 from coldframe.errors import TooLarge
 from coldframe.server.intake import Slot
 
