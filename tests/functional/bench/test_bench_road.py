@@ -19,7 +19,7 @@ def call(function, *given):
 """
 THROUGH_DETOUR = """
 _direct = normalise
-def normalise(text):
+def normalise(text, check=None):
     from coldframe.detour import call
     return call(_direct, text)
 """
