@@ -1,4 +1,4 @@
-"""The group of commands behind `coldframe`: its own, and those that other packages bring."""
+"""The group of commands behind `coldframe`: its own, and commands of other packages."""
 
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -18,7 +18,7 @@ PROGRAM = "program"
 class CommandGroup(click.Group):
     """Imports a command of another package when that command is called; shows our errors as one line.
 
-    This package never names those that build on it: it finds them by their entry points.
+    This package never names packages that build on it: it finds them by their entry points.
     """
 
     def __call__(self, *args: Any, **options: Any) -> Any:
@@ -34,7 +34,7 @@ class CommandGroup(click.Group):
             return own
         command = found[name].load()
         if not isinstance(command, click.Command):
-            raise TypeError(f"The entry point {found[name].value} is no click command.")
+            raise TypeError(f"The entry point {found[name].value} is not a click command.")
         return command
 
     def invoke(self, context: click.Context) -> object:

@@ -40,7 +40,7 @@ def check_served(setting: str) -> None:
 
 
 def check_built(names: Iterable[str]) -> None:
-    """Raises BundleMissing for the first name of no model, and lists those that are built."""
+    """Raises BundleMissing for the first name without a model, and lists the built models."""
     built = built_models(model_dir())
     for name in names:
         if name not in built:

@@ -1,4 +1,4 @@
-"""What happens to functions in the course of a simulation, as it is written on the command line."""
+"""Events during a simulation, as they are written on the command line."""
 
 from __future__ import annotations
 

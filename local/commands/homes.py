@@ -21,33 +21,53 @@ _RATES = tuple(10.0**power for power in range(-1, 5))
     help="One text on one virtual processor: `coldframe bench batching` tells rows per second.  [default:"
     f" {_POST_MS:g}, Coldframe's own for posts of 20 Newsgroups]",
 )
-@click.option("--texts", default=1, show_default=True, type=click.IntRange(1), help="Of a request.")
+@click.option("--texts", default=1, show_default=True, type=click.IntRange(1), help="Texts in one request.")
 @click.option(
     "--request-ms",
     default=1.0,
     show_default=True,
     type=click.FloatRange(0),
-    help="A request, beside its texts.",
+    help="Time of a request beside its texts, in ms.",
 )
 @click.option(
     "--sharing",
     default=1.0,
     show_default=True,
     type=click.FloatRange(0.1),
-    help="How many times as many texts a server does because requests share passes.",
+    help="Throughput gain from sharing passes between requests (1.9: 1.9 times as many texts).",
 )
 @click.option(
-    "--busy", default=0.7, show_default=True, type=click.FloatRange(0.05, 1), help="What a server may work."
+    "--busy",
+    default=0.7,
+    show_default=True,
+    type=click.FloatRange(0.05, 1),
+    help="Share of time that a server is planned to be busy.",
 )
 @click.option(
-    "--cpu", default=1.0, show_default=True, type=click.FloatRange(0.25, 16), help="Of a container."
+    "--cpu",
+    default=1.0,
+    show_default=True,
+    type=click.FloatRange(0.25, 16),
+    help="Virtual processors of a container.",
 )
 @click.option(
-    "--memory-mb", default=2048, show_default=True, type=click.IntRange(512), help="Of a container."
+    "--memory-mb",
+    default=2048,
+    show_default=True,
+    type=click.IntRange(512),
+    help="Memory of a container in MB.",
 )
-@click.option("--gpu-texts-s", type=click.FloatRange(0, min_open=True), help="What a GPU does, measured.")
 @click.option(
-    "--texts-s", "rates", multiple=True, type=click.FloatRange(0, min_open=True), help="Repeatable."
+    "--gpu-texts-s",
+    type=click.FloatRange(0, min_open=True),
+    help="Measured throughput of a GPU, in texts per second.",
+)
+@click.option(
+    "--texts-s",
+    "rates",
+    multiple=True,
+    type=click.FloatRange(0, min_open=True),
+    help="Load to compare at, in texts per second; repeatable.",
 )
 @price_options
 @json_option

@@ -52,14 +52,18 @@ def verify(model_dir: Path | None, as_json: bool) -> None:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Classify the rows of a table: CSV, TSV, JSON Lines or Parquet.",
 )
-@click.option("--text", "column", metavar="COLUMN", help="With --file: the column of the texts.")
+@click.option("--text", "column", metavar="COLUMN", help="Column of the texts; needs --file.")
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="With --file: the table to write, of any of the four kinds.",
+    help="Table to write, in any of the four formats; needs --file.",
 )
-@click.option("--prefix", default="", help="With --file: what the names of the answers' columns begin with.")
-@click.option("--processes", type=click.IntRange(1), help="With --file.  [default: one per core]")
+@click.option("--prefix", default="", help="Prefix of the names of the answers' columns; needs --file.")
+@click.option(
+    "--processes",
+    type=click.IntRange(1),
+    help="Processes that classify the table; needs --file.  [default: one per core]",
+)
 def predict(
     texts: tuple[str, ...],
     model: str | None,
@@ -73,7 +77,7 @@ def predict(
 ) -> None:
     """Classify TEXTS, one text per line of standard input, or with --file a whole table, without a server.
 
-    A table is answered by all cores. A run that was stopped goes on from there when it is started again.
+    A table is answered by all cores. A run that was stopped resumes when it is started again.
     """
     from coldframe.config import load_settings
 

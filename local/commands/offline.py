@@ -147,7 +147,7 @@ def start(
 
 @contextmanager
 def _failures() -> Iterator[None]:
-    """What AWS, or what stands for it here, refuses: a line that says so."""
+    """Turn an error of AWS, or of the local emulator, into one line of output."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     from local.emulator.state_machines.workflow import Failed
@@ -222,7 +222,7 @@ def _client(service: str, region: str, endpoint: str | None) -> Any:
     import boto3
     from botocore.config import Config
 
-    # Path style: a bucket's name before `127.0.0.1` is no host. An invocation may take fifteen minutes.
+    # Path style: a bucket's name before `127.0.0.1` is not a host. An invocation may take fifteen minutes.
     config = Config(
         connect_timeout=5,
         read_timeout=910,

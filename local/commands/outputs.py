@@ -1,4 +1,4 @@
-"""What commands write: files that are checked before the work, JSON, and progress."""
+"""Output of commands: files that are checked before the work, JSON, and progress."""
 
 from __future__ import annotations
 

@@ -20,7 +20,13 @@ T = TypeVar("T")
 
 @click.command()
 @traffic_options
-@click.option("--p99-ms", default=300.0, show_default=True, type=click.FloatRange(1), help="What p99 may be.")
+@click.option(
+    "--p99-ms",
+    default=300.0,
+    show_default=True,
+    type=click.FloatRange(1),
+    help="Largest p99 of the response time, in ms.",
+)
 @click.option(
     "--cold-share",
     default=0.01,
@@ -28,7 +34,9 @@ T = TypeVar("T")
     type=click.FloatRange(0, 1),
     help="Share of requests that may start cold.",
 )
-@click.option("--budget-usd", type=click.FloatRange(0), help="Of a month.  [default: none]")
+@click.option(
+    "--budget-usd", type=click.FloatRange(0), help="Largest cost of a month, in USD.  [default: none]"
+)
 @click.option(
     "--memory-mb",
     "memories_mb",

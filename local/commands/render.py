@@ -23,11 +23,15 @@ _MODELS, _DEVICE = "COLDFRAME_MODELS", "COLDFRAME_DEVICE"
 _IMAGES = {False: "coldframe:server", True: "coldframe:gpu"}
 _MEMORIES_MB = {False: 1024, True: 4096}
 _OPTIONS = (
-    click.option("--image", help="By tag or digest.  [default: coldframe:server; with --gpu: coldframe:gpu]"),
-    click.option("--name", default="coldframe", show_default=True, help="Of every object."),
+    click.option(
+        "--image", help="Image, by tag or digest.  [default: coldframe:server; with --gpu: coldframe:gpu]"
+    ),
+    click.option("--name", default="coldframe", show_default=True, help="Name of every object."),
     click.option("--cpu", default=1.0, show_default=True, type=click.FloatRange(0.25, 192)),
     click.option("--memory-mb", type=click.IntRange(512), help="[default: 1024; with --gpu: 4096]"),
-    click.option("--gpu", default=0, show_default=True, type=click.IntRange(0, 16), help="Of a replica."),
+    click.option(
+        "--gpu", default=0, show_default=True, type=click.IntRange(0, 16), help="GPUs of a replica."
+    ),
     click.option("--models", help="Names to serve, with commas.  [default: all in the image]"),
     click.option(
         "--env",
@@ -124,14 +128,14 @@ def compose(**options: Any) -> None:
 @render.command()
 @_server_options
 @architecture_option
-@click.option("--region", default="us-east-1", show_default=True, help="Of the log.")
+@click.option("--region", default="us-east-1", show_default=True, help="Region of the log.")
 @click.option(
     "--execution-role",
     metavar="ARN",
     required=True,
     help="Role that pulls the image, writes the log, and reads the parameter with the tokens.",
 )
-@click.option("--task-role", metavar="ARN", help="Of the server, for the shared cache and jobs.")
+@click.option("--task-role", metavar="ARN", help="Role of the server, for the shared cache and jobs.")
 def ecs(architecture: str, region: str, execution_role: str, task_role: str | None, **options: Any) -> None:
     """A task definition of Amazon ECS, as JSON: for Fargate, with --gpu for EC2."""
     from local.deploy.homes.ecs import OnEcs
@@ -167,7 +171,9 @@ def _choices(
     if allow_anyone:
         settings[ALLOW_ANYONE] = "true"
     if settings.get(TOKENS):
-        raise click.UsageError(f"A manifest is no place for {TOKENS}. Put tokens into the secret it names.")
+        raise click.UsageError(
+            f"A manifest is not a place for {TOKENS}. Put tokens into the secret it names."
+        )
     load_server_settings(settings)
     size = Size(cpu, memory_mb or _MEMORIES_MB[on_gpu], gpu)
     return Choices(name, image or _IMAGES[on_gpu], size, Replicas(least, most), settings)

@@ -40,14 +40,14 @@ _LIFETIMES = (
         show_default=True,
         type=click.FloatRange(0),
         metavar="LEAST MOST",
-        help="An idle environment is kept so long; drawn evenly for each. AWS does not publish it.",
+        help="Time that an idle environment is kept, drawn evenly for each. AWS does not publish it.",
     ),
     click.option(
         "--max-age-h",
         default=limits.MAX_AGE.value / 3600,
         show_default=True,
         type=click.FloatRange(0),
-        help="An environment lives so long at most; 0: no limit. AWS says a few hours.",
+        help="Longest life of an environment; 0: no limit. AWS says a few hours.",
     ),
 )
 

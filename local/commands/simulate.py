@@ -24,9 +24,17 @@ _MANY_INVOCATIONS = 1_000_000  # the simulator needs seconds for them
     show_default=True,
     type=click.IntRange(limits.MIN_MEMORY.value, limits.MEMORY.value),
 )
-@click.option("--provisioned", default=0, show_default=True, type=click.IntRange(0), help="Of each function.")
+@click.option(
+    "--provisioned",
+    default=0,
+    show_default=True,
+    type=click.IntRange(0),
+    help="Provisioned concurrency of each function.",
+)
 @click.option("--snapstart", is_flag=True, help="Environments start from a snapshot.")
-@click.option("--reserved", type=click.IntRange(0), help="Of each function.  [default: nothing]")
+@click.option(
+    "--reserved", type=click.IntRange(0), help="Reserved concurrency of each function.  [default: nothing]"
+)
 @click.option(
     "--account-concurrency", default=limits.CONCURRENCY.value, show_default=True, type=click.IntRange(1)
 )
@@ -43,7 +51,7 @@ _MANY_INVOCATIONS = 1_000_000  # the simulator needs seconds for them
     multiple=True,
     type=(click.FloatRange(0), str),
     metavar="SECONDS CHANGE",
-    help="So long after the start: provisioned=N, reserved=N, reserved=none or deploy; repeatable.",
+    help="Change at a time after the start: provisioned=N, reserved=N, reserved=none or deploy; repeatable.",
 )
 @click.option(
     "--crash-share",

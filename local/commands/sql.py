@@ -22,7 +22,9 @@ class NoStack(ColdframeError):
 
 def _identifier(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
     if value is not None and not _IDENTIFIER.fullmatch(value):
-        raise click.BadParameter(f"{value!r} is no plain identifier. Expected letters, digits, _ . $ and -.")
+        raise click.BadParameter(
+            f"{value!r} is not a plain identifier. Expected letters, digits, _ . $ and -."
+        )
     return value
 
 
@@ -70,7 +72,7 @@ def aurora(stack: str | None, function: str | None, schema: str) -> None:
     """Aurora PostgreSQL: functions over arrays, by the extension aws_lambda."""
     arn = function or statements.names(_outputs(stack, "--function"))[1]
     if not _FUNCTION_ARN.fullmatch(arn):
-        raise click.BadParameter(f"{arn!r} is no ARN of a function, which aws_lambda needs.")
+        raise click.BadParameter(f"{arn!r} is not an ARN of a function, which aws_lambda needs.")
     _print(statements.aurora(arn, schema))
 
 

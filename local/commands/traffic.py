@@ -26,12 +26,16 @@ _OWN = "[default: Coldframe's own, as published]"
 _TRACE = (
     click.option("--trace", "file", type=_FILE, help="A CSV file of arrivals, or a log with REPORT lines."),
     click.option(
-        "--durations", type=_FILE, help="Of an Azure trace of 2019: its file of duration percentiles."
+        "--durations", type=_FILE, help="File of duration percentiles that belongs to an Azure trace of 2019."
     ),
     click.option("--function", help="Only this function of the trace.  [default: all of them]"),
     click.option("--from-cloudwatch", metavar="NAME", help="The traffic of a function that runs on AWS."),
     click.option(
-        "--days", default=14, show_default=True, type=click.IntRange(1, 15), help="Of CloudWatch's metrics."
+        "--days",
+        default=14,
+        show_default=True,
+        type=click.IntRange(1, 15),
+        help="Days of CloudWatch metrics to read.",
     ),
     click.option("--rps", type=click.FloatRange(0, min_open=True), help="Make a trace of this mean rate."),
     click.option("--shape", default="constant", show_default=True, type=click.Choice(_SHAPES)),

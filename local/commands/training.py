@@ -139,7 +139,7 @@ def train(
         _run_in_build_environment("layers.model.train_newsgroups", *options, *["--json"] * as_json)
         return
     if not table.is_file():
-        raise click.BadParameter(f"{table} is no file.", param_hint="TABLE")
+        raise click.BadParameter(f"{table} is not a file.", param_hint="TABLE")
     needed = {"--text": text, "--label": label, "--name": name}
     if missing := [f"'{option}'" for option, value in needed.items() if value is None]:
         if text is None or label is None:

@@ -42,13 +42,13 @@ _DEMO_ENVIRONMENTS = 10  # what `coldframe up` alone may take of a small machine
     "--concurrency",
     "--max-environments",
     type=click.IntRange(1, 100_000),
-    help="Environments at once that this machine is to bear of a function without reserved concurrency; "
-    "AWS has no such limit.  [default: 10 for the project's template, else what the account has]",
+    help="Most environments to run at once for a function without reserved concurrency. Protects this "
+    "machine; AWS has no such limit.  [default: 10 for the project's template, else what the account has]",
 )
 @click.option(
     "--reserved-concurrency",
     type=click.IntRange(0, 100_000),
-    help="Of each function; more requests at once get 429.  [default: the template's]",
+    help="Reserved concurrency of each function; more requests at once get 429.  [default: the template's]",
 )
 @rate_switches
 @click.option(
@@ -96,7 +96,9 @@ _DEMO_ENVIRONMENTS = 10  # what `coldframe up` alone may take of a small machine
     type=click.FloatRange(0.1),
     help="Every idle environment is stopped after this.  [default: --idle-expiry-min]",
 )
-@click.option("--seed", default=0, show_default=True, type=int, help="Of the times of idle environments.")
+@click.option(
+    "--seed", default=0, show_default=True, type=int, help="Seed for the idle times of environments."
+)
 @click.option(
     "--timeout-s",
     type=click.FloatRange(0.1, limits.TIMEOUT.value),

@@ -39,22 +39,22 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     default="all",
     show_default=True,
     type=click.Choice(("all", "odd", "even")),
-    help="Of a trace: all, or every second one from the first (odd) or the second (even). Built-in weights "
-    "know the odd ones of FeMux's sample of Azure 2019.",
+    help="Functions of a trace to replay: all, or every second from the first (odd) or second (even). The "
+    "built-in weights were learnt on the odd functions of FeMux's sample of Azure 2019.",
 )
 @click.option(
     "--slot-s",
     default=60.0,
     show_default=True,
     type=click.FloatRange(1.0, 3600.0),
-    help="How often a policy decides.",
+    help="Seconds between two decisions of a policy.",
 )
 @click.option(
     "--memory-mb",
     default=limits.VCPU.value,
     show_default=True,
     type=click.IntRange(0, limits.MEMORY.value),
-    help="Of an environment; 0: what the trace says, or else 1024.",
+    help="Memory of an environment in MB; 0: the trace's, or 1024 without one.",
 )
 @click.option(
     "--usd", is_flag=True, help="Cold share and USD on Lambda, too, by the simulator: pings and provisioned."
@@ -62,12 +62,12 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "--cold-usd",
     type=click.FloatRange(0, min_open=True),
-    help="What one cold start is worth.  [default: 0.001]",
+    help="Value of one avoided cold start, in USD.  [default: 0.001]",
 )
 @click.option(
     "--init-ms",
     type=click.FloatRange(1.0),
-    help="With --usd: duration of an init phase.  [default: Coldframe's own, as published]",
+    help="Duration of an init phase; needs --usd.  [default: Coldframe's own, as published]",
 )
 @price_options
 @click.option("--seed", default=0, show_default=True, type=int)

@@ -1,4 +1,4 @@
-"""What the emulator is told: the template to run, and how."""
+"""Options of the emulator: the template to run, and how."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class EmulatorOptions:
     template: what to run; `one_function` makes one without a file.
     port: 0 takes a free one; `Emulator.url` says which.
     max_environments: the most environments at once that this machine is to bear of a function without
-    reserved concurrency, unless more is provisioned; it is no reservation. None: what the account has.
+    reserved concurrency, unless more is provisioned; it is not a reservation. None: what the account has.
     switches: which of AWS's rates hold. max_age_s: of an environment; None: no limit.
     idle_expiry, seed: idle environments are kept for a time that is drawn for each; None: for keep_alive_s.
     stores: where tables, buckets and queues of the template are.
     schedules: whether schedules of the template run.
     event_source_mappings: whether queues of the template are read for their functions.
     reload: environments are replaced when the code of their function changes.
-    as_aws: failures of functions have AWS's statuses and bodies instead of those that explain.
+    as_aws: failures of functions have AWS's statuses and bodies instead of explaining ones.
     verbose: every property of the template that is ignored gets a line of the log.
     environ: variables of every function, over the template's and the COLDFRAME_* ones of this process.
     """

@@ -1,4 +1,4 @@
-"""Which lever is right for a traffic: the cheapest that holds the goal, and why each other one lost."""
+"""Choice of the lever for a traffic: the cheapest that holds the goal, and why each other one lost."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ class Plan:
 
 @dataclass(frozen=True)
 class Planner:
-    """What is planned with. traced_memory_mb: where the trace's own durations were measured. further_ms: what
-    each further request adds to a batch; None when requests cannot wait."""
+    """Planner with its inputs. traced_memory_mb: memory size at which the trace's durations were measured.
+    further_ms: time that each further request adds to a batch; None when requests cannot wait."""
 
     measured: Measured
     prices: RegionPrices
@@ -115,7 +115,7 @@ class Planner:
     def sensitivity(
         self, trace: Trace, winner: Candidate, progress: Progress = _unseen
     ) -> dict[int, Candidate]:
-        """The winning lever's best setting, if every idle environment were kept for so many minutes."""
+        """The winning lever's best setting, for several minutes that idle environments might be kept."""
         found = {}
         for minutes in progress(EXPIRIES_MIN, len(EXPIRIES_MIN)):
             base = replace(self.base, idle_expiry=IdleExpiry(minutes * 60.0, minutes * 60.0))
@@ -168,7 +168,7 @@ def as_json(plan: Plan) -> str:
 
 
 def table(plan: Plan) -> str:
-    """Whose durations were used, one line for each lever, the best first, and what to deploy."""
+    """Source of the durations, one line for each lever, the best first, and the parameters to deploy."""
     head = ("lever", "setting", "MB", "USD a month", "cold", "p50, ms", "p99, ms", "throttled", "")
     rows = [
         (

@@ -36,7 +36,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What callers get and what it costs. p50_ms, p99_ms: of what was admitted; None when nothing was."""
+    """Result for callers, and its cost. p50_ms, p99_ms: of admitted requests; None without any."""
 
     invocations: int
     cold_share: float

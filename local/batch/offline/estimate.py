@@ -1,4 +1,4 @@
-"""What a run costs before it is started: a few of its batches, invoked, stand for all of them."""
+"""Cost of a run, estimated before it starts from a sample of its batches."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CHILD_STEP_S = 0.1
 
 @dataclass(frozen=True)
 class Spent:
-    """Of some batches. gb_s: billed by Lambda; child_s: how long their children ran, as they are billed."""
+    """Cost factors of some batches. gb_s: billed by Lambda; child_s: billed time of their child workflows."""
 
     batches: int
     gb_s: float
@@ -43,7 +43,7 @@ class Spent:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Of all batches of a run. error: half of the 95 % interval, as a share."""
+    """Estimate for all batches of a run. error: half of the 95 % interval, as a share."""
 
     rows: int
     spent: Spent
@@ -51,7 +51,7 @@ class Estimate:
 
 
 def spent(reports: Iterable[Report]) -> Spent:
-    """What these invocations cost. A billed duration is rounded up to a millisecond."""
+    """Cost of these invocations. A billed duration is rounded up to a millisecond."""
     reports = list(reports)
     billed_s = [math.ceil(round((report.duration_s + report.init_s) * 1e3, 3)) / 1e3 for report in reports]
     gb_s = sum(s * report.memory_mb / _MB_PER_GB for s, report in zip(billed_s, reports, strict=True))

@@ -1,4 +1,4 @@
-"""What is to be classified, and how: the input of the state machine in functions/offline.yaml."""
+"""Request of an offline run: the input of the state machine in functions/offline.yaml."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class OfflineRequest:
         }
 
     def identity(self) -> dict[str, Any]:
-        """What a run depends on, by the names that a user knows."""
+        """Options that a run depends on, by the names that a user knows."""
         request = self.as_input()
         source = request.pop("source")
         version = request.pop("version")
@@ -103,7 +103,7 @@ def place_of(address: str) -> Place:
     """An `s3://bucket/key`. Raises RequestUnusable."""
     parts = urlsplit(address, allow_fragments=False)
     if parts.scheme != "s3" or not parts.netloc or not parts.path.strip("/"):
-        raise RequestUnusable(f"{address!r} is no place in S3. Expected s3://bucket/key.")
+        raise RequestUnusable(f"{address!r} is not a place in S3. Expected s3://bucket/key.")
     key = parts.path + (f"?{parts.query}" if parts.query else "")
     return Place(parts.netloc, key.lstrip("/"))
 

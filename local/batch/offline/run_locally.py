@@ -76,7 +76,7 @@ class Here:
             return output
 
     def spent(self) -> Spent:
-        """What the batches cost that this process has run."""
+        """Cost of the batches that this process has run."""
         with self._lock:
             return spent(self._reports)
 
@@ -107,6 +107,8 @@ def _map_of(machine: Machine, given: dict[str, Any]) -> Map:
     name = machine.StartAt
     while not isinstance(state := machine.States[name], Map):
         if not isinstance(state, Choice):
-            raise DefinitionUnusable(f"The state {name!r} of {DEFINITION} is no map, and no choice of one.")
+            raise DefinitionUnusable(
+                f"The state {name!r} of {DEFINITION} is not a map, and no choice of one."
+            )
         name = chosen(state, given, {})
     return state

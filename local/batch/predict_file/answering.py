@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from coldframe.pipeline.predictor import Predictor
 
 _settings: "list[Settings]" = []
-"""Of this process, which has one thread that answers."""
+"""State of this process, which has one thread that answers."""
 
 
 def start(settings: "Settings") -> None:

@@ -1,4 +1,4 @@
-"""What can be wrong with files of texts."""
+"""Errors of files with texts."""
 
 from coldframe.errors import ColdframeError
 

@@ -29,7 +29,7 @@ _AHEAD = 2  # parts per process that wait: none is ever idle, and memory stays b
 
 
 class Done(NamedTuple):
-    """What a run did. kept: rows whose answers an earlier run had computed."""
+    """Result of a run. kept: rows whose answers an earlier run had computed."""
 
     rows: int
     kept: int
@@ -79,7 +79,7 @@ def _joined(source: Source, fields: Sequence[pa.Field], model: Manifest) -> pa.S
 
 
 def _answer_all(source: Source, parts: Parts, settings: Settings, processes: int) -> int:
-    """Has every part answered that is not yet; returns the rows of those that were."""
+    """Answers every part without answers; returns the number of rows that had answers."""
     kept = answered = 0
     # Spawned: onnxruntime's threads would not survive a fork.
     pool = ProcessPoolExecutor(processes, get_context("spawn"), start, (settings,))

@@ -13,7 +13,7 @@ from local.batch.predict_file.errors import BadFile
 
 
 class Sink(Protocol):
-    """What parts of a table are written to."""
+    """Writer of a table, part by part."""
 
     def write(self, part: pa.Table) -> None: ...
 

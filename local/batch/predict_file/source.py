@@ -53,7 +53,7 @@ def open_source(path: Path, column: str) -> Source:
     The kind is told by the file's ending. Raises BadFile.
     """
     if not path.is_file():
-        raise BadFile(f"{path} is no file.")
+        raise BadFile(f"{path} is not a file.")
     opener = _OPENERS.get(path.suffix.lower())
     if opener is None:
         raise BadFile(f"{path.name} has the ending {path.suffix!r}. Expected one of {', '.join(_OPENERS)}.")
@@ -158,7 +158,7 @@ def _csv_options(names: list[str], delimiter: str, found: list[str]) -> dict[str
 
 
 def _csv_fault(path: Path, message: str, found: list[str]) -> str:
-    """What is wrong, without the text that arrow's message quotes."""
+    """Description of an error, without the text that arrow's message quotes."""
     if found:
         return f"{path.name}: {found[0]}. Quote texts that hold the delimiter or line breaks."
     if "UTF8" in message or "UTF-8" in message:
@@ -206,7 +206,7 @@ def _columns(chunk: list[dict[str, Any]]) -> pa.Schema:
 def _mixed(path: Path, first: int, last: int) -> str:
     return (
         f"{path.name}: objects {first:,} to {last:,} hold values of different types under one name, or"
-        " text that is no Unicode. Give each name values of one type."
+        " text that is not Unicode. Give each name values of one type."
     )
 
 
@@ -233,9 +233,9 @@ def _object(path: Path, number: int, line: str) -> dict[str, Any]:
             f"{path.name}:{number} has values in one another too deep to be read. Write them as text."
         ) from None
     except ValueError:
-        raise BadFile(f"{path.name}:{number} is no JSON. Expected one object on every line.") from None
+        raise BadFile(f"{path.name}:{number} is not JSON. Expected one object on every line.") from None
     if not isinstance(value, dict):
-        raise BadFile(f"{path.name}:{number} is no JSON object. Expected one object on every line.")
+        raise BadFile(f"{path.name}:{number} is not a JSON object. Expected one object on every line.")
     return value
 
 

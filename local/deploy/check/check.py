@@ -16,7 +16,7 @@ Rule = Callable[[Deployment], Iterator[Finding]]
 def check(deployment: Deployment) -> list[Finding]:
     """Everything that is wrong, in the order of the rules.
 
-    With parameters that CloudFormation refuses there is no stack to look at: then it is those alone.
+    With parameters that CloudFormation refuses there is no stack to check: the findings are these parameters.
     """
     return list(parameter_refused(deployment)) or [finding for rule in RULES for finding in rule(deployment)]
 

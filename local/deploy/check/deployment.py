@@ -1,4 +1,4 @@
-"""What `coldframe check` looks at: stack and bundle, and how functions, aliases and APIs are tied."""
+"""Subject of `coldframe check`: stack and bundle, and the links of functions, aliases and APIs."""
 
 import json
 import os
@@ -37,7 +37,7 @@ class InitFailed(ColdframeError):
 
 @dataclass(frozen=True)
 class Finding:
-    """What AWS would refuse. rule: its name. where: the resource, parameter or file."""
+    """A fault that AWS would refuse. rule: its name. where: the resource, parameter or file."""
 
     rule: str
     where: str
@@ -60,8 +60,7 @@ class Integration:
 
 @dataclass(frozen=True)
 class Deployment:
-    """What is checked.
-
+    """A deployment to check.
     models: every one in `model_dir`, which the image carries, with its encoder. account_concurrency: the
     account's limit. measure_init_s: seconds that the function takes to load, by its setting of the models to
     serve and the initialization type of its environment.

@@ -24,7 +24,7 @@ _LOGS_AND_TRACES = ("AWSLambdaBasicExecutionRole", "AWSXRayDaemonWriteAccess", "
 
 
 def destination_refused(deployment: Deployment) -> Iterator[Finding]:
-    """A destination that is no ARN, or that Lambda does not send to."""
+    """A destination that is not an ARN, or that Lambda does not send to."""
     for name, _, destination, kind in _destinations(deployment):
         target = next(references(destination))
         if kind == QUEUE and "Ref" in destination:

@@ -135,7 +135,7 @@ def model_not_built(deployment: Deployment) -> Iterator[Finding]:
 
 
 def no_default_model(deployment: Deployment) -> Iterator[Finding]:
-    """A function that is told of no model, with an image of several and no record of the default one."""
+    """A function without a chosen model, with an image of several models and no record of the default."""
     for name, properties in deployment.images.items():
         try:
             served_models(deployment.model_dir, _models_of(properties))

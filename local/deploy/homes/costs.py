@@ -1,4 +1,4 @@
-"""What a home costs a month beside Lambda, and from which texts per second on it pays.
+"""Monthly cost of a platform beside Lambda, and the texts per second from which it is cheaper.
 
 Lambda:      USD per text = (GB × price per GB-second × seconds of a request + price of a request) / texts
 container:   USD a month = containers × (vCPU × price + GB × price) × 730 h
@@ -20,7 +20,7 @@ _H_S, _MB_PER_GB = 3600.0, 1024
 
 @dataclass(frozen=True)
 class Work:
-    """What texts ask of one virtual processor.
+    """Load that texts put on one virtual processor.
 
     text_ms: one text. texts: of a request. request_ms: a request, beside its texts. sharing: how many times
     as many texts a server does because requests share passes. busy: the share of its time that a server may
@@ -39,7 +39,7 @@ class Work:
         return (self.request_ms + self.texts * self.text_ms) / 1e3
 
     def texts_s(self, cpus: float) -> float:
-        """Texts per second that a server of so many processors is planned for."""
+        """Texts per second that a server with this number of processors is planned for."""
         alone_s = self.request_ms / 1e3 + self.texts * self.text_ms / 1e3 / self.sharing
         return cpus * self.busy * self.texts / alone_s
 
@@ -68,7 +68,7 @@ class Gpu:
 
 @dataclass(frozen=True)
 class Costs:
-    """Of all homes."""
+    """Costs of all platforms."""
 
     prices: RegionPrices
     architecture: str
@@ -93,7 +93,7 @@ class Costs:
         return found if found <= self.container.texts_s else None
 
     def gpu_pays_from(self, gpu: Gpu) -> float:
-        """Texts per second at which containers cost what this GPU does, if it can do so many."""
+        """Texts per second at which containers cost as much as this GPU, if the GPU can process them."""
         return gpu.month_usd / self.container.month_usd * self.container.texts_s
 
 
@@ -105,7 +105,7 @@ def costs(
     memory_mb: int,
     gpu_texts_s: float | None = None,
 ) -> Costs:
-    """Of containers of this size. gpu_texts_s: measured, of every GPU. Raises PricesUnusable."""
+    """Costs of containers of this size. gpu_texts_s: measured, by GPU. Raises PricesUnusable."""
     found = prices.container.get(architecture)
     if found is None:
         raise PricesUnusable(

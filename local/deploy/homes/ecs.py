@@ -33,7 +33,7 @@ class NoSuchSize(ColdframeError):
 
 @dataclass(frozen=True)
 class OnEcs:
-    """What only ECS asks.
+    """Settings that only ECS needs.
 
     execution_role: pulls the image, writes the log and reads the tokens. task_role: of the server itself.
     region: of the log.
@@ -46,7 +46,7 @@ class OnEcs:
 
 
 def ecs(choices: Choices, on: OnEcs) -> Manifest:
-    """What `aws ecs register-task-definition --cli-input-json` takes. Raises NoSuchSize."""
+    """Input of `aws ecs register-task-definition --cli-input-json`. Raises NoSuchSize."""
     cpu, memory_mb = _asked(choices.size) if choices.size.gpus else fargate_size(choices.size)
     definition: dict[str, Any] = {
         "family": choices.name,

@@ -1,4 +1,4 @@
-"""What every home is told beside what the server says of itself: what its operator chose."""
+"""Settings that the operator of a platform chooses, beside the server's own facts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from coldframe.server.settings import load_server_settings
 from coldframe.setting_facts import PREFIX
 
 NOTICE_S = 5
-"""So long requests still reach a replica that is asked to end: until every node has heard of it."""
+"""Time in which requests still reach a replica that has to end, until every node knows it."""
 NOTICE = f"{PREFIX}DRAIN_NOTICE_S"
 TOKENS, TOKENS_FILE, ALLOW_ANYONE = f"{PREFIX}TOKENS", f"{PREFIX}TOKENS_FILE", f"{PREFIX}ALLOW_ANYONE"
 TOKENS_KEY = "tokens"
@@ -23,7 +23,7 @@ GPU_START_S = 180
 
 @dataclass(frozen=True)
 class Size:
-    """Of one replica. cpus: virtual processors. memory_mb: in units of 2²⁰ bytes. gpus: whole ones."""
+    """Resources of one replica. cpus: virtual processors. memory_mb: units of 2²⁰ bytes. gpus: whole GPUs."""
 
     cpus: float
     memory_mb: int
@@ -40,7 +40,7 @@ class Replicas:
 
 @dataclass(frozen=True)
 class Choices:
-    """What the operator of a home chose. environment: of the server, by name."""
+    """Choices of a platform's operator. environment: variables of the server, by name."""
 
     name: str
     image: str
@@ -65,7 +65,7 @@ class Choices:
 
     @property
     def noticed(self) -> dict[str, str]:
-        """The environment of a server that goes on answering for NOTICE_S seconds after SIGTERM."""
+        """Environment of a server that keeps answering for NOTICE_S seconds after SIGTERM."""
         return {NOTICE: str(NOTICE_S), **self.environment}
 
     def end_s(self, environment: Mapping[str, str]) -> int:

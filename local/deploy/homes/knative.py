@@ -30,7 +30,7 @@ def knative(choices: Choices) -> list[Manifest]:
         "enableServiceLinks": False,
         "containerConcurrency": Noted(
             min(choices.at_once, MOST_CONCURRENCY),
-            "So many requests at once reach one replica; further ones wait in front of it.",
+            "Largest number of requests at once at one replica; further ones wait in front of it.",
         ),
         "timeoutSeconds": timeout_s(choices),
         "containers": [probed(choices, "server", choices.environment)],
@@ -50,7 +50,7 @@ def knative(choices: Choices) -> list[Manifest]:
 
 
 def timeout_s(choices: Choices) -> int:
-    """Of one request; for a replica that ends it is the grace period, too."""
+    """Longest time of one request; also the grace period of a replica that ends."""
     return min(max(_TIMEOUT_S, choices.end_s(choices.environment)), _MOST_TIMEOUT_S)
 
 

@@ -14,7 +14,7 @@ _LIVE_FAILURES, _LIVE_PERIOD_S = 3, 10
 
 
 def labels(choices: Choices) -> Manifest:
-    """What every object of the home is found by.
+    """Labels that all objects of the platform carry.
 
     https://kubernetes.io/docs/concepts/overview/working-with-objects/common-labels/, read 2026-11-22.
     """
@@ -84,7 +84,7 @@ def cpu_quantity(cpus: float) -> str:
 
 
 def security() -> Manifest:
-    """What the Pod Security Standard `restricted` asks of a container, and a root that nobody can write to.
+    """Settings that the Pod Security Standard `restricted` requires, and a read-only root file system.
 
     https://kubernetes.io/docs/concepts/security/pod-security-standards/, read 2026-11-22.
     """

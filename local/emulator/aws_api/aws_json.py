@@ -56,7 +56,7 @@ class AwsJson:
             asked = msgspec.json.decode(request.body, type=dict[str, Any])
             return _answer(HTTPStatus.OK, await operation(asked))
         except (*NOT_JSON, msgspec.ValidationError) as exc:
-            return _failed("SerializationException", f"The call is no JSON object: {exc}")
+            return _failed("SerializationException", f"The call is not a JSON object: {exc}")
         except (KeyError, TypeError, ValueError) as exc:
             return _failed("ValidationError", f"The call lacks something, or has it wrong: {exc!r}")
         except Refused as exc:

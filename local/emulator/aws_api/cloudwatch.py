@@ -89,7 +89,7 @@ class _Metrics:
 
 
 def _second(moment: float | str) -> int:
-    """Of a moment as boto3 sends it: a number, or ISO 8601."""
+    """Seconds since 1970 of a moment as boto3 sends it: a number, or ISO 8601."""
     if isinstance(moment, str):
         moment = datetime.fromisoformat(moment).astimezone(UTC).timestamp()
     return int(moment)

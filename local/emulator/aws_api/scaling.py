@@ -39,7 +39,7 @@ class ScheduledActions:
         self._waiting: dict[tuple[str, str], asyncio.Task[None]] = {}
 
     def door(self) -> AwsJson:
-        """What answers."""
+        """Handler of the requests."""
         return AwsJson("Application Auto Scaling", {"PutScheduledAction": self.put})
 
     async def put(self, asked: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ _MOST = 400  # each takes two descriptors of this process, which usually has 102
 
 
 class Burst(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What to send, and how often. path: with its query, and none of the emulator's own. body: JSON."""
+    """Requests to send, and their number. path: with its query, not a path of the emulator. body: JSON."""
 
     count: Annotated[int, Meta(ge=1, le=_MOST)]
     path: Annotated[str, Meta(pattern=r"^/(?!_)[!-~]*\Z")]

@@ -38,7 +38,7 @@ Message = MutableMapping[str, Any]
 
 
 class Event(msgspec.Struct, frozen=True):
-    """What the console draws. run: another one means that the emulator was started anew."""
+    """State that the console draws. run: identifier; a new one means that the emulator was restarted."""
 
     run: str
     snapshot: Snapshot

@@ -44,7 +44,7 @@ class NoTraffic(ColdframeError):
 
 
 class Simulations:
-    """Of the functions of one emulator. Everything but what `prepared` returns runs in its event loop."""
+    """Simulations of one emulator's functions. The result of `prepared` needs no event loop."""
 
     def __init__(self, service: LambdaService, options: EmulatorOptions) -> None:
         self._service = service
@@ -55,13 +55,13 @@ class Simulations:
         return [RECORDED, *sorted(path.stem for path in _SAMPLES.glob("*.csv")), *_MADE]
 
     def levers(self) -> list[str]:
-        """What can be moved."""
+        """Settings that a user can change."""
         return [str(lever) for lever in Lever]
 
     def prepared(
         self, name: str, traffic: str, lever: str, level: int, memory_mb: int
     ) -> Callable[[], dict[str, Any]]:
-        """What simulates: it takes no more of the service, and so may run in another thread.
+        """Simulation that needs nothing more of the service, so another thread may run it.
 
         Raises NoTraffic, and ResourceNotFoundException for a function that is not there.
         """
@@ -145,7 +145,7 @@ def _recorded_trace(recorded: list[Recorded], uptime_s: float) -> Trace:
 
 
 def _measured(recorded: list[Recorded], function: HostedFunction) -> Measured:
-    """What was measured here, and Coldframe's own published figures where nothing was."""
+    """Times measured here; Coldframe's own published figures where nothing was measured."""
     warm_s = tuple(one.duration_ms / 1e3 for one in recorded if not one.throttled and not one.cold)
     inits_s = tuple(one.init_ms / 1e3 for one in recorded if one.init_ms)
     restores_s = tuple(one.restore_ms / 1e3 for one in recorded if one.restore_ms)
@@ -157,7 +157,7 @@ def _measured(recorded: list[Recorded], function: HostedFunction) -> Measured:
 
 
 def _live(recorded: list[Recorded], cost_usd: float, uptime_s: float) -> Outcome | None:
-    """What the emulator itself measured, in the simulator's words: without the network."""
+    """Times that the emulator measured, in the simulator's form: without the network."""
     if not recorded:
         return None
     admitted = [one for one in recorded if not one.throttled]

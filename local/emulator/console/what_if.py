@@ -27,7 +27,7 @@ _JSON = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")
 
 
 class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A setting of a function. trace: one of those that GET tells. lever: of `local.planner.what_if`."""
+    """A setting of a function. trace: a name that GET returns. lever: of `local.planner.what_if`."""
 
     function: str
     trace: str
@@ -37,7 +37,7 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WhatIfDoor:
-    """What answers requests of `PATH`. One simulation at a time, beside the event loop."""
+    """Handler of requests for `PATH`. One simulation at a time, beside the event loop."""
 
     max_body_bytes = 4096
 

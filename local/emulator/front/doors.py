@@ -1,4 +1,4 @@
-"""Which door answers which path: the emulator's own pages, the Lambda API, and the APIs of the template."""
+"""Table of handlers by path: the emulator's own pages, the Lambda API, and the APIs of the template."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Doors:
         self._gateways = Gateways(template.apis, service.invoke, log, clock, as_aws=options.as_aws)
 
     def is_events(self, path: str) -> bool:
-        """Whether a path is that of the stream of events, which is no door: it answers without an end."""
+        """Whether a path is that of the stream of events, which is not a door: it answers without an end."""
         return path == event_stream.PATH
 
     def of(self, path: str, headers: Headers) -> Door:

@@ -112,7 +112,7 @@ class Emulator:
         return _REACHABLE.get(self._options.host, self._options.host), self._port
 
     def notes(self) -> Iterator[str]:
-        """What a reader of the log should know from the start."""
+        """Remarks for readers of the log, printed at the start."""
         yield f"Console: {self.url}{console.PATH}"
         if self.stores.url is not None:
             yield f"DynamoDB, S3 and SQS, in memory: {self.stores.url}"

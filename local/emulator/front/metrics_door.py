@@ -18,7 +18,7 @@ _WRONG_METHOD = problem(
 
 
 class MetricsDoor:
-    """What answers requests of `PATH`."""
+    """Handler of requests for `PATH`."""
 
     max_body_bytes = 0
 

@@ -13,14 +13,14 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from coldframe.server.connection import NOT_HTTP, last_words
 from local.emulator.front.asgi import Application
 
-# When the server ends, a client has so long to read its answer.
+# Time that a client has to read its answer when the server ends.
 _GRACE_S = 2
 # Requests that still have no answer then are cancelled: none should be, since their environments are stopped.
 _GRACE_OF_REQUESTS_S = 30
 
 
 READ_TIMEOUT_S = 30
-"""A request has so long to arrive, head and body, and a new connection to begin one."""
+"""Time for a request to arrive, head and body, and for a new connection to begin one."""
 
 
 class Connection(HttpToolsProtocol):
@@ -57,7 +57,7 @@ class Connection(HttpToolsProtocol):
         self._stop_timer()
 
     def send_400_response(self, msg: str) -> None:
-        """What uvicorn calls for bytes that are not HTTP."""
+        """Callback of uvicorn for bytes that are not HTTP."""
         self._refuse(HTTPStatus.BAD_REQUEST, NOT_HTTP)
 
     def _start_timer(self) -> None:

@@ -1,4 +1,4 @@
-"""What is printed when the emulator leaves: each function's counters, times and cost."""
+"""Summary that the emulator prints at its end: each function's counters, times and cost."""
 
 from __future__ import annotations
 

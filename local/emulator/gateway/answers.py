@@ -1,4 +1,4 @@
-"""What each kind of API answers by itself: where no function was asked, or where the function failed. Pure.
+"""Answers of the API itself: where no function was invoked, or where the function failed. Pure.
 
 Answers to requests that no function saw are AWS's. For a function that failed there are two sets:
 
@@ -10,7 +10,7 @@ Sources of AWS's statuses, read 2026-11-21:
 HTTP API, own timeout of a function 500: https://github.com/denoland/deno_registry2/issues/87;
 HTTP API, timeout of the integration 503: https://github.com/cortexlabs/cortex/issues/1225;
 REST API, throttle 500: https://repost.aws/questions/QUL-z6rJbmR4meafB7MzYXxw;
-REST API, result that is no response 502, timeout of the integration 504:
+REST API, result that is not a response 502, timeout of the integration 504:
 https://www.repost.aws/knowledge-center/api-gateway-5xx-error.
 No source was found for an HTTP API's 503 for a throttle and its 431: they are from experience.
 """
@@ -72,10 +72,10 @@ LATE = {
 
 @dataclass(frozen=True, slots=True)
 class FailureAnswers:
-    """What a caller gets where a function gave no response.
+    """Answers for callers where a function gave no response.
 
-    failed: an exception, a dead environment or a result that is no response. timed_out: over the function's
-    own timeout. too_long: the event is over Lambda's limit.
+    failed: an exception, a dead environment or a result that is not a response. timed_out: over the
+    function's own timeout. too_long: the event is over Lambda's limit.
     """
 
     failed: HttpResponse

@@ -1,4 +1,4 @@
-"""What both payload formats tell a function about its request. Pure."""
+"""Facts about a request that both payload formats contain. Pure."""
 
 from __future__ import annotations
 

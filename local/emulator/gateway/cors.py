@@ -35,7 +35,7 @@ def with_http_cors(cors: Cors, request: HttpRequest, response: HttpResponse) -> 
 
 
 def rest_preflight(cors: Cors, methods: Sequence[str]) -> HttpResponse:
-    """The mock integration that SAM adds to each path. methods: those that the path has routes for."""
+    """The mock integration that SAM adds to each path. methods: methods that the path has routes for."""
     allowed = cors.allow_methods or _rest_methods(methods)
     headers: Headers = [
         (b"access-control-allow-origin", ",".join(cors.allow_origins).encode("latin-1")),

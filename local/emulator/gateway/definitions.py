@@ -49,7 +49,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Cors:
-    """What a browser on another site may do. Empty fields send no header."""
+    """Permissions for browsers on other sites (CORS). Empty fields send no header."""
 
     allow_origins: tuple[str, ...]
     allow_methods: tuple[str, ...] = ()

@@ -34,7 +34,7 @@ _NO_API = Api("none", ApiKind.HTTP, ())
 class Gateways:
     """Every API of a template: the host name says which one; the first one has all other names.
 
-    as_aws: failures of functions have AWS's statuses and bodies instead of those that explain.
+    as_aws: failures of functions have AWS's statuses and bodies instead of explaining ones.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What a part of the emulator offers to be asked by HTTP."""
+"""Interface of the emulator's parts that answer HTTP requests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from local.emulator.gateway.http import HttpRequest, HttpResponse
 
 
 class Door(Protocol):
-    """What answers the requests of some paths."""
+    """Handler of the requests for some paths."""
 
     @property
     def max_body_bytes(self) -> int:

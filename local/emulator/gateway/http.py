@@ -11,7 +11,7 @@ import msgspec
 Headers = list[tuple[bytes, bytes]]
 
 NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What msgspec raises for bytes that are not JSON, not UTF-8, or nested too deep."""
+"""Errors of msgspec for bytes that are not JSON, not UTF-8, or nested too deep."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def response_from_result(
 ) -> HttpResponse:
     """The HTTP response to a function's result. accept: the request's header.
 
-    Raises MalformedResponse when the result is no proxy response.
+    Raises MalformedResponse when the result is not a proxy response.
     """
     try:
         result = msgspec.json.decode(payload)

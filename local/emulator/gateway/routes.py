@@ -1,4 +1,4 @@
-"""Which route of an API a request takes. Pure.
+"""Choice of the route of an API for a request. Pure.
 
 HTTP API: the most specific path wins (a literal over a variable over `{proxy+}`), then the
 named method over `ANY`; `$default` takes what is left.

@@ -1,4 +1,4 @@
-"""What the emulated Lambda service says and is told: its errors, results and views of itself."""
+"""Types of the emulated Lambda service: its errors, results and views."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class InvocationView:
 
     @classmethod
     def of(cls, number: int, function: str, ended: Invoked | Throttle, latency_ms: float) -> InvocationView:
-        """What is to be seen of an invocation. function: its name."""
+        """View of an invocation. function: its name."""
         if isinstance(ended, Throttle):
             return cls(number, function, "throttled", ended.reason)
         same = {name: getattr(ended, name) for name in _SEEN}
@@ -178,7 +178,7 @@ class EnvironmentView:
 
 @dataclass(frozen=True, slots=True)
 class Percentiles:
-    """Of the latest thousand values, `count` of them; all 0 when there is none."""
+    """Quantiles of the latest thousand values. count: number of values; all fields are 0 without any."""
 
     p50: float
     p95: float

@@ -1,4 +1,4 @@
-"""A version of a function, as the Lambda service is told of it."""
+"""Settings of one version of a function, for the Lambda service."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class ItemTooLarge(ColdframeError):
 
 @dataclass(frozen=True)
 class Limits:
-    """Of one batch. items: at most; bytes_: of the child's input as JSON, at most."""
+    """Limits of one batch. items: largest number; bytes_: largest size of the child's input as JSON."""
 
     items: int
     bytes_: int = limits.EXECUTION_DATA.value

@@ -121,7 +121,7 @@ class ItemBatcher(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WriterConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """What of each child is written, and in which form."""
+    """Fields of each child that are written, and their format."""
 
     Transformation: Literal["NONE", "COMPACT", "FLATTEN"] = "NONE"
     OutputType: Literal["JSON", "JSONL"] = "JSON"

@@ -51,7 +51,7 @@ def _csv(body: BinaryIO, config: ReaderConfig) -> Iterator[dict[str, str]]:
                 )
             yield row
     except (csv.Error, UnicodeDecodeError) as exc:
-        raise ItemsUnusable(f"The object is no CSV of UTF-8 text: {_reason(exc)}.") from exc
+        raise ItemsUnusable(f"The object is not CSV of UTF-8 text: {_reason(exc)}.") from exc
 
 
 def _json_lines(body: BinaryIO, config: ReaderConfig) -> Iterator[Any]:
@@ -63,7 +63,7 @@ def _json_lines(body: BinaryIO, config: ReaderConfig) -> Iterator[Any]:
         try:
             yield decode(text)
         except (msgspec.DecodeError, RecursionError) as exc:
-            raise ItemsUnusable(f"Line {number} of the object is no JSON, or nests too deep.") from exc
+            raise ItemsUnusable(f"Line {number} of the object is not JSON, or nests too deep.") from exc
 
 
 def _json(body: BinaryIO, config: ReaderConfig) -> Iterator[Any]:
@@ -71,7 +71,7 @@ def _json(body: BinaryIO, config: ReaderConfig) -> Iterator[Any]:
         items = msgspec.json.decode(body.read())
     except (msgspec.DecodeError, RecursionError) as exc:
         raise ItemsUnusable(
-            "The object is no JSON, or nests too deep. For one value in each line, say JSONL."
+            "The object is not JSON, or nests too deep. For one value in each line, say JSONL."
         ) from exc
     if not isinstance(items, list):
         raise ItemsUnusable("The object is JSON, but no array.")
@@ -92,9 +92,9 @@ def _parquet(body: BinaryIO, config: ReaderConfig) -> Iterator[dict[str, Any]]:
             for rows in parquet.ParquetFile(file).iter_batches(_ROWS_AT_ONCE):
                 yield from rows.to_pylist()
         except ArrowException as exc:
-            raise ItemsUnusable("The object is no Parquet.") from exc
+            raise ItemsUnusable("The object is not Parquet.") from exc
 
 
 def _reason(exc: Exception) -> str:
-    """What is wrong, without the text that is."""
+    """Description of an error, without the text that caused it."""
     return "it is not UTF-8" if isinstance(exc, UnicodeDecodeError) else str(exc)

@@ -1,4 +1,4 @@
-"""What a run has done so far, in a file that survives its process."""
+"""Journal of a run: the finished work, in a file that survives its process."""
 
 from __future__ import annotations
 
@@ -86,12 +86,12 @@ class Journal:
         return {number for (number,) in self._db.execute("SELECT number FROM child WHERE succeeded")}
 
     def items(self, succeeded: bool) -> int:
-        """How many items those children had that succeeded, or those that failed."""
+        """Number of items in the children that succeeded, or in the children that failed."""
         query = "SELECT coalesce(sum(items), 0) FROM child WHERE succeeded = ?"
         return int(self._db.execute(query, (succeeded,)).fetchone()[0])
 
     def ends(self, succeeded: bool) -> Iterator[Ended]:
-        """Those that succeeded or those that failed, by number."""
+        """Children that succeeded, or children that failed, by number."""
         rows = self._db.execute("SELECT ended FROM child WHERE succeeded = ? ORDER BY number", (succeeded,))
         decoder = msgspec.json.Decoder(Ended)
         for (row,) in rows:

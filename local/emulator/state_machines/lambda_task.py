@@ -26,7 +26,7 @@ class LambdaTask:
         self._on_log = on_log
 
     def __call__(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """What a state gets of an invocation. Raises Failed with the error's name on AWS."""
+        """Result of an invocation for a state. Raises Failed with the error's name on AWS."""
         payload = msgspec.json.encode(parameters.get("Payload"))
         named = {name: parameters[name] for name in ("FunctionName", "Qualifier") if name in parameters}
         try:

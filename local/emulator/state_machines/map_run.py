@@ -1,4 +1,4 @@
-"""A Distributed Map: items of an object, in batches, each batch a child, so many at once.
+"""A Distributed Map: items of an object in batches, each batch a child, with limited concurrency.
 
 Source: https://docs.aws.amazon.com/step-functions/latest/dg/state-map-distributed.html, read 2026-11-22.
 """

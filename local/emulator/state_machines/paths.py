@@ -19,7 +19,7 @@ class PathNotFound(Exception):
 
 
 def value_at(path: str, given: Any, context: Context) -> Any:
-    """What `$…` finds in the input, or `$$…` in the context. Raises PathNotFound."""
+    """Value at `$…` in the input, or at `$$…` in the context. Raises PathNotFound."""
     if path == "$":
         return given
     root, wanted = (context, path[1:]) if path.startswith("$$") else (given, path)
@@ -46,8 +46,8 @@ def filled(template: Any, given: Any, context: Context) -> Any:
 @cache
 def _parsed(path: str) -> JSONPath:
     if not path.startswith("$"):
-        raise DefinitionUnusable(f"{path} is no path that can be run here: intrinsic functions are not.")
+        raise DefinitionUnusable(f"{path} is not a path that can be run here: intrinsic functions are not.")
     try:
         return parse(path)
     except Exception as exc:  # the library has no type of its own for this
-        raise DefinitionUnusable(f"{path} is no JSONPath.") from exc
+        raise DefinitionUnusable(f"{path} is not a JSONPath.") from exc

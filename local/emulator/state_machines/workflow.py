@@ -114,7 +114,7 @@ def chosen(choice: Choice, given: Any, context: Context) -> str:
 
 
 def wait_s(retry: Retry, attempts: int, jitter: Callable[[], float]) -> float:
-    """Seconds before the next attempt, after so many."""
+    """Seconds before the next attempt, by the number of attempts."""
     most_s = min(retry.IntervalSeconds * retry.BackoffRate**attempts, retry.MaxDelaySeconds)
     return most_s * jitter() if retry.JitterStrategy == "FULL" else most_s
 

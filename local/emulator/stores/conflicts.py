@@ -1,7 +1,7 @@
 """Conflicts of DynamoDB's transactions: what is refused while another request holds the same item.
 
 AWS cancels one of two transactions on an item and never waits, which moto does not do: it cannot have two at
-once. A request holds its items from its arrival to its answer, so those that wait for their turn conflict.
+once. A request holds its items from its arrival to its answer, so requests that wait for their turn conflict.
 Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html#transaction-conflict-handling
 (read 2026-11-22).
 """
@@ -65,7 +65,7 @@ class Conflicts:
         return self._transacted[item] > 0 or (operation == _READ and self._written[item] > 0)
 
     def _items(self, operation: str, body: bytes) -> list[Item]:
-        """What a request names; nothing of a request that moto will refuse."""
+        """Items that a request names; none for a request that moto will refuse."""
         if operation not in {_WRITE, _READ, *_SINGLE}:
             return []
         try:

@@ -96,7 +96,7 @@ def _text_of(line: str, place: str) -> str:
     try:
         value = json.loads(line)
     except ValueError as exc:
-        raise BadTexts(f'{place} is no JSON. Expected {{"text": "…"}} or a string on every line.') from exc
+        raise BadTexts(f'{place} is not JSON. Expected {{"text": "…"}} or a string on every line.') from exc
     text = value.get("text") if isinstance(value, dict) else value
     if not isinstance(text, str):
         raise BadTexts(f'{place} has no text. Expected {{"text": "…"}} or a string on every line.')

@@ -44,7 +44,7 @@ class Places:
 
     @property
     def _wanted(self) -> dict[str, Sized]:
-        """What the template has of each service."""
+        """Resources of each service in the template."""
         template = self.template
         return {"dynamodb": template.tables, "s3": template.buckets, "sqs": template.queues}
 
@@ -65,7 +65,7 @@ class Places:
 
     @property
     def environ(self) -> dict[str, str]:
-        """What boto3 in a function needs to find them."""
+        """Variables by which boto3 in a function finds the stores."""
         if not any(self._wanted.values()):
             return {}
         endpoints = {f"AWS_ENDPOINT_URL_{name.upper()}": self.endpoint(name) for name in self._wanted}
@@ -78,7 +78,7 @@ class Places:
         return own if given and own else LOCAL_CREDENTIALS
 
     def plan(self) -> dict[str, Any]:
-        """What the server's process is to make, as `local.emulator.stores.store_server.Plan`."""
+        """Resources for the server's process to create, as `local.emulator.stores.store_server.Plan`."""
         made = {service for service in self._wanted if not is_aws(self.endpoint(service))}
         template = self.template
         tables = template.tables if "dynamodb" in made else ()

@@ -42,7 +42,7 @@ Clients = Callable[[str], Any]  # boto3's, by service; each is made once
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What to make, and where.
+    """Resources to create, and their endpoints.
 
     tables: parameters of `create_table`, each with the attribute of its time to live, or None.
     queues: names and attributes. endpoints: by service; where there is none it is moto's.
@@ -168,7 +168,7 @@ def _clients(plan: Plan, moto: str) -> Clients:
 
 
 def _client(plan: Plan, moto: str, service: str) -> Any:
-    # Path style: a bucket's name before `127.0.0.1` is no host.
+    # Path style: a bucket's name before `127.0.0.1` is not a host.
     config = Config(
         connect_timeout=3,
         max_pool_connections=_CALLS_AT_ONCE,

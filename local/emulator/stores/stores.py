@@ -61,7 +61,7 @@ class Stores:
 
     @property
     def environ(self) -> dict[str, str]:
-        """What boto3 in a function needs to find them."""
+        """Variables by which boto3 in a function finds the stores."""
         return self._places.environ
 
     @property
@@ -86,7 +86,7 @@ class Stores:
         """
         queue, endpoint = self._queues.get(arn), self._places.endpoint("sqs")
         if queue is None:
-            raise NotSent("it is no queue that was made here")
+            raise NotSent("it is not a queue that was made here")
         if is_aws(endpoint):
             raise NotSent("a queue of AWS itself is not written to from here")
         if self._closing:
@@ -99,7 +99,7 @@ class Stores:
         return f"aws sqs receive-message --region {REGION} --endpoint-url {endpoint} --queue-url {url}"
 
     async def receive(self, queue: str, most: int, wait_s: float) -> list[Message]:
-        """Up to ten messages of a queue, by its name; waits so long for a first one. Raises QueueFailed."""
+        """Up to ten messages of a queue, by its name. Waits `wait_s` for a first one. Raises QueueFailed."""
         found, error = await self._call("receive", queue, most=most, wait_s=math.ceil(wait_s))
         if error:
             raise self._failure(error)

@@ -1,4 +1,4 @@
-"""What calls the functions of a template besides APIs: schedules and SQS queues.
+"""Event sources of a template besides APIs: schedules and SQS queues.
 
 They are written as events of a SAM function, or as resources of their own that name the function.
 """
@@ -40,7 +40,7 @@ class EventSources:
 
 @dataclass(frozen=True, slots=True)
 class _Called:
-    """Who is called: a function, by its name and qualifier."""
+    """Target of an event source: a function, by its name and qualifier."""
 
     function: str
     qualifier: str | None
@@ -179,11 +179,11 @@ class EventSourceReader:
         )
 
     def _called(self, place: str, name: Any) -> _Called | None:
-        """Who a name or an ARN stands for; None where that does not run here."""
+        """Function that a name or an ARN refers to; None if it does not run here."""
         parts = str(name).split(":function:")[-1].split(":")
         if parts[0] in self._by_name:
             return _Called(parts[0], parts[1] if len(parts) > 1 else None)
-        self._notes.append(Note(Effect.IGNORED, place, "it is no function that runs here"))
+        self._notes.append(Note(Effect.IGNORED, place, "it is not a function that runs here"))
         return None
 
 
@@ -192,13 +192,13 @@ def _is_off(properties: Properties) -> bool:
 
 
 def _input(properties: Properties, given: Any) -> bytes | None:
-    """The event that a schedule sends. Raises TemplateError where it is no JSON."""
+    """The event that a schedule sends. Raises TemplateError where it is not JSON."""
     if given is None:
         return None
     try:
         msgspec.json.decode(str(given))
     except msgspec.DecodeError as exc:
-        raise TemplateError(f"{properties.place('Input')} is no JSON. Write it as text in JSON.") from exc
+        raise TemplateError(f"{properties.place('Input')} is not JSON. Write it as text in JSON.") from exc
     return str(given).encode()
 
 

@@ -1,4 +1,4 @@
-"""Properties that nobody has read: those that the emulator ignores, and what that means.
+"""Properties that the emulator ignores because no part of it reads them, and the effect.
 
 `local.emulator.template.syntax.properties` remembers which properties it reads. So a property that
 AWS adds tomorrow is named as well. Properties that change nothing on this machine are not named: `_HARMLESS`.
@@ -129,7 +129,7 @@ _WHY: Mapping[str, Mapping[str, str]] = {
         "WarmThroughput": "the table is never throttled",
     },
     "SimpleTable": {"ProvisionedThroughput": "the table is never throttled"},
-    "Bucket": {"NotificationConfiguration": "nobody is told of objects"},
+    "Bucket": {"NotificationConfiguration": "no notification about objects is sent"},
     "EventSourceMapping": {"FilterCriteria": "every message is passed on"},
     "Rule": {"EventPattern": "no event is matched"},
 }
@@ -154,7 +154,7 @@ _WHY_NOT_HERE = {
 
 
 def unread(resources: Resources, left_out: Container[str]) -> Iterator[Note]:
-    """What is ignored of every resource that exists, but of those that are `left_out` as a whole.
+    """Ignored properties of all resources, except resources that are `left_out` as a whole.
 
     To be called after all else has been read.
     """

@@ -101,7 +101,7 @@ def read_queue(resources: Resources, notes: list[Note], name: str, properties: P
 
 
 def _redrive(resources: Resources, properties: Properties, notes: list[Note]) -> str | None:
-    """What becomes of messages that fail, as boto3 takes it."""
+    """Redrive policy for messages that fail, in boto3's form."""
     place = properties.place("RedrivePolicy")
     try:
         found = as_map(properties.value("RedrivePolicy"), place)

@@ -45,7 +45,7 @@ Read = TypeVar("Read")
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """What is to be run. event_sources: what calls functions besides APIs. notes: what is not as on AWS."""
+    """A template to run. event_sources: callers of functions besides APIs. notes: differences from AWS."""
 
     functions: tuple[Function, ...]
     apis: tuple[Api, ...] = ()
@@ -61,7 +61,7 @@ class Template:
         provisioned_concurrency: int | None = None,
         **changes: Any,
     ) -> Template:
-        """With other settings for every function.
+        """Copy of the template with other settings for every function.
 
         changes: fields of `FunctionSettings`. None leaves what the template says.
         """
@@ -75,7 +75,7 @@ class Template:
         return replace(self, functions=functions)
 
     def values_of(self, variable: str) -> set[str]:
-        """What functions have in a variable."""
+        """Values of a variable in the functions."""
         environs = [function.settings.environ for function in self.functions]
         return {environ[variable] for environ in environs if variable in environ}
 
@@ -127,7 +127,7 @@ class _Reader:
         return Template(functions, apis, tables, buckets, queues, sources, notes)
 
     def _runnable(self, read: Callable[[str, Properties], Read], *types: str) -> Iterator[Read]:
-        """What `read` makes of the resources of some types, without those that cannot be run here."""
+        """Results of `read` for resources of some types, without resources that cannot run here."""
         for name, properties in self._resources.of_types(*types):
             try:
                 yield read(name, properties)

@@ -1,4 +1,4 @@
-"""What the warmer function would have expected of each slot, learnt from the slots before it."""
+"""Forecasts of the warmer function for each slot, learnt from the slots before it."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def _predicted(worth_usd: float, most: int, day_usd: float) -> tuple[str, ...]:
 
 
 def _day_usd(levels: Sequence[int], slot_usd: float) -> float:
-    """What holding cost on the most expensive day, and a quarter more, in whole cents."""
+    """Cost of holding on the most expensive day, and a quarter more, in whole cents."""
     of_day = int(_DAY_S // SLOT_S)
     days = [sum(levels[first : first + of_day]) for first in range(0, len(levels), of_day)]
     return max(1, math.ceil(125 * max(days) * slot_usd)) / 100

@@ -18,10 +18,10 @@ from local.planner.simulator.provisioning import PROVISION
 from local.planner.simulator.simulator import Change
 
 _HOUR_S, _DAY_S = 3600.0, 86_400.0
-_AHEAD_S = 120.0  # a scheduled action comes so long before its hour, because allocation takes time
+_AHEAD_S = 120.0  # a scheduled action comes this long before its hour, because allocation takes time
 _HOURS = 24
 TARGET = 0.7
-# Alarms of target tracking on ProvisionedConcurrencyUtilization: so many minutes in a row.
+# Alarms of target tracking on ProvisionedConcurrencyUtilization: minutes in a row.
 _OUT_MINUTES, _IN_MINUTES, _IN_SHARE = 3, 15, 0.9
 
 
@@ -59,7 +59,7 @@ def timetable(levels: tuple[int, ...], span_s: float) -> tuple[Change, ...]:
 
 
 def target_tracking(mean_by_minute: npt.NDArray[np.float64], least: int, most: int) -> tuple[Change, ...]:
-    """What target tracking makes of the mean concurrency of each minute (-1: no invocation, so no data).
+    """Levels that target tracking sets from each minute's mean concurrency (-1: no invocation, so no data).
 
     It is blind to bursts of less than three minutes, and without traffic it never scales in.
     """

@@ -1,4 +1,4 @@
-"""What levers work on: the traffic of one function at one memory size, and all that was tried on it."""
+"""Workload of the levers: the traffic of one function at one memory size, with all candidates tried on it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from local.planner.traces.trace import Trace
 
 @dataclass
 class Field:
-    """What all levers work on: one function's trace, at one memory size.
+    """Workload of all levers: one function's trace, at one memory size.
 
-    further_ms: what each further request adds to a batch; None when requests cannot be batched.
+    further_ms: time that each further request adds to a batch; None when requests cannot be batched.
     tried: every candidate, in the order in which they were tried.
     """
 

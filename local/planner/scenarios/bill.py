@@ -1,4 +1,4 @@
-"""What a simulated run costs: the sums of `coldframe.capacity.prices.Bill`, over arrays."""
+"""Cost of a simulated run: the sums of `coldframe.capacity.prices.Bill`, over arrays."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _BILLED_STEP_S = 300.0  # of provisioned concurrency
 
 @dataclass(frozen=True)
 class Usage:
-    """What AWS charges for, of one run. GB-seconds are those of `span_s` seconds. calls_usd: what other
-    services charge."""
+    """Usage of one run that AWS charges for. GB-seconds cover `span_s` seconds. calls_usd: charges of other
+    services."""
 
     requests: int
     on_demand_gb_s: float
@@ -42,7 +42,7 @@ class Usage:
         return usd / months + of_lambda.on_demand_usd(self.on_demand_gb_s / months) + cache_usd
 
     def and_on_demand(self, requests: int, gb_s: float, calls_usd: float) -> Usage:
-        """With these invocations of another function, and what it calls."""
+        """Bill plus invocations of another function, and the services that it calls."""
         return replace(
             self,
             requests=self.requests + requests,

@@ -29,7 +29,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Goal:
-    """What a candidate has to hold. Throttles are never wanted: `throttled_share` is what may be borne."""
+    """Goal of a candidate. `throttled_share` is the largest accepted share of throttles."""
 
     p99_ms: float
     cold_share: float
@@ -37,13 +37,13 @@ class Goal:
     throttled_share: float = 0.0001
 
     def missed(self, candidate: Candidate) -> str:
-        """What it misses, first the worst for callers; empty when it holds all of it."""
+        """Missed parts of the goal, the worst for callers first; empty if it holds all of it."""
         if candidate.throttled_share > self.throttled_share:
             return f"{candidate.throttled_share:.2%} throttled"
         if candidate.p99_ms > self.p99_ms:
             return f"p99 is {candidate.p99_ms:,.0f} ms, {self.p99_ms:,.0f} are asked for"
         if candidate.cold_share > self.cold_share:
-            return f"{candidate.cold_share:.2%} start cold, {self.cold_share:.2%} are borne"
+            return f"{candidate.cold_share:.2%} start cold, {self.cold_share:.2%} are allowed"
         if self.budget_usd is not None and candidate.month_usd > self.budget_usd:
             return f"{candidate.month_usd:,.2f} USD a month are over the budget of {self.budget_usd:,.2f}"
         return ""

@@ -30,17 +30,17 @@ class Pinged:
 
     @property
     def warmer_gb_s(self) -> float:
-        """What the warmer itself takes."""
+        """Usage of the warmer itself."""
         return self.rounds * _ROUND_S * _ROUND_GB
 
     @property
     def calls_usd(self) -> float:
-        """What the warmer pays for its metrics."""
+        """Cost of the warmer's metrics."""
         return self.rounds * _CALL_USD
 
 
 def steady(workload: Workload, environments: int, span_s: float) -> Counts:
-    """So many pings in each round, unless requests kept as many busy since the last one."""
+    """Pings in each round, unless requests kept as many environments busy since the last round."""
     rounds = max(1, int(span_s // SLOT_S))
     busy = peaks(workload.arrivals_s, workload.durations_s, SLOT_S, span_s)[: rounds - 1]
     due = np.append(True, busy < environments)[:rounds]

@@ -21,14 +21,14 @@ class PricesUnusable(ColdframeError):
 
 
 class Tier(Struct, frozen=True, forbid_unknown_fields=True):
-    """From so many GB-seconds of a month on, duration costs this share of its first price."""
+    """Share of its first price that duration costs above a number of GB-seconds in a month."""
 
     from_gb_s: float
     share: float
 
 
 class LambdaPrices(Struct, frozen=True, forbid_unknown_fields=True):
-    """Of one architecture, per GB-second. None where the price of provisioned concurrency is not known."""
+    """Prices of one architecture, per GB-second. None if provisioned concurrency has no known price."""
 
     on_demand_gb_s_usd: float
     provisioned_gb_s_usd: float | None = None
@@ -47,14 +47,14 @@ class LambdaPrices(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ContainerPrices(Struct, frozen=True, forbid_unknown_fields=True):
-    """Of a container that is always on."""
+    """Prices of a container that is always on."""
 
     vcpu_h_usd: float
     gb_h_usd: float
 
 
 class ManagedPrices(Struct, frozen=True, forbid_unknown_fields=True):
-    """Of Lambda Managed Instances."""
+    """Prices of Lambda Managed Instances."""
 
     instance: str
     instance_h_usd: float
@@ -65,14 +65,14 @@ class ManagedPrices(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class MicrovmPrices(Struct, frozen=True, forbid_unknown_fields=True):
-    """Of Lambda MicroVMs, while they run."""
+    """Prices of Lambda MicroVMs, while they run."""
 
     vcpu_s_usd: float
     gb_s_usd: float
 
 
 class GpuPrices(Struct, frozen=True, forbid_unknown_fields=True):
-    """Of the smallest instance with such a GPU."""
+    """Price of the smallest instance with such a GPU."""
 
     instance: str
     instance_h_usd: float
@@ -85,8 +85,8 @@ class GpuPrices(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RegionPrices(Struct, frozen=True, forbid_unknown_fields=True):
-    """Of one region; by architecture, where what is missing is not offered or not known. source, read: where
-    they differ from those of the file."""
+    """Prices of one region, by architecture. A missing price is not offered or not known. source, read: only
+    if they differ from the file's."""
 
     request_usd: float
     lambda_: dict[str, LambdaPrices] = msgspec.field(name="lambda")

@@ -70,7 +70,7 @@ class Played:
     by_version: dict[str, Summary] = field(default_factory=dict)
 
     def month_usd(self, prices: RegionPrices, architecture: str) -> float:
-        """Of a month like the trace."""
+        """Figures for a month like the trace."""
         return self.usage.month_usd(prices, architecture)
 
     def json(self, prices: RegionPrices, architecture: str) -> str:
@@ -121,7 +121,7 @@ def workload_of(trace: Trace, measured: Measured, scenario: Scenario) -> Workloa
     if scenario.versions:
         if len(trace.functions) * len(scenario.versions) > np.iinfo(np.uint16).max:
             raise TraceUnusable(
-                "The trace has too many functions for so many versions. Name one with --function."
+                "The trace has too many functions for this number of versions. Name one with --function."
             )
         shares = np.array([share for _, share in scenario.versions])
         chosen = source.choice(len(shares), len(trace), p=shares / shares.sum())

@@ -24,7 +24,7 @@ _DRAWS = 1024
 
 @dataclass(frozen=True)
 class Timings:
-    """Of one memory size, in seconds: samples of warm durations, of init phases and of restores."""
+    """Samples for one memory size, in seconds: warm durations, init phases and restores."""
 
     durations_s: tuple[float, ...]
     inits_s: tuple[float, ...]
@@ -57,7 +57,7 @@ class Measured:
     def instead(
         self, duration_ms: float | None, duration_p99_ms: float | None, init_ms: float | None
     ) -> Measured:
-        """What the user says, at one vCPU; the measured median where the user does not."""
+        """Times from the user, at one vCPU; the measured median where the user gives none."""
         warm_ms, inits_ms = duration_ms or self.usual_ms(), init_ms or self.usual_init_ms()
         restore_ms = self.at(VCPU.value).restores_s[0] * 1e3
         return assumed(VCPU.value, warm_ms, duration_p99_ms, inits_ms, restore_ms)
@@ -88,7 +88,7 @@ def lognormal_s(p50_ms: float, p99_ms: float | None, seed: int) -> tuple[float, 
 def assumed(
     memory_mb: int, duration_ms: float, duration_p99_ms: float | None, init_ms: float, restore_ms: float
 ) -> Measured:
-    """What the user says, of one memory size."""
+    """Times from the user, for one memory size."""
     timings = Timings(lognormal_s(duration_ms, duration_p99_ms, 0), (init_ms / 1e3,), (restore_ms / 1e3,))
     return Measured(
         {memory_mb: timings},
@@ -97,7 +97,7 @@ def assumed(
 
 
 def of_reports(paths: Sequence[Path]) -> Measured:
-    """What REPORT lines tell, by memory size. Raises TraceUnusable without any init phase."""
+    """Times in REPORT lines, by memory size. Raises TraceUnusable without any init phase."""
     by_memory: dict[int, tuple[list[float], list[float]]] = {}
     peak_mb = 0
     for path in paths:
@@ -122,7 +122,7 @@ def of_reports(paths: Sequence[Path]) -> Measured:
 
 
 def of_benchmark(path: Path) -> Measured:
-    """What `coldframe bench cost` measured here, at one vCPU: its raw file, or the published one.
+    """Times that `coldframe bench cost` measured here, at one vCPU: its raw file, or the published one.
 
     Raises TraceUnusable for another file.
     """
@@ -130,7 +130,7 @@ def of_benchmark(path: Path) -> Measured:
 
 
 def published(restore_ms: float) -> Measured:
-    """What `coldframe bench cost` measured of Coldframe itself, and the published time of a restore."""
+    """Coldframe's own times, measured by `coldframe bench cost`, and the published time of a restore."""
     measured = BenchCost(**json.loads(PUBLISHED.read_text())).measured("Coldframe's own")
     timings = replace(measured.at(VCPU.value), restores_s=(restore_ms / 1e3,))
     return replace(measured, by_memory={VCPU.value: timings})
@@ -138,7 +138,7 @@ def published(restore_ms: float) -> Measured:
 
 @dataclass(frozen=True)
 class BenchCost:
-    """What plans need of a raw file of `coldframe bench cost`: invocations and cold starts at one vCPU.
+    """Part of a raw file of `coldframe bench cost` for plans: invocations and cold starts at one vCPU.
 
     Cold starts are those of a fresh process on that machine; on AWS the image comes on top.
     """
@@ -166,7 +166,7 @@ class BenchCost:
 
 
 def read_bench_cost(path: Path) -> BenchCost:
-    """What a raw file of `coldframe bench cost` tells. Raises TraceUnusable for another file."""
+    """Times in a raw file of `coldframe bench cost`. Raises TraceUnusable for another file."""
     opened = gzip.open if path.suffix == ".gz" else open
     try:
         with opened(path, "rt") as file:
@@ -186,7 +186,7 @@ def read_bench_cost(path: Path) -> BenchCost:
             [ms for _, what, ms in timed if what == "computed"],
         )
     except (OSError, ValueError, KeyError, TypeError) as exc:
-        raise TraceUnusable(f"{path} is no raw file of `coldframe bench cost`: {exc!r}.") from exc
+        raise TraceUnusable(f"{path} is not a raw file of `coldframe bench cost`: {exc!r}.") from exc
 
 
 def _is(record: dict[str, object], kind: str) -> bool:
@@ -201,6 +201,6 @@ def told_by(trace: Trace, measured: Measured) -> str:
 
 
 def durations_for(count: int, timings: Timings, seed: int) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
-    """A duration for each invocation, drawn from those that were measured."""
+    """A duration for each invocation, drawn from the measured durations."""
     drawn = np.random.default_rng(seed).choice(np.asarray(timings.durations_s, np.float32), count)
     return np.asarray(drawn, np.float32)

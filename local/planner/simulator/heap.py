@@ -1,4 +1,4 @@
-"""What comes due, soonest first: a list for Python's heapq, and two arrays for numba.
+"""Heap of due moments, soonest first: a list for Python's heapq, and two arrays for numba.
 
 Under numba a list of pairs is slow: it is allocated anew each time that it shrinks. So numba gets heaps of
 its own behind the same names. `due[0][0]` is the soonest moment in both, infinity when nothing is due.

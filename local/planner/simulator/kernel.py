@@ -225,7 +225,7 @@ def _growth_exceeded(account: Account, rules: Rules, function: int, now: float) 
 
 @jitable
 def _growth(account: Account, rules: Rules, function: int, now: float) -> float:
-    """What of the growth still counts."""
+    """Growth that still counts."""
     passed_s = now - account.grown_at[function]
     return max(0.0, account.grown[function] - passed_s * (rules.request_growth / _SCALING_PERIOD_S))
 

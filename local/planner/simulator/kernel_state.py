@@ -1,4 +1,4 @@
-"""What the kernel knows of an account: every value by function, by pool, or by environment.
+"""State of an account in the kernel: every value by function, by pool, or by environment.
 
 A pool is one version of one function. Lists, because both Python and numba are quick with them.
 """

@@ -145,7 +145,7 @@ def _stop_loading(account: Account, pool: int, surplus: int) -> None:
 
 @jitable
 def _recycle(account: Account, rules: Rules, function: int, now: float) -> None:
-    for environment in range(len(account.kind)):  # those that are gone already are not asked again
+    for environment in range(len(account.kind)):  # environments that have ended are skipped
         if rules.function_of[account.pool_of[environment]] != function:
             continue
         kind = account.kind[environment]

@@ -44,7 +44,7 @@ _REASONS = {
 
 
 def simulate_by_rules(workload: Workload, setup: Setup) -> Run:
-    """What `simulator.simulate` returns, from `decide`."""
+    """Results as `simulator.simulate` returns them, computed by `decide`."""
     world = _World(setup, as_rules(workload, setup))
     run = Run(
         np.zeros(len(workload), np.uint8),

@@ -1,4 +1,4 @@
-"""What stays the same during one simulation, as the kernel reads it."""
+"""Constants of one simulation, as the kernel reads them."""
 
 from __future__ import annotations
 

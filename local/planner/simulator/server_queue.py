@@ -1,4 +1,4 @@
-"""What is always on instead of Lambda's environments: servers with one queue, first come, first served."""
+"""Servers that are always on, instead of Lambda's environments: one queue, first come, first served."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from local.planner.simulator.simulator import Workload, memory_of
 
 
 def queue_waits(workload: Workload, servers: int) -> npt.NDArray[np.float32]:
-    """Seconds that each invocation waits for one of so many servers, each of which does one at a time."""
+    """Seconds that each invocation waits for a server. Each server handles one invocation at a time."""
     waits_s = np.zeros(len(workload), np.float32)
     if HAS_NUMBA:
         _compiled()(workload.arrivals_s, workload.durations_s, servers, waits_s)

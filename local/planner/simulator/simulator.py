@@ -1,4 +1,4 @@
-"""What Lambda would do with a trace, in virtual time: arrays in, arrays out.
+"""Simulation of Lambda on a trace, in virtual time: arrays in, arrays out.
 
 The kernel runs under numba where it is installed (extra `plan`), else under Python, with the same results.
 """
@@ -44,8 +44,8 @@ class Workload:
 
 @dataclass(frozen=True)
 class Function:
-    """What its versions share. keeps_s: how long its environments are kept idle, in the order of their start,
-    over and over. synchronous: somebody waits for each result; events from a queue have no request rate."""
+    """Settings that a function's versions share. keeps_s: idle times of environments, in the order of their
+    start, repeated. synchronous: a caller waits for each result; events from a queue have no request rate."""
 
     keeps_s: Sequence[float] = (600.0,)
     reserved: int | None = None
@@ -89,7 +89,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class Run:
-    """What became of each invocation: bits of `kernel`, and for how long it waited for an init phase.
+    """Result of each invocation: bits of `kernel`, and its wait for an init phase.
 
     started: environments of each function. provisioned_init_s: of each pool, init phases ahead of traffic.
     """
@@ -100,7 +100,7 @@ class Run:
     provisioned_init_s: npt.NDArray[np.float64]
 
     def of(self, chosen: npt.NDArray[np.bool_]) -> Run:
-        """The same run, and of its invocations only those that are chosen."""
+        """The same run with the chosen invocations only."""
         return replace(self, outcomes=self.outcomes[chosen], waits_s=self.waits_s[chosen])
 
 
@@ -194,7 +194,7 @@ def _bounds(setup: Setup) -> list[int]:
 
 
 def _most_due(setup: Setup) -> int:
-    """Invocations in flight, init phases ahead of traffic, and those that were given up before they ended."""
+    """Invocations in flight, init phases ahead of traffic, and init phases given up before their end."""
     targets = [pool.provisioned for pool in setup.pools]
     changed = [change.value for change in setup.changes if change.kind == provisioning.PROVISION]
     recycles = sum(change.kind == provisioning.RECYCLE for change in setup.changes)
@@ -203,14 +203,14 @@ def _most_due(setup: Setup) -> int:
 
 
 def _may_exceed(arrivals_s: Floats, rate: float) -> bool:
-    """Whether more than so many arrivals may fall into one second of the clock: some second long, they do."""
+    """Whether more than this number of arrivals may fall into one second of the clock."""
     most = int(min(rate, len(arrivals_s)))
     blocks = range(0, len(arrivals_s) - most, _BLOCK)
     return any(np.any(_gaps(arrivals_s, start, most) < 1.0) for start in blocks)
 
 
 def _gaps(arrivals_s: Floats, start: int, apart: int) -> Floats:
-    """From each arrival of a block to the one so many later."""
+    """Time from each arrival of a block to the arrival `count` places later."""
     later = arrivals_s[start + apart : start + apart + _BLOCK]
     return later - arrivals_s[start : start + len(later)]
 

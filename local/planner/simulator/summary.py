@@ -20,7 +20,7 @@ REASONS = {
 
 @dataclass(frozen=True)
 class Summary:
-    """Counts of invocations, and what callers waited for those that were admitted.
+    """Counts of invocations, and waiting times of admitted ones.
 
     cold: with an init phase or a restore. throttled: by AWS's reason.
     p50_ms, p99_ms: init phase or restore and duration, without the network; None when none was admitted.
@@ -42,12 +42,12 @@ class Summary:
 
     @property
     def cold_share(self) -> float:
-        """Of those that were admitted."""
+        """Quantile over admitted invocations."""
         return self.cold / self.admitted if self.admitted else 0.0
 
     @property
     def throttled_share(self) -> float:
-        """Of all."""
+        """Share of all invocations."""
         return sum(self.throttled.values()) / self.invocations if self.invocations else 0.0
 
 

@@ -18,7 +18,7 @@ def read_trace(
     Raises TraceUnusable, which says what was expected.
     """
     if not path.is_file():
-        raise TraceUnusable(f"{path} is no file. Name a CSV file, or a log with REPORT lines.")
+        raise TraceUnusable(f"{path} is not a file. Name a CSV file, or a log with REPORT lines.")
     if not is_table(path):
         return trace_of_reports(path)
     trace = read_table(path, durations, seed, function)

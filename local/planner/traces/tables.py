@@ -50,7 +50,7 @@ def read_table(path: Path, durations: Path | None, seed: int, function: str | No
             if columns & _ARRIVALS.keys():
                 return _stamps(rows, columns)
     except (OSError, UnicodeDecodeError, csv.Error, ValueError) as exc:
-        raise TraceUnusable(f"{path} is no trace: {exc}. Expected a CSV file.") from exc
+        raise TraceUnusable(f"{path} is not a trace: {exc}. Expected a CSV file.") from exc
     raise TraceUnusable(
         f"{path} has the columns {', '.join(sorted(columns)[:8]) or '(none)'}. Expected one of "
         f"{', '.join(_ARRIVALS)}; or `func`, `end_timestamp` and `duration` (Azure Functions 2021); or "
@@ -86,7 +86,7 @@ def _minutes(rows: Iterable[Row], durations: Path | None, seed: int) -> Trace:
                 from_quantiles(shares, quantiles_ms[name] / 1e3, int(counts.sum()), (seed, number, 1))
             )
     if not arrivals:
-        raise TraceUnusable("The trace has no invocation below its columns, or none of that function.")
+        raise TraceUnusable("The trace has no invocation of that function, or none at all. Name another one.")
     return as_trace(
         np.concatenate(arrivals),
         list(np.concatenate(names)),

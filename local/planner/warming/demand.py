@@ -1,4 +1,4 @@
-"""What warmers are replayed on: the environments that each function of a trace needed, slot by slot."""
+"""Demand for the replay of warmers: the environments that each function of a trace needed, slot by slot."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class Demand:
 
 
 def demands(path: Path, slot_s: float, seed: int = 0) -> list[Demand]:
-    """Of every function of the trace in `path`. seed: of what a trace tells by its distribution only.
+    """Demand of every function of the trace in `path`. seed: for values that a trace gives as a distribution.
 
     Raises TraceUnusable.
     """
     if not path.is_file():
-        raise TraceUnusable(f"{path} is no file. Name a CSV file of arrivals, or a log with REPORT lines.")
+        raise TraceUnusable(f"{path} is not a file. Name a CSV file of arrivals, or a log with REPORT lines.")
     if (rows := _concurrency_rows(path)) is not None:
         return [
             _of_minutes(name, minutes, memory_mb, slot_s, (seed, number))
@@ -60,7 +60,7 @@ def demands(path: Path, slot_s: float, seed: int = 0) -> list[Demand]:
 
 
 def made_demands(shape: str, slot_s: float, seed: int) -> list[Demand]:
-    """Of five functions of a shape of `traces.made`, from a request in eight minutes to one a second."""
+    """Demand of five functions of a shape of `traces.made`: a request in eight minutes to one a second."""
     return [
         replace(one, name=f"{shape}, {rps:g} a second")
         for rps in _MADE_RPS
@@ -69,7 +69,7 @@ def made_demands(shape: str, slot_s: float, seed: int) -> list[Demand]:
 
 
 def of_trace(trace: Trace, slot_s: float) -> Iterator[Demand]:
-    """Of every function of a trace of invocations."""
+    """Demand of every function of a trace of invocations."""
     span_s = max(trace.span_s, slot_s)
     for name in trace.functions:
         mine = trace.only(name)
@@ -87,7 +87,7 @@ def of_trace(trace: Trace, slot_s: float) -> Iterator[Demand]:
 
 
 def _concurrency_rows(path: Path) -> list[tuple[str, Levels, float]] | None:
-    """The rows of a table of containers in use, as FeMux prepares Azure's of 2019; None of another file."""
+    """Rows of a table of containers in use, as FeMux prepares Azure's of 2019; None for another file."""
     with path.open(newline="") as file:
         try:
             rows = csv.DictReader(file)
@@ -105,13 +105,13 @@ def _concurrency_rows(path: Path) -> list[tuple[str, Levels, float]] | None:
             ]
         except (ValueError, UnicodeDecodeError, csv.Error) as exc:
             raise TraceUnusable(
-                f"{path} is no table of containers in use: {exc}. Expected `app`, `memory_mb` and the "
+                f"{path} is not a table of containers in use: {exc}. Expected `app`, `memory_mb` and the "
                 "minutes 1, 2, …, all numbers."
             ) from exc
 
 
 def _of_minutes(name: str, minutes: Levels, memory_mb: float, slot_s: float, seed: tuple[int, int]) -> Demand:
-    """So many invocations at once in each minute, at some moment of it."""
+    """Invocations at once in each minute, at some moment of it."""
     moments_s = (np.arange(len(minutes)) + np.random.default_rng(seed).random(len(minutes)) * 0.99) * MINUTE_S
     arrivals_s = np.repeat(moments_s, minutes)
     durations_s = np.full(len(arrivals_s), _DURATION_S, np.float32)

@@ -89,7 +89,7 @@ def smoothed(needed: Levels) -> Floats:
 
 
 def markov(needed: Levels) -> Floats:
-    """What followed most often the last two slots, in all of the past."""
+    """Most frequent successor of the last two slots, in all of the past."""
     followed: defaultdict[tuple[int, int], Counter[int]] = defaultdict(Counter)
     forecast = np.zeros(len(needed))
     before = last = 0
@@ -109,7 +109,7 @@ def _pasts(needed: Levels) -> npt.NDArray[np.float64]:
 def _lagged(
     needed: Levels,
 ) -> Iterator[tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]]:
-    """Of each slot: a constant and ten lags of each slot of its past, those slots, and its own lags.
+    """Design of each slot: a constant and ten lags of each slot of its past, those slots, and its own lags.
 
     Block by block: a slot takes 10 KB.
     """

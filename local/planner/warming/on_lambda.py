@@ -1,4 +1,4 @@
-"""What warmers would come to on Lambda: their levels held by pings or provisioned, in the simulator."""
+"""Cost of warmers on Lambda: their levels held by pings or provisioned, in the simulator."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MB_PER_GB = 1024
 
 @dataclass(frozen=True)
 class Terms:
-    """What an environment is like and costs. cold_usd: what one cold start is worth."""
+    """Size and cost of an environment. cold_usd: value of one avoided cold start."""
 
     memory_mb: int
     init_s: float
@@ -52,7 +52,7 @@ class Outcome:
 
 
 def outcomes(demands: Iterable[Demand], terms: Terms) -> Iterator[Outcome]:
-    """Of every policy on every function. A level is asked for at the start of its slot."""
+    """Outcome of every policy on every function. A level is requested at the start of its slot."""
     gb = terms.memory_mb / _MB_PER_GB
     of_lambda = terms.prices.lambda_[terms.architecture]
     by_ping = ping_usd(gb, of_lambda.on_demand_gb_s_usd, terms.prices.request_usd)

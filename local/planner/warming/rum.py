@@ -40,7 +40,7 @@ RATIOS = (
 
 @dataclass(frozen=True)
 class Score:
-    """Of one policy. needed: environments of all slots; cold: those of them that were not held."""
+    """Costs of one policy. needed: environments of all slots; cold: those not warm."""
 
     needed: int = 0
     cold: int = 0

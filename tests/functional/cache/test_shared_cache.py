@@ -160,7 +160,7 @@ def test_fill_cache(bundle: Path, aws_environ: dict[str, str], store: FaultyServ
     ("content", "expected"),
     [
         ('{"text": "a secret"}\n{"words": "a secret"}\n', ":2 has no text."),
-        ('"a secret"\na secret\n', ":2 is no JSON."),
+        ('"a secret"\na secret\n', ":2 is not JSON."),
         ("3\n", ":1 has no text."),
     ],
     ids=["no text", "no JSON", "a number"],

@@ -35,7 +35,7 @@ WITHOUT_JSON = {
 
 
 def commands(group: click.Group, parents: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
-    """Every command that is no group, by its words."""
+    """Every command that is not a group, by its words."""
     context = click.Context(group)
     for name in group.list_commands(context):
         command = group.get_command(context, name)

@@ -89,9 +89,9 @@ def test_text_is_quoted() -> None:
     [
         (["redshift"], "Give --stack, or --function"),
         (["snowflake", "--url", "http://x"], "does not begin with https://"),
-        (["bigquery", "--url", URL, "--connection", "p`x", "--dataset", "d"], "is no plain identifier"),
-        (["redshift", "--function", "f", "--schema", "a; drop"], "is no plain identifier"),
-        (["aurora", "--function", "predict"], "is no ARN of a function"),
+        (["bigquery", "--url", URL, "--connection", "p`x", "--dataset", "d"], "is not a plain identifier"),
+        (["redshift", "--function", "f", "--schema", "a; drop"], "is not a plain identifier"),
+        (["aurora", "--function", "predict"], "is not an ARN of a function"),
     ],
 )
 def test_refused(arguments: list[str], said: str) -> None:

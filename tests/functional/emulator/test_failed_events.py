@@ -274,4 +274,4 @@ async def test_without_stores(lines: list[str], slept_s: list[float], tmp_path: 
         await sent(emulator, "Told", {"do": "fail"})
         assert emulator.stores.pid is None
     [line] = [line for line in lines if line.startswith("An asynchronous event")]
-    assert line.endswith("cannot be reached: it is no queue that was made here.")
+    assert line.endswith("cannot be reached: it is not a queue that was made here.")

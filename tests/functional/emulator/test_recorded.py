@@ -62,7 +62,7 @@ async def test_differences_are_lambda_s(client: httpx.AsyncClient, case: str) ->
     assert "x-amz-function-error" not in recorded["headers"]
     failed = case in ("exception", "unserializable", "crash", "timeout")
     assert response.headers.get("x-amz-function-error") == ("Unhandled" if failed else None)
-    # A crash is an error of the function, not of the service; an event that is no JSON never reaches it.
+    # A crash is an error of the function, not of the service; an event that is not JSON never reaches it.
     assert (recorded["status"], response.status_code) == {"crash": (502, 200), "no json": (200, 400)}.get(
         case, (200, 200)
     )

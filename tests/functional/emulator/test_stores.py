@@ -118,7 +118,7 @@ async def test_first_connection_starts_the_server(template: Template, lines: lis
 async def test_a_refused_transaction_loses_no_write(template: Template, lines: list[str]) -> None:
     """Of transactions that are refused nothing stays, and all that others write meanwhile does.
 
-    A conflict is no refusal by a condition: AWS lets the caller begin the transaction again.
+    A conflict is not a refusal by a condition: AWS lets the caller begin the transaction again.
     """
 
     def count_up(dynamodb: Any, number: int) -> str:

@@ -95,7 +95,7 @@ def test_the_gate_knows_pooling(each: Made) -> None:
 
 
 def test_texts_differ(each: Made) -> None:
-    """Random weights tell texts apart: that two embeddings agree is no matter of course."""
+    """Random weights tell texts apart: that two embeddings agree is not a matter of course."""
     embeddings = each.said("embedding")
     assert np.quantile(embeddings @ embeddings.T, 0.05) < 0.8
 

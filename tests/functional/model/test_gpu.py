@@ -174,7 +174,7 @@ def test_large_passes_are_split(folder: Path, padded: MixedEncoder, windows: Tex
 
 
 def test_no_rows(padded: MixedEncoder) -> None:
-    """An empty pass is no error."""
+    """An empty pass is not an error."""
     assert padded.encode([]) == []
 
 

@@ -148,7 +148,7 @@ def test_a_browser_is_led_to_the_documentation(client: httpx.Client) -> None:
 
 
 def test_request_ids(server: ServerProcess, client: httpx.Client) -> None:
-    """A caller's name of a request is in the answer and in the log; what is no name is replaced."""
+    """A caller's name of a request is in the answer and in the log; what is not a name is replaced."""
     given = client.post("/v1/predict", json=PREDICT, headers={"x-request-id": "a-caller/17"})
     assert given.headers["x-request-id"] == "a-caller/17"
     made = client.post("/v1/predict", json=PREDICT, headers={"x-request-id": '"quoted text"'})

@@ -32,7 +32,7 @@ def error(exception: LambdaException) -> HttpResponse:
 def response(
     status: HTTPStatus, body: bytes, headers: Mapping[str, str], request_id: str | None = None
 ) -> HttpResponse:
-    """What every answer has besides. request_id: of the invocation, where there is one."""
+    """Headers of every answer. request_id: the invocation's, if there is one."""
     common = {"content-type": "application/json", "x-amzn-requestid": request_id or str(uuid.uuid4())}
     lines = [(name.encode("ascii"), value.encode("ascii")) for name, value in {**common, **headers}.items()]
     return HttpResponse(status, lines, body)

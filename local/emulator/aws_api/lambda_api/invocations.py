@@ -34,7 +34,7 @@ MAX_EVENT_BYTES = PAYLOAD.value
 MAX_ASYNC_EVENT_BYTES = ASYNC_PAYLOAD.value
 
 _CONFIGS = "/2019-09-25/functions/{FunctionName}/event-invoke-config"
-# What Invoke can be told that nothing here heeds: refused, because an answer would be another one on AWS.
+# Parameters of Invoke that the emulator does not support: refused, because AWS would answer otherwise.
 _NOT_IMITATED = {
     b"x-amz-tenant-id": "TenantId: environments of one tenant each (TenancyConfig)",
     b"x-amz-durable-execution-name": "DurableExecutionName: durable executions (DurableConfig)",

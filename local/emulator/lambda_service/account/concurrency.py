@@ -21,7 +21,7 @@ _NO_PROVISIONED = Provisioned()
 
 
 class Concurrency:
-    """Who may have how many environments. limits: of the account, and of each function that has none."""
+    """Concurrency of functions. limits: of the account, and of each function without its own."""
 
     def __init__(self, functions: Functions, limits: Limits) -> None:
         self._functions = functions

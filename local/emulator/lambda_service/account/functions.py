@@ -85,7 +85,7 @@ class Functions:
         self._changed()
 
     def delete_alias(self, name: str, alias: str) -> None:
-        """With its provisioned concurrency."""
+        """A version or alias with its provisioned concurrency."""
         self.hosted(name).delete_alias(alias)
         self._changed()
 
@@ -109,7 +109,7 @@ def check(function: FunctionSettings) -> None:
 
 
 def differences(function: FunctionSettings) -> Iterator[str]:
-    """What this machine cannot give a function as Lambda would."""
+    """Differences from Lambda that this machine forces on a function."""
     if function.snapstart:
         yield (
             f"{function.name} starts from a snapshot on AWS. This machine cannot keep one: the next process "

@@ -37,7 +37,7 @@ class LambdaService:
     """Functions by name, each with versions, aliases and execution environments.
 
     functions: them, their versions and aliases. concurrency: reserved and provisioned.
-    All methods run in the event loop's thread; those that are not `async` return at once.
+    All methods run in the event loop's thread; methods without `async` return at once.
     Errors are `LambdaException`s. qualifier: a version, an alias, or None for `$LATEST`.
     machine_environments: the most environments of a function without a reservation; None: the account's.
     switches: which of AWS's rates hold. max_age_s: of an environment; None: no limit.
@@ -170,12 +170,12 @@ class LambdaService:
         self.functions.hosted(name).event_invoke_configs[qualifier] = config
 
     def get_event_invoke_config(self, name: str, qualifier: str | None = None) -> EventInvokeConfig:
-        """What was put for this very qualifier, or Lambda's defaults."""
+        """Configuration of this very qualifier, or Lambda's defaults."""
         configs = self.functions.hosted(name).event_invoke_configs
         return configs.get(qualifier or LATEST, _DEFAULT_EVENT_INVOKE_CONFIG)
 
     def list_event_invoke_configs(self, name: str) -> dict[str, EventInvokeConfig]:
-        """What was put, by qualifier."""
+        """Configurations by qualifier."""
         return dict(self.functions.hosted(name).event_invoke_configs)
 
     def is_switched_off(self, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""What is to be seen of a function and of an environment at one moment."""
+"""Views of a function and of an environment at one moment."""
 
 from __future__ import annotations
 

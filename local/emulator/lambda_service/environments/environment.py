@@ -3,7 +3,7 @@
 States, as `coldframe.capacity.admission` names them:
 
 INIT      The process is starting and loads the function's module, once there is a core for it.
-          `restore/next`            -> still INIT: a snapshot, which goes on when it is restored
+          `restore/next`            -> still INIT: a snapshot, which continues when it is restored
           first `next`              -> READY; `init` returns True
           init/error, exit, limit   -> still INIT, without a process; `init` returns False
           invoke after that         -> INVOKING, and the init phase is run again inside the invocation
@@ -58,7 +58,7 @@ class ExecutionEnvironment:
     its time is measured: on Lambda every environment has cores of its own, and nothing waits. So the wait
     is not billed, though it is part of what the client waits.
     restored: it starts from a snapshot. This machine cannot keep a process as a snapshot, so each loads anew,
-    ahead of its restore or while AWS's own part of that goes on. Measured is what comes after `restore/next`.
+    ahead of its restore or during AWS's own part of it. The time after `restore/next` is measured.
     """
 
     def __init__(

@@ -30,7 +30,7 @@ class MemoryMeter:
         return _whole_mb(rest.split(None, 1)[0]) if found else None
 
     def resident_mb(self) -> int | None:
-        """What it holds now, in whole MB; None once it is gone, or without /proc."""
+        """Memory in use now, in whole MB; None after the process has ended, or without /proc."""
         if self._statm is None:
             return None
         fields = _read_proc(self._statm).split()
@@ -77,7 +77,7 @@ class Measured(Protocol):
         """The most that it has held, as far as that could be measured."""
 
     def resident_memory_mb(self) -> int:
-        """What it holds now; 0 when that cannot be told."""
+        """Memory in use now; 0 if it cannot be read."""
 
 
 class MemoryLimit:

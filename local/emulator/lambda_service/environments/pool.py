@@ -84,17 +84,17 @@ class EnvironmentPool:
 
     @property
     def state(self) -> concurrency.State:
-        """What the admission rules know."""
+        """State of the admission rules."""
         return self._state
 
     def environments(self) -> Iterator[tuple[int, ExecutionEnvironment]]:
-        """Those that are not stopped, by id, oldest first."""
+        """Environments that are not stopped, by id, oldest first."""
         yield from self._environments.items()
 
     async def invoke(self, call: Call, arrival: Arrival) -> Invoked | Throttle:
         """The end of one invocation, or why it was refused. Raises PoolClosed.
 
-        A caller that leaves (is cancelled) does not take the invocation along: it goes on, as on Lambda, and
+        A caller that leaves (is cancelled) does not end the invocation: it continues, as on Lambda, and
         its environment becomes free when it is over.
         """
         if self._closed:
@@ -104,7 +104,7 @@ class EnvironmentPool:
         if isinstance(decision, Throttle):
             return decision
         if not isinstance(decision, Lease | Start):
-            raise AssertionError(f"{decision} is no answer to an arrival")
+            raise AssertionError(f"{decision} is not an answer to an arrival")
         environment_id = decision.environment_id
         if isinstance(decision, Start):
             invoked = await asyncio.shield(

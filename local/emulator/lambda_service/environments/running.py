@@ -15,7 +15,7 @@ from local.emulator.lambda_service.report import LogTail, Outcome
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What an invocation is called with.
+    """Arguments of an invocation.
 
     event: JSON. arn: the function as the caller named it, with the qualifier. client_context: JSON, or "".
     """
@@ -46,7 +46,7 @@ class Running:
         self.tail = LogTail()
 
     def invocation(self, timeout_s: float) -> Invocation:
-        """What the runtime client gets. timeout_s: of the whole invocation."""
+        """Invocation for the runtime client. timeout_s: of the whole invocation."""
         now = time.time()
         left_s = timeout_s - (time.perf_counter() - self.started_s)
         return Invocation(

@@ -40,7 +40,7 @@ RESULT_TOO_LARGE = "Function.ResponseSizeTooLarge"
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """What `next` hands out.
+    """Invocation that `next` returns.
 
     deadline_ms: milliseconds since the epoch. client_context: JSON in ASCII; "" for none.
     """
@@ -54,13 +54,13 @@ class Invocation:
 
 
 class RuntimeListener(Protocol):
-    """Who is told what the runtime client says."""
+    """Receiver of the runtime client's messages."""
 
     def polled(self) -> None:
         """The client asks for the next invocation: init is over, or the last one is."""
 
     def loaded(self) -> None:
-        """With SnapStart: the function is loaded, and its snapshot may be taken."""
+        """SnapStart only: the function is loaded, and its snapshot may be taken."""
 
     def restore_failed(self, error_type: str, payload: bytes) -> None:
         """A hook that runs after a restore raised; the process exits next."""
@@ -107,7 +107,7 @@ class RuntimeApi:
         connection.reply(HTTPStatus.OK, invocation.event, _next_headers(invocation))
 
     def restore(self) -> None:
-        """Answers the waiting `restore/next`: the client goes on, as in a restored snapshot."""
+        """Answers the waiting `restore/next`: the client continues, as in a restored snapshot."""
         if self._snapshot is not None:
             connection, self._snapshot = self._snapshot, None
             connection.reply(HTTPStatus.OK, b"")

@@ -20,7 +20,7 @@ from local.emulator.lambda_service.telemetry.log_pipe import Log, LogPipe
 
 
 class ProcessListener(RuntimeListener, Protocol):
-    """Who is told what the runtime client says, and when it is gone without having been killed by us."""
+    """Receiver of the runtime client's messages, and of its end if the emulator did not kill it."""
 
     def exited(self, returncode: int) -> None:
         """The process has ended by itself. Negative: by that signal."""

@@ -78,7 +78,7 @@ def _process_folder() -> Path:
 
 
 def _remove_if_left(folder: Path) -> None:
-    # OSError: it is no folder of this kind, or its process lives and has the lock.
+    # OSError: it is not a folder of this kind, or its process lives and has the lock.
     with contextlib.suppress(OSError):
         if folder.lstat().st_uid == os.geteuid():
             with (folder / _LOCK).open() as lock:

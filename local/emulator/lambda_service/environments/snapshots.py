@@ -63,7 +63,7 @@ class Snapshots:
                 self._in_background(environment.stop())
 
     def renew(self) -> None:
-        """The code has changed: those that wait have loaded that of before."""
+        """The code has changed: waiting snapshots have loaded the old code."""
         versions = list(self._waiting)
         self._stop()
         for version in versions:

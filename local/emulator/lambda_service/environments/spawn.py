@@ -21,7 +21,7 @@ from local.emulator.lambda_service.settings import FunctionSettings, LogFormat
 _PASSED_THROUGH = ("PATH", "LD_LIBRARY_PATH", "TMPDIR")
 _PROJECT_PREFIX = "COLDFRAME_"
 _PROBE_TIMEOUT_S = 10
-_FILES_TO_START = 8  # pipes to the child while it is made, and those that it is given
+_FILES_TO_START = 8  # pipes to the child during its start, and pipes that it inherits
 
 
 def function_environ(own: Mapping[str, str], inherited: Mapping[str, str]) -> dict[str, str]:
@@ -64,7 +64,7 @@ def runtime_environ(function: FunctionSettings, log_stream: str, initialization_
 
 
 def _logging_environ(function: FunctionSettings) -> dict[str, str]:
-    """What makes AWS's runtime client write JSON, and nothing below the level."""
+    """Variables that make AWS's runtime client write JSON, and nothing below the level."""
     logging = function.logging
     if logging.log_format is LogFormat.TEXT:
         return {"AWS_LAMBDA_LOG_FORMAT": logging.log_format}

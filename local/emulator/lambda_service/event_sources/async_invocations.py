@@ -32,7 +32,7 @@ Sleep = Callable[[float], Awaitable[None]]
 
 
 class Service(Protocol):
-    """What is asked of the Lambda service."""
+    """Interface of the Lambda service for asynchronous events."""
 
     async def invoke(
         self,
@@ -48,10 +48,10 @@ class Service(Protocol):
         """Whether the function's reserved concurrency is 0."""
 
     def get_event_invoke_config(self, name: str, qualifier: str | None) -> EventInvokeConfig:
-        """What the template says of asynchronous events, or Lambda's defaults."""
+        """Settings for asynchronous events in the template, or Lambda's defaults."""
 
     def arn(self, name: str, qualifier: str) -> str:
-        """Of a version or an alias."""
+        """ARN of a version or an alias."""
 
 
 class Destinations(Protocol):
@@ -72,7 +72,7 @@ class RetryPolicy:
 
 @dataclass(slots=True)
 class _Event:
-    """An event on its way. last: how the last of so many invocations ended."""
+    """An event in flight. last: result of its last invocation."""
 
     name: str
     qualifier: str | None

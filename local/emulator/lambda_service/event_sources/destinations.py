@@ -1,4 +1,4 @@
-"""What becomes of an asynchronous event in the end: its settings, and the record that tells of it. Pure.
+"""Destinations of asynchronous events: their settings, and the record of an event's end. Pure.
 
 Source: https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html and
 https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-configuring.html, read 2026-11-21.
@@ -57,7 +57,7 @@ def destination_record(
 ) -> bytes:
     """The record of an event, as JSON; it holds the event itself, and what the function made of it.
 
-    arn: of the function, with the qualifier it was called by. event: JSON. last: how the last of so many
+    arn: of the function, with the qualifier it was called by. event: JSON. last: result of the last of
     invocations ended; None when there was none. timestamp: ISO 8601.
     """
     record: dict[str, object] = {

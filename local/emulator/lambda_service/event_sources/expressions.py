@@ -104,7 +104,7 @@ def parse(text: str) -> Expression:
     """An expression as EventBridge reads it. Raises BadExpression."""
     kind, bracket, inner = text.partition("(")
     if not bracket or not inner.endswith(")"):
-        raise BadExpression(f"{text!r} is no schedule expression, expected a form like {_FORMS}")
+        raise BadExpression(f"{text!r} is not a schedule expression, expected a form like {_FORMS}")
     fields = inner[:-1].split()
     match kind:
         case "rate":
@@ -113,7 +113,7 @@ def parse(text: str) -> Expression:
             return _cron(text, fields)
         case "at":
             return _at(text, fields)
-    raise BadExpression(f"{text!r} is no schedule expression, expected a form like {_FORMS}")
+    raise BadExpression(f"{text!r} is not a schedule expression, expected a form like {_FORMS}")
 
 
 def _rate(text: str, fields: list[str]) -> Rate:
@@ -122,7 +122,7 @@ def _rate(text: str, fields: list[str]) -> Rate:
     singular = unit.removesuffix("s")
     is_number = value.isascii() and value.isdigit() and int(value) > 0
     if not is_number or singular not in _UNITS or (unit == singular) != (int(value) == 1):
-        raise BadExpression(f"{text!r} is no rate, expected a form like rate(1 minute) or rate(5 minutes)")
+        raise BadExpression(f"{text!r} is not a rate, expected a form like rate(1 minute) or rate(5 minutes)")
     try:
         return Rate(int(value) * _UNITS[singular])
     except OverflowError as exc:
@@ -134,7 +134,7 @@ def _at(text: str, fields: list[str]) -> At:
         (time,) = fields
         return At(datetime.strptime(time, "%Y-%m-%dT%H:%M:%S"))
     except ValueError as exc:
-        raise BadExpression(f"{text!r} is no time, expected a form like at(2026-12-01T08:00:00)") from exc
+        raise BadExpression(f"{text!r} is not a time, expected a form like at(2026-12-01T08:00:00)") from exc
 
 
 def _cron(text: str, fields: list[str]) -> Cron:
@@ -160,7 +160,7 @@ def _cron(text: str, fields: list[str]) -> Cron:
 
 
 def _numbers(field: str, allowed: range, names: dict[str, int] | None = None) -> set[int]:
-    """What a field names: `*`, `5`, `1-5`, `*/15`, `0/10`, `1,2`, names. Raises ValueError."""
+    """Values of a field: `*`, `5`, `1-5`, `*/15`, `0/10`, `1,2`, names. Raises ValueError."""
     numbers: set[int] = set()
     for part in field.split(","):
         span, slash, step = part.partition("/")
@@ -206,7 +206,7 @@ def _days_of_month(field: str) -> Callable[[date], bool]:
 
 
 def _nearest_weekday(day: date, wanted: int) -> date:
-    """Of the month of `day`: the wanted day, or a weekday beside it in the same month."""
+    """Day in the month of `day`: the day itself, or a weekday beside it in the same month."""
     last = calendar.monthrange(day.year, day.month)[1]
     found = day.replace(day=min(wanted, last))
     match found.weekday():

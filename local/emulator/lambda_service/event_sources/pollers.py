@@ -44,14 +44,14 @@ class Queues(Protocol):
         """Returns when the queues are there."""
 
     async def receive(self, queue: str, most: int, wait_s: float) -> list[Message]:
-        """Up to ten messages; waits so long for a first one."""
+        """Up to ten messages. Waits `wait_s` for a first one."""
 
     async def delete(self, queue: str, receipt_handles: Sequence[str]) -> None:
         """Deletes up to ten messages."""
 
 
 class Functions(Protocol):
-    """What invokes functions."""
+    """Interface that invokes functions."""
 
     async def invoke(
         self,
@@ -111,7 +111,7 @@ class Pollers:
 
 
 class _Poller:
-    """Of one mapping. batches: those that are on their way."""
+    """State of one mapping. batches: batches in flight."""
 
     def __init__(
         self,
@@ -184,7 +184,7 @@ class _Poller:
         return found
 
     def _fill(self, batch: Batch, messages: Sequence[Message]) -> None:
-        """What does not fit is for the next batch."""
+        """Messages that do not fit go into the next batch."""
         self._left = list(messages)
         while self._left and batch.takes(self._left[0]):
             del self._left[0]

@@ -110,7 +110,7 @@ class Batch:
         return True
 
     def event(self) -> bytes:
-        """What the function gets."""
+        """Event for the function."""
         return event_of(self._records)
 
 
@@ -118,7 +118,7 @@ def failed_ids(answer: bytes | None, message_ids: Sequence[str], reports_failure
     """Ids of the messages that failed, though the invocation succeeded.
 
     As Lambda reads the answer: without `ReportBatchItemFailures` none; an empty, null or missing list is
-    none; a list that names what is no message of the batch, or names nothing, is a failure of all.
+    none; a list that names what is not a message of the batch, or names nothing, is a failure of all.
     """
     everything = frozenset(message_ids)
     if not reports_failures or answer is None:

@@ -76,7 +76,7 @@ class Rate:
 
 
 class FunctionMetrics:
-    """What is counted of one function. state: what its admission rules know, asked when needed."""
+    """Counters of one function. state: returns the state of its admission rules."""
 
     def __init__(self, function: str, state: Callable[[], State], bill: Bill) -> None:
         self.function = function

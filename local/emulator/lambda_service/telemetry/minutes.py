@@ -30,7 +30,7 @@ class Counted:
 
 
 class Minutes:
-    """Of a function and each of its qualifiers. One caller at a time: the emulator's loop.
+    """Metrics by the minute of a function and each of its qualifiers. Used only in the emulator's event loop.
 
     now: seconds since 1970.
     """

@@ -1,4 +1,4 @@
-"""What Lambda itself writes into a function's log, in its two formats. Pure, but for the time of day.
+"""Lambda's own lines in a function's log, in its two formats. Pure, except for the time of day.
 
 Text: https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html and
 https://docs.aws.amazon.com/lambda/latest/dg/python-logging.html. JSON:
@@ -22,7 +22,7 @@ from local.emulator.lambda_service.settings import FunctionSettings, LogFormat
 
 _MB = 1024 * 1024
 
-# Lambda writes python:3.13.v43 here, and the ARN of that build: this is no build of AWS's.
+# Lambda writes python:3.13.v43 here, and the ARN of that build: this is not a build of AWS's.
 _VERSION = f"python:{sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}-local"
 _BUILD = hashlib.sha256(sys.version.encode()).hexdigest()
 
@@ -68,7 +68,7 @@ def platform_log(function: FunctionSettings, log_stream: str, initialization_typ
 
 
 def runtime_version_arn(function: FunctionSettings) -> str:
-    """What stands where AWS names the build of its runtime."""
+    """Placeholder for AWS's name of the runtime's build."""
     return f"arn:aws:lambda:{function.region}::runtime:{_BUILD}"
 
 

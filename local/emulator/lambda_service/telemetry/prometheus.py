@@ -18,7 +18,7 @@ def render(functions: Sequence[FunctionMetrics], now: float) -> tuple[str, bytes
 
 
 class _Moment(Collector):
-    """What is counted of all functions at one moment."""
+    """Metrics of all functions at one moment, for Prometheus."""
 
     def __init__(self, functions: Sequence[FunctionMetrics], now: float) -> None:
         self._functions = functions

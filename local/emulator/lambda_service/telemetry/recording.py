@@ -1,4 +1,4 @@
-"""What came to a function and what became of it, as numbers: traffic that can be simulated again."""
+"""Invocations of a function and their results, as numbers: traffic that can be simulated again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Recorded:
 
     @classmethod
     def of(cls, arrived_s: float, ended: Invoked | Throttle) -> Recorded:
-        """What is kept of an invocation that has ended or was refused."""
+        """Record of an invocation that has ended or was refused."""
         if isinstance(ended, Throttle):
             return cls(arrived_s, throttled=True)
         return cls(

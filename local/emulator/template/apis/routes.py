@@ -39,7 +39,7 @@ _ANY_SPELLINGS = frozenset({"any", "x-amazon-apigateway-any-method", "*"})
 
 @dataclass(frozen=True, slots=True)
 class ApiSource:
-    """What of a template the APIs are made of. functions: those that are run."""
+    """Parts of a template that define APIs. functions: the functions that run."""
 
     resources: Resources
     functions: tuple[Function, ...]
@@ -69,7 +69,7 @@ def read_routes(source: ApiSource, notes: list[Note]) -> Iterator[ApiEvent]:
 
 
 def definition(properties: Properties) -> Mapping[str, Any]:
-    """What an API has for a `DefinitionBody`, as it is written. Raises NotRunnable, TemplateError."""
+    """`DefinitionBody` of an API, as it is written. Raises NotRunnable, TemplateError."""
     if "DefinitionUri" in properties:
         place = properties.place("DefinitionUri")
         raise NotRunnable(f"{place} is not read. Write the definition as DefinitionBody")

@@ -167,7 +167,7 @@ def _inline(text: str) -> Path:
 def _missing(name: str, folder: Path, layers: list[Path]) -> Iterator[Note]:
     """Code that is not there, and requirements that nobody installed."""
     if not folder.is_dir():
-        yield Note(Effect.MISSING, name, f"{folder} is no folder: every init phase will fail")
+        yield Note(Effect.MISSING, name, f"{folder} is not a folder: every init phase will fail")
     for path in (folder, *layers):
         file = path / "requirements.txt"
         if names := not_importable(file, [folder, *layers]):
@@ -178,9 +178,9 @@ def _missing(name: str, folder: Path, layers: list[Path]) -> Iterator[Note]:
 
 
 def _layer_notes(layer: str, folder: Path, on_path: Path) -> Iterator[Note]:
-    """What of a layer a function does not find."""
+    """Part of a layer that a function does not find."""
     if not folder.is_dir():
-        yield Note(Effect.MISSING, layer, f"{folder} is no folder: imports from it will fail")
+        yield Note(Effect.MISSING, layer, f"{folder} is not a folder: imports from it will fail")
     elif not on_path.is_dir():
         why = (
             f"without a folder python/ nothing of it is imported; what is in /opt on AWS is in {folder} here"

@@ -1,4 +1,4 @@
-"""What a Dockerfile leaves to run: command, variables, and what it copies."""
+"""Result of a Dockerfile: command, variables, and copied files."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from local.emulator.template.syntax.errors import TemplateError
 
 @dataclass(frozen=True, slots=True)
 class Dockerfile:
-    """What a stage of a Dockerfile leaves to run.
+    """Result of a stage of a Dockerfile.
 
-    copied: what all stages take from the context, and where to.
+    copied: files that all stages copy from the context, with their targets.
     """
 
     command: list[str]
@@ -52,7 +52,7 @@ class Dockerfile:
 
 
 def _stage(path: Path, instructions: Sequence[tuple[str, str, str]], target: str | None) -> str:
-    """One stage with those that it is built from, as a Dockerfile of its own.
+    """One stage with the stages that it is built from, as a Dockerfile of its own.
 
     instructions: each one's word, what follows it, and its lines.
     """

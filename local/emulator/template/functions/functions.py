@@ -1,4 +1,4 @@
-"""The functions of a template, as the Lambda service is told of them."""
+"""The functions of a template, as settings for the Lambda service."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _other_events(properties: Properties) -> Iterator[str]:
 
 
 def _differences(properties: Properties) -> Iterator[Note]:
-    """What runs otherwise here than the template says."""
+    """Differences between the template and this machine."""
     timeout_s = properties.whole_number("Timeout", 1)
     if timeout_s is not None and timeout_s > TIMEOUT.value:
         why = f"{timeout_s} s, expected at most {TIMEOUT}"

@@ -103,7 +103,7 @@ class _Application:
         return {self._name + name: self._resource(name, resource) for name, resource in declared}
 
     def conditions(self) -> dict[str, Any]:
-        """Its conditions, and for each resource that has one: that one and the application's."""
+        """Conditions of the application. A resource with a condition needs its own and the application's."""
         own = {
             self._name + name: self._of(value)
             for name, value in _section(self._document, "Conditions", self._name).items()
@@ -124,7 +124,7 @@ class _Application:
         }
 
     def outputs(self) -> dict[tuple[str, str], Any]:
-        """What `!GetAtt Application.Outputs.Name` gives, by application and attribute."""
+        """Values of `!GetAtt Application.Outputs.Name`, by application and attribute."""
         declared = _section(self._document, "Outputs", self._name)
         return {
             (self._name, _OUTPUTS + name): self._of(_section(declared, name, self._name).get("Value"))

@@ -34,7 +34,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Stack:
-    """What would be created.
+    """Resources that CloudFormation would create.
 
     resources: by logical id, each with Type and Properties; those whose condition does not hold are left out.
     folders: of the code and content that functions and layers are made of, by logical id as it is written.

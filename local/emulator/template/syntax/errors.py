@@ -1,4 +1,4 @@
-"""What is wrong with a template, or is not on this machine."""
+"""Errors of a template, or of a part that this machine does not have."""
 
 from __future__ import annotations
 

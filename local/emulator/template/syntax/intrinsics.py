@@ -97,7 +97,7 @@ class Intrinsics:
         if not isinstance(found, bool):
             raise TemplateError(
                 f"{where}: the condition {json.dumps(condition, default=str)} cannot be decided from "
-                "parameters. Compare nothing else, and give those that are read from SSM with --parameter."
+                "parameters. Compare nothing else, and give parameters of SSM with --parameter."
             )
         return found
 
@@ -159,7 +159,7 @@ class Intrinsics:
         return self._apply(function, self._resolve(argument, f"{where}.{function}"), where)
 
     def _apply(self, function: str, argument: Any, where: str) -> Any:
-        """Those that are functions of values alone."""
+        """Functions of values alone."""
         if function not in _KNOWN or _is_undecided(argument):
             return {function: argument}
         match function, argument:
@@ -196,11 +196,11 @@ class Intrinsics:
         return self._unknown({"Fn::GetAtt": [resource, attribute]}, f"{resource}.{as_text(attribute)}", where)
 
     def _unknown(self, reference: dict[str, Any], name: str, where: str) -> Any:
-        """What is unknown: where evaluation is partial the reference itself, else an error."""
+        """Unknown value: with partial evaluation the reference itself, otherwise an error."""
         if self._is_partial:
             return reference
         raise TemplateError(
-            f"{where} refers to {name}, which is no parameter, resource or attribute that exists here. "
+            f"{where} refers to {name}, which is not a parameter, resource or attribute that exists here. "
             "Correct the name, or put a parameter in its place and give it with --parameter."
         )
 
@@ -229,7 +229,7 @@ class Intrinsics:
         return {"Fn::Sub": [substituted, own_left] if own_left else substituted}
 
     def _variable(self, name: str, where: str) -> Any:
-        """What `${name}` stands for."""
+        """Value of `${name}`."""
         if name in self._names or "." not in name:
             return self._evaluate("Ref", name, where)
         # `Function.Alias` is SAM's: a reference with a dot.

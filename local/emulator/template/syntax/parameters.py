@@ -22,7 +22,7 @@ _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 
 
 def pseudo_parameters(region: str = REGION) -> dict[str, Any]:
-    """Those that every template has, for a stack of this machine."""
+    """Pseudo parameters of every template, for a stack of this machine."""
     return {
         "AWS::AccountId": ACCOUNT_ID,
         "AWS::NotificationARNs": [],
@@ -35,7 +35,7 @@ def pseudo_parameters(region: str = REGION) -> dict[str, Any]:
 
 
 def declared_parameters(document: Mapping[str, Any], given: Mapping[str, str]) -> Mapping[str, Any]:
-    """What a template says of its parameters. Raises TemplateError if one was given that is not there."""
+    """Parameters of a template. Raises TemplateError for a value of a parameter that does not exist."""
     declared = as_map(document.get("Parameters"), "Parameters")
     for name in given:
         if name not in declared:
@@ -80,7 +80,7 @@ def _is_read_from_ssm(declaration: Mapping[str, Any]) -> bool:
 
 
 def why_refused(name: str, declaration: Mapping[str, Any], value: Any) -> str | None:
-    """What CloudFormation has against a parameter's value, as a clause; None: nothing."""
+    """CloudFormation's objection to a parameter's value, as a clause; None without one."""
     for item in map(as_text, value if isinstance(value, list) else [value]):
         expected = _expected(name, declaration, item)
         if expected is not None:
@@ -114,7 +114,7 @@ def _matches(pattern: Any, item: str, where: str) -> bool:
     try:
         return re.fullmatch(as_word(pattern, where), item) is not None
     except re.error as exc:
-        raise TemplateError(f"{where} is {pattern!r}, which is no regular expression: {exc}.") from exc
+        raise TemplateError(f"{where} is {pattern!r}, which is not a regular expression: {exc}.") from exc
 
 
 def _bounds(number: float, low: float | None, high: float | None, unit: str = "") -> str | None:

@@ -1,4 +1,4 @@
-"""What CloudFormation calls a resource, by its type: the name, what `Ref` gives, what `Fn::GetAtt` gives.
+"""Names of resources in CloudFormation, by type: the name, and the values of `Ref` and `Fn::GetAtt`.
 
 A type or an attribute that is not here has no value on this machine: AWS makes it up, or nothing of the kind
 exists here. It is an error to ask for it, never a guess.
@@ -31,9 +31,9 @@ SCHEDULE = "AWS::Scheduler::Schedule"
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What resources of a type are called.
+    """Names of resources of a type.
 
-    name: the property that gives the name. reference: what `Ref` gives. attributes: what `Fn::GetAtt` gives.
+    name: the property with the name. reference: value of `Ref`. attributes: values of `Fn::GetAtt`.
     Both are patterns of {name}, {region}, {account} and {url}, which is where the emulator listens.
     """
 

@@ -27,7 +27,7 @@ _FIFO = {QUEUE: "FifoQueue", "AWS::SNS::Topic": "FifoTopic"}
 
 
 class Resources:
-    """Of one template, by logical id.
+    """Resources of one template, by logical id.
 
     names: parameters and pseudo parameters. url: what refers to an API's address gets.
     Every method raises TemplateError for a resource that is written wrongly.
@@ -76,7 +76,7 @@ class Resources:
         return str(resource["Type"])
 
     def properties(self, name: str) -> Properties:
-        """With Globals merged in: always the same object, which remembers what was read."""
+        """Properties with Globals merged in: always the same object, which records the properties read."""
         if name not in self._properties:
             section = self.kind(name).removeprefix("AWS::Serverless::")
             defaults = as_map(self._globals.get(section), f"Globals.{section}")
@@ -85,7 +85,7 @@ class Resources:
         return self._properties[name]
 
     def metadata(self, name: str) -> Properties:
-        """What the template says to tools that build it."""
+        """Metadata for tools that build the template."""
         metadata = as_map(self._declared[name].get("Metadata"), f"{name}.Metadata")
         return Properties(metadata, f"{name}.Metadata", self.resolve)
 
@@ -102,17 +102,17 @@ class Resources:
         return f"{STACK_NAME}-{name.lower() if kind == BUCKET else name}{fifo}"
 
     def reference(self, name: str) -> str:
-        """What `Ref` gives. Raises NotKnown where only AWS knows."""
+        """Value of `Ref`. Raises NotKnown where only AWS knows."""
         identity = IDENTITIES.get(self.kind(name))
         return self._called(name, identity.reference if identity else None, "Ref")
 
     def attribute(self, name: str, attribute: str) -> str:
-        """What `Fn::GetAtt` gives. Raises NotKnown where only AWS knows."""
+        """Value of `Fn::GetAtt`. Raises NotKnown where only AWS knows."""
         identity = IDENTITIES.get(self.kind(name))
         return self._called(name, identity.attributes.get(attribute) if identity else None, attribute)
 
     def alias(self, function: str) -> str | None:
-        """What events of a function call; None: the function itself, `$LATEST`."""
+        """Alias that events of a function invoke; None: the function itself, `$LATEST`."""
         return self.properties(function).word("AutoPublishAlias") or None
 
     def _called(self, name: str, pattern: str | None, what: str) -> str:
@@ -126,7 +126,7 @@ class Resources:
         return condition is None or self._intrinsics.holds(as_word(condition, where), where)
 
     def _identity(self, name: str, attribute: str | None) -> str | None:
-        """What CloudFormation would call a resource, or an attribute of it; None for what is not there."""
+        """Name of a resource or of its attribute in CloudFormation; None if it does not exist."""
         function, dot, of_function = name.partition(".")
         if dot and function in self._declared and of_function in ("Alias", "Version"):
             return self._qualified_arn(function, of_function)

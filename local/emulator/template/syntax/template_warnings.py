@@ -1,4 +1,4 @@
-"""What of a template is not as on AWS, for whoever starts the emulator.
+"""Notes on parts of a template that differ from AWS, for the user who starts the emulator.
 
 A note has a place in the template. Notes that say the same of several places become one line.
 """
@@ -11,7 +11,7 @@ from enum import StrEnum
 
 
 class Effect(StrEnum):
-    """What becomes of the place, as the line begins."""
+    """Beginning of the line: the effect on the place."""
 
     LEFT_OUT = "Left out"
     NOT_SET = "Not set"

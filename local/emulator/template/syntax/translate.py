@@ -62,7 +62,7 @@ def main(path: str, *given: str) -> None:
     except InvalidDocumentException as exc:
         sys.exit("is refused by SAM: " + " ".join(cause.message for cause in exc.causes))
     except (AttributeError, KeyError, TypeError):
-        sys.exit("is no SAM template: it has no Resources with a Type each")
+        sys.exit("is not a SAM template: it has no Resources with a Type each")
     json.dump({"written": written, "translated": translated}, sys.stdout)
 
 

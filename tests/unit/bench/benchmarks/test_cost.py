@@ -22,14 +22,14 @@ def test_one_by_hand() -> None:
 
 
 def test_sizes_that_do_not_fit_are_left_out() -> None:
-    """A memory size under the peak that was measured is no choice."""
+    """A memory size under the peak that was measured is not a choice."""
     large = Measured([10.0], [1.0], 300.0, peak_mb=900.0)
     assert {cost.memory_mb for cost in costs(large, PRICES)} == {1024, 1769, 3008}
 
 
 @given(st.floats(0.1, 500))
 def test_laws(ms: float) -> None:
-    """arm64 is cheaper than x86, a hit is no dearer than computing, less CPU takes longer."""
+    """arm64 is cheaper than x86, a hit is not a dearer than computing, less CPU takes longer."""
     found = {
         (cost.architecture, cost.memory_mb): cost
         for cost in costs(Measured([ms], [min(ms, 0.5)], 300.0, 100.0), PRICES)

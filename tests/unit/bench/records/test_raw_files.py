@@ -78,7 +78,7 @@ def test_cut_off_compressed_file(bundle: Path, tmp_path: Path) -> None:
     "content", [b"", b"{}\n", b'{"type":"fact","name":"a","subject":"b"}\n', b"nonsense\n"]
 )
 def test_not_a_raw_file(tmp_path: Path, content: bytes) -> None:
-    """What is no raw file is a named error."""
+    """What is not a raw file is a named error."""
     path = tmp_path / "run.jsonl"
     path.write_bytes(content)
     with pytest.raises(RawFileUnreadable, match=r"run\.jsonl"):

@@ -77,7 +77,7 @@ def test_peaks_are_those_of_counting(invocations: list[tuple[float, float]], per
 
 
 def test_means_tell_minutes_without_an_arrival() -> None:
-    """30 s of work in a minute are a mean of one half; -1 is no data, as CloudWatch has none."""
+    """30 s of work in a minute are a mean of one half; -1 is not a data, as CloudWatch has none."""
     assert means(np.array([0.0, 5.0, 130.0]), np.array([10.0, 20.0, 6.0]), 240.0).tolist() == [
         0.5, -1.0, 0.1, -1.0,
     ]  # fmt: skip
@@ -167,7 +167,7 @@ def test_target_tracking_is_blind_to_short_bursts() -> None:
 
 
 def test_target_tracking_scales_in_after_a_quarter_of_an_hour_and_never_without_traffic() -> None:
-    """No invocation is no data, which ends no alarm's wait."""
+    """No invocation is not a data, which ends no alarm's wait."""
     busy, quiet, silent = np.full(3, 2.0), np.full(15, 0.2), np.full(500, -1.0)
     values = [change.value for change in target_tracking(np.concatenate([busy, quiet]), 2, 10)]
     assert values == [3, 2]

@@ -48,7 +48,7 @@ def test_json_lines_with_columns_that_come_late(tmp_path: Path) -> None:
 
 
 def test_json_lines_with_a_byte_order_mark(tmp_path: Path) -> None:
-    """A byte order mark at the start of the file is no part of the first object; int64 keeps its bounds."""
+    """A byte order mark at the start is not a part of the first object; int64 keeps its bounds."""
     row = {"body": "x", "n": -(2**63), "m": 2**63 - 1}
     assert rows_of(write(tmp_path / "a.jsonl", "\ufeff" + json.dumps(row))) == [row]
 
@@ -69,8 +69,8 @@ def test_parquet(tmp_path: Path, kind: pa.DataType) -> None:
         ("a.csv", "", "is empty"),
         ("a.csv", "body,body\nx,y\n", "two columns 'body'"),
         ("a.csv", "id\n1\n", "no column 'body'. Columns: id"),
-        ("a.jsonl", f'{{"body": "x"}}\n{SECRET}\n', "a.jsonl:2 is no JSON"),
-        ("a.jsonl", '["x"]\n', "a.jsonl:1 is no JSON object"),
+        ("a.jsonl", f'{{"body": "x"}}\n{SECRET}\n', "a.jsonl:2 is not JSON"),
+        ("a.jsonl", '["x"]\n', "a.jsonl:1 is not a JSON object"),
         ("a.jsonl", f'{{"body": "{SECRET}"}}\n{{"body": 1}}\n', "objects 1 to 2 hold values"),
         ("a.jsonl", '{"body": "\\ud800"}\n', "no Unicode"),
         ("a.jsonl", b'{"body": "\xff"}\n', "is not UTF-8"),
@@ -95,7 +95,7 @@ def test_faults(tmp_path: Path, name: str, content: str | bytes, said: str) -> N
 
 def test_no_file(tmp_path: Path) -> None:
     """A file that is not there is named."""
-    with pytest.raises(BadFile, match=r"none\.csv is no file"):
+    with pytest.raises(BadFile, match=r"none\.csv is not a file"):
         open_source(tmp_path / "none.csv", "body")
 
 

@@ -25,7 +25,7 @@ def test_every_file_is_valid(chosen: Choices) -> None:
 
 
 def test_schema_refuses_what_compose_does_not_know() -> None:
-    """A misspelt field is no valid file: the test above can fail."""
+    """A misspelt field is not a valid file: the test above can fail."""
     [found] = read(compose(USUAL))
     found["services"]["coldframe"]["read_olny"] = True
     with pytest.raises(ValidationError):

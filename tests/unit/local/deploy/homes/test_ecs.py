@@ -36,7 +36,7 @@ def test_every_definition_is_valid(request_shape: Any, chosen: Choices, on: OnEc
 
 
 def test_model_refuses_what_ecs_does_not_know(request_shape: Any) -> None:
-    """A misspelt field is no valid request: the test above can fail."""
+    """A misspelt field is not a valid request: the test above can fail."""
     definition = plain(ecs(USUAL, ON)) | {"famly": "a"}
     assert ParamValidator().validate(definition, request_shape).has_errors()
 

@@ -35,7 +35,7 @@ def test_every_object_is_valid(chosen: Choices) -> None:
 
 
 def test_schema_refuses_what_kubernetes_does_not_know() -> None:
-    """A misspelt field is no valid manifest: the test above can fail."""
+    """A misspelt field is not a valid manifest: the test above can fail."""
     deployment = by_kind(USUAL)["Deployment"]
     deployment["spec"]["template"]["spec"]["containers"][0]["livenesProbe"] = {}
     with pytest.raises(kubernetes_validate.ValidationError):

@@ -34,7 +34,7 @@ def test_own_page_is_let_in(host: str) -> None:
     "host", ["evil.example", "localhost.evil.example", "notlocalhost", "", "[", "127.0.0.x"]
 )
 def test_name_that_could_be_anybodys_is_refused(host: str) -> None:
-    """A name that somebody made resolve to this machine is no reason to trust its page."""
+    """A name that somebody made resolve to this machine is not a reason to trust its page."""
     assert refusal(headers(host), NAMES, always=True) is not None
     assert refusal(headers(host, f"http://{host}"), NAMES) is not None
 

@@ -129,7 +129,7 @@ async def test_success_after_an_error() -> None:
 
 
 async def test_throttles_wait_longer_each_time() -> None:
-    """A throttled event waits 1, 2, 4… seconds, and that is no attempt."""
+    """A throttled event waits 1, 2, 4… seconds, and that is not an attempt."""
     world = World(iter([THROTTLE, THROTTLE, THROTTLE, FAILURE, SUCCESS]))
     await world.run()
     assert world.invoked_at == [0.0, 1.0, 3.0, 7.0, 67.0]

@@ -45,7 +45,7 @@ def test_json_lines_and_arrays_hold_the_same_items(items: list[Any]) -> None:
 
 
 def test_json_lines_with_a_byte_order_mark() -> None:
-    """A byte order mark is no part of the first item; whole numbers have any length."""
+    """A byte order mark is not a part of the first item; whole numbers have any length."""
     assert read(b"\xef\xbb\xbf[1]\n123456789012345678901234567890\n", "JSONL") == [
         [1],
         123456789012345678901234567890,
@@ -58,8 +58,8 @@ def test_json_lines_with_a_byte_order_mark() -> None:
         (b"a,b\n1\n", "CSV", "Row 0 of the CSV object has not as many cells as its header, 2"),
         (b"a,b\n1,2,3\n", "CSV", "Row 0"),
         (b"a\n\xff\n", "CSV", "not UTF-8"),
-        (b"{}\n{secret", "JSONL", "Line 1 of the object is no JSON"),
-        (b"[" * 100_000, "JSONL", "Line 0 of the object is no JSON, or nests too deep"),
+        (b"{}\n{secret", "JSONL", "Line 1 of the object is not JSON"),
+        (b"[" * 100_000, "JSONL", "Line 0 of the object is not JSON, or nests too deep"),
         (b"[" * 100_000, "JSON", "nests too deep"),
         (b"{}", "JSON", "no array"),
         (b"{} {}", "JSON", "say JSONL"),

@@ -65,7 +65,7 @@ class TestTemplatesThatCannotBeRead:
         ("content", "why"),
         [
             ("a: [", "is not YAML"),
-            ("just text", "is no SAM template"),
+            ("just text", "is not a SAM template"),
             ("Resources: {F: {Type: AWS::Serverless::Function, Properties: {CodeUri: .}}}", "refused by SAM"),
         ],
     )

@@ -100,7 +100,7 @@ def test_sources_elsewhere(load: Load) -> None:
     assert ignored == [
         "Ignored: F.Events.A.Properties.Queue: its source is not in this template.",
         "Ignored: F.Events.B.Properties.Queue: its queue is not in this template.",
-        "Ignored: M.FunctionName: it is no function that runs here.",
+        "Ignored: M.FunctionName: it is not a function that runs here.",
         "Ignored: N.EventSourceArn: only SQS queues of this template are read.",
         "Ignored: F.Events.C.Properties.FilterCriteria, M.EventSourceArn: it is not read on this machine.",
         "Ignored: N.FilterCriteria: every message is passed on.",
@@ -113,7 +113,7 @@ def test_sources_elsewhere(load: Load) -> None:
         ("{Type: Schedule, Properties: {Schedule: rate(5 minute)}}", r"rate\(5 minute\).*expected"),
         ("{Type: Schedule, Properties: {}}", "Schedule is missing"),
         ("{Type: Schedule, Properties: {Schedule: 'at(2030-01-01T00:00:00)'}}", "expected rate"),
-        ("{Type: Schedule, Properties: {Schedule: rate(1 day), Input: 'no json'}}", "is no JSON"),
+        ("{Type: Schedule, Properties: {Schedule: rate(1 day), Input: 'no json'}}", "is not JSON"),
         (
             "{Type: ScheduleV2, Properties: {ScheduleExpression: rate(1 day),"
             " ScheduleExpressionTimezone: Nowhere}}",

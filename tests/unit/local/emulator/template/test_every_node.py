@@ -63,7 +63,7 @@ def with_stranger(document: dict[str, Any], place: tuple[Any, ...], stranger: An
 def wrong_in(
     path: Path, strangers: Iterator[tuple[tuple[Any, ...], Any]], monkeypatch: pytest.MonkeyPatch
 ) -> list[Any]:
-    """Places, and what a template with something else there ended in that is no TemplateError."""
+    """Places, and what a template with something else there ended in that is not a TemplateError."""
     as_written, broken = cache(read_document), []
     for place, stranger in strangers:
         read = {path: with_stranger(as_written(path), place, stranger)}

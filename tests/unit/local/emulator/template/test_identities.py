@@ -78,6 +78,6 @@ def test_what_only_aws_knows(value: Any) -> None:
 
 def test_what_is_not_in_the_template() -> None:
     """A name that is nowhere is an error of the template, as on AWS."""
-    with pytest.raises(TemplateError, match="refers to Y, which is no parameter") as error:
+    with pytest.raises(TemplateError, match="refers to Y, which is not a parameter") as error:
         resources("AWS::SNS::Topic").resolve({"Ref": "Y"}, "Here")
     assert not isinstance(error.value, NotKnown)

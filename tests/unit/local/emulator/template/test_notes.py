@@ -60,7 +60,7 @@ def test_ignored_property_of_a_function(load: Load, written: str, expected: str)
 
 
 def test_harmless_properties_are_not_named(load: Load) -> None:
-    """What no function can notice, and what is switched off, is no news."""
+    """What no function can notice, and what is switched off, is not a news."""
     harmless = (
         "Tags: {a: b}, Description: d, Role: r, SnapStart: {ApplyOn: None}, EphemeralStorage: {Size: 512},"
         " LoggingConfig: {LogFormat: Text, LogGroup: g}, Policies: [p], Tracing: !Ref AWS::NoValue"
@@ -129,7 +129,7 @@ def test_what_does_not_exist_here(load: Load) -> None:
 """
     assert said(load(one_function(f"{ZIP}}}", more))) == [
         "Left out: Fn::ForEach::Each: Fn::ForEach is not expanded here. Write its resources out.",
-        "Ignored: S.FunctionName: it is no function that runs here.",
+        "Ignored: S.FunctionName: it is not a function that runs here.",
         "Not on this machine: M: AWS::StepFunctions::StateMachine.",
         "Not on this machine: W, V: only routes of AWS::Serverless::HttpApi and AWS::Serverless::Api"
         " are served.",
@@ -198,7 +198,7 @@ def test_code_that_is_not_there(load: Load, tmp_path: Path) -> None:
     """A folder that does not exist is named: every init phase would fail."""
     (tmp_path / "code").rmdir()
     assert said(load(one_function(f"{ZIP}}}"))) == [
-        f"Missing: F: {tmp_path / 'code'} is no folder: every init phase will fail."
+        f"Missing: F: {tmp_path / 'code'} is not a folder: every init phase will fail."
     ]
 
 

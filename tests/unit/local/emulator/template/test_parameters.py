@@ -36,7 +36,7 @@ def test_value(declaration: dict[str, Any], given: str | None, value: Any) -> No
 
 
 def test_a_parameter_of_ssm_is_unknown() -> None:
-    """Its default names a place in the account, which is no value."""
+    """Its default names a place in the account, which is not a value."""
     assert parameter_values({"P": SSM}, {}) == {}
 
 

@@ -117,7 +117,7 @@ def test_event_invoke_configs(load: Load) -> None:
     ],
 )
 def test_destination_that_is_not_in_the_template(load: Load, destination: str, arn: str) -> None:
-    """What only an account, or SAM, makes is no reason not to run a function."""
+    """What only an account, or SAM, makes is not a reason not to run a function."""
     config = f"EventInvokeConfig: {{DestinationConfig: {{OnFailure: {destination}}}}}"
     template = load(one_function(f"{ZIP}, {config}}}"))
     assert template.functions[0].event_invoke_configs["$LATEST"].on_failure == arn
@@ -427,7 +427,7 @@ ROUTE = "Events: {{A: {{Type: HttpApi, Properties: {{ApiId: !Ref Web, Path: /a, 
     ],
 )
 def test_values_of_another_kind_are_named(load: Load, api: str, route: str, said: str) -> None:
-    """A property of an API that is no number, map or list where one belongs is an error that says which."""
+    """A property of an API that is not a number, map or list where it has to be is a clear error."""
     function = one_function(f"{ZIP}, {ROUTE.format(route=route)}}}")
     with pytest.raises(TemplateError, match=said):
         load(f"{function}\n  {API.format(api=api)}")

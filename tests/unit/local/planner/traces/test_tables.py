@@ -80,7 +80,7 @@ def test_one_time_stamp_a_request(tmp_path: Path, text: str, expected: list[floa
 
 @pytest.mark.parametrize("text", ["", "colour,size\nred,3\n", "arrival_s\nsoon\n", "arrival_s\n"])
 def test_unknown_tables_are_refused_with_what_was_expected(tmp_path: Path, text: str) -> None:
-    """Other columns, a value that is no time, no line at all."""
+    """Other columns, a value that is not a time, no line at all."""
     with pytest.raises(TraceUnusable, match=r"[Ee]xpected|no invocation"):
         read_trace(written(tmp_path, text))
 
