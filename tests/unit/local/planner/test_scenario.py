@@ -103,7 +103,7 @@ def test_benchmark_of_this_machine_is_a_source_of_timings() -> None:
     assert len(timings.durations_s) >= 300
     assert 0.0 < np.median(timings.durations_s) < np.median(timings.inits_s)
     assert measured.peak_mb > 100
-    with pytest.raises(TraceUnusable, match="no raw file"):
+    with pytest.raises(TraceUnusable, match="not a raw file"):
         of_benchmark(SAMPLE)
 
 

@@ -72,7 +72,7 @@ def test_parquet(tmp_path: Path, kind: pa.DataType) -> None:
         ("a.jsonl", f'{{"body": "x"}}\n{SECRET}\n', "a.jsonl:2 is not JSON"),
         ("a.jsonl", '["x"]\n', "a.jsonl:1 is not a JSON object"),
         ("a.jsonl", f'{{"body": "{SECRET}"}}\n{{"body": 1}}\n', "objects 1 to 2 hold values"),
-        ("a.jsonl", '{"body": "\\ud800"}\n', "no Unicode"),
+        ("a.jsonl", '{"body": "\\ud800"}\n', "not Unicode"),
         ("a.jsonl", b'{"body": "\xff"}\n', "is not UTF-8"),
         ("a.jsonl", '{"body": 1}\n', "holds int64. Expected texts"),
         ("a.jsonl", '{"body": null}\n', "nothing but nulls"),

@@ -39,7 +39,7 @@ def test_what_only_ssm_knows_is_not_guessed() -> None:
     without = {**FROM_SSM, "Resources": {"Queue": FROM_SSM["Resources"]["Queue"]}}
     made = stack_of(Path("t.yaml"), without, without, {})
     assert made.resources["Queue"]["Properties"] == {"QueueName": {"Ref": "Size"}}
-    with pytest.raises(TemplateError, match=r"Conditions\.IsBig: .* from SSM with --parameter"):
+    with pytest.raises(TemplateError, match=r"Conditions\.IsBig: .* of SSM with --parameter"):
         stack_of(Path("t.yaml"), FROM_SSM, FROM_SSM, {})
 
 

@@ -114,7 +114,7 @@ def test_ignored_properties_of_apis_and_stores(load: Load) -> None:
         "Ignored: Q.RedrivePolicy: the queue for failed messages is not in this template.",
         "Ignored: H.Domain: the API answers at this machine's address.",
         "Ignored: T.ProvisionedThroughput: the table is never throttled.",
-        "Ignored: B.NotificationConfiguration: nobody is told of objects.",
+        "Ignored: B.NotificationConfiguration: no notification about objects is sent.",
     ]
 
 

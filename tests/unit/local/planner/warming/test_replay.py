@@ -139,7 +139,7 @@ def test_a_table_that_is_none_says_what_was_expected(tmp_path: Path) -> None:
     path.write_text("app,memory_mb,1\na,140,many\n")
     with pytest.raises(TraceUnusable, match="all numbers"):
         demands(path, 60.0)
-    with pytest.raises(TraceUnusable, match="no file"):
+    with pytest.raises(TraceUnusable, match="not a file"):
         demands(tmp_path / "none.csv", 60.0)
 
 
