@@ -83,9 +83,9 @@ def test_cut_libraries_work(tmp_path: Path) -> None:
 
 
 def test_a_library_of_another_kind_ends_the_build(tmp_path: Path) -> None:
-    """What is no 64-bit ELF library is not cut."""
+    """A library that is not a 64-bit ELF library is not cut."""
     (tmp_path / "x.so").write_bytes(b"\x7fELF\x01\x01" + bytes(100))
-    with pytest.raises(SystemExit, match=r"x\.so is no 64-bit ELF library"):
+    with pytest.raises(SystemExit, match=r"x\.so is not a 64-bit ELF library"):
         slim.cut_symbols(tmp_path)
 
 

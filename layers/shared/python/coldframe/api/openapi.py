@@ -229,7 +229,8 @@ def _add_problem(responses: dict[str, Any], error: type[RequestError]) -> None:
         str(int(error.status)), _content("", schemas.Problem, media_type="application/problem+json")
     )
     descriptions = [response["description"]] if "description" in response else []
-    response["description"] = " ".join([*descriptions, error.__doc__ or error.title])
+    # A docstring of several lines keeps its indentation before Python 3.13.
+    response["description"] = " ".join([*descriptions, *(error.__doc__ or error.title).split()])
 
 
 def _content(description: str, kind: type, tensors: bool = False, media_type: str = JSON) -> dict[str, Any]:
