@@ -274,7 +274,7 @@ async def test_full_response_reaches_the_client(lines: LogLines) -> None:
 
 
 async def test_malformed_response_answers_502(lines: LogLines) -> None:
-    """A result that is not a HTTP response is the function's error, and the log says why."""
+    """A result that is not an HTTP response is the function's error, and the log says why."""
     async with serving(lines) as client:
         response = await client.get("/malformed")
     assert response.status_code == 502

@@ -29,7 +29,7 @@ def test_sizes_that_do_not_fit_are_left_out() -> None:
 
 @given(st.floats(0.1, 500))
 def test_laws(ms: float) -> None:
-    """arm64 is cheaper than x86, a hit is not a dearer than computing, less CPU takes longer."""
+    """arm64 is cheaper than x86, a hit is no dearer than computing, less CPU takes longer."""
     found = {
         (cost.architecture, cost.memory_mb): cost
         for cost in costs(Measured([ms], [min(ms, 0.5)], 300.0, 100.0), PRICES)

@@ -247,7 +247,7 @@ def test_bare_string_is_sent_without_its_quotes() -> None:
     ],
 )
 def test_malformed_results_are_refused(result: Any) -> None:
-    """A result that says statusCode but is not a HTTP response is an error of the function."""
+    """A result that says statusCode but is not an HTTP response is an error of the function."""
     with pytest.raises(MalformedResponse):
         response_of(result)
 
