@@ -57,16 +57,16 @@ _FIRST = {"text": _SHORT}
 _ENCODED = {"text": _SHORT, "heads": ["mlp"]}
 SCENARIOS: dict[str, list[dict[str, Any]]] = {
     "first answer, by the estimator": [_FIRST],
-    "first answer of the encoder": [_FIRST, _ENCODED],
-    "1,000 texts of 3 to 250 words, all heads": [
+    "first answer, by the encoder": [_FIRST, _ENCODED],
+    "1,000 texts with 3 to 250 words, all heads": [
         _FIRST,
         {
             "texts": [f"{i} {_LONG * (i % 25)}" for i in range(1000)],
             "heads": ["auto", "logreg", "rf", "hgb", "mlp"],
         },
     ],
-    "a text of 5 MB": [_FIRST, {"text": _LONG * (_LONG_BYTES // len(_LONG)), "heads": ["mlp"]}],
-    "a text of 5 MB, not of ASCII": [
+    "a text with 5 MB": [_FIRST, {"text": _LONG * (_LONG_BYTES // len(_LONG)), "heads": ["mlp"]}],
+    "a text with 5 MB, not all ASCII": [
         _FIRST,
         {"text": "é🚀 " + _LONG * (_LONG_BYTES // len(_LONG)), "heads": ["mlp"]},
     ],
@@ -84,7 +84,7 @@ def run(model_dir: Path, samples: int) -> None:
     ]
     peaks_mb = {name: peak_mb(model_dir, name) for name in Progress(SCENARIOS, desc="memory", unit="process")}
     print("| session create + first run, warm page cache | min | median |\n|---|---|---|")
-    for label, times_ms in zip(("elapsed", "of the processor"), zip(*taken, strict=True), strict=True):
+    for label, times_ms in zip(("elapsed", "processor time"), zip(*taken, strict=True), strict=True):
         print(f"| {label} | {min(times_ms):.0f} ms | {statistics.median(times_ms):.0f} ms |")
     print("\n| peak resident memory after | MB |\n|---|---|")
     for name, most_mb in peaks_mb.items():

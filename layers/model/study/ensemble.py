@@ -44,7 +44,7 @@ def main() -> None:
     for rows in _PAIR_ROWS:
         for c in _C:
             bare = guesses_with(tokens, task, vocabulary, rows, c)
-            _print_lines(f"C {c:g}, {rows:,} rows of pairs", bare, heads, task)
+            _print_lines(f"C {c:g}, {rows:,} pair rows", bare, heads, task)
 
 
 def guesses_with(tokens: Tokens, task: Task, vocabulary: int, pair_rows: int, c: float) -> dict[str, Guesses]:
@@ -98,7 +98,7 @@ def _mean(weight: float) -> Callable[..., Answers]:
 
 WAYS: dict[str, Callable[..., Answers]] = {
     "estimator alone": lambda guessed, *_: guessed.probabilities,
-    **{f"mean, {weight} of the estimator": _mean(weight) for weight in (0.4, 0.5, 0.6)},
+    **{f"mean, estimator weighs {weight}": _mean(weight) for weight in (0.4, 0.5, 0.6)},
     "mean, mlp and logreg": lambda guessed, mlp, logreg: (guessed.probabilities + (mlp + logreg) / 2) / 2,
     "geometric mean": lambda guessed, mlp, _: combine(guessed, mlp),
     "geometric, mlp and logreg": lambda guessed, mlp, logreg: combine(guessed, (mlp + logreg) / 2),

@@ -194,7 +194,7 @@ def _by_tokens(tokens: Tokens, target: NDArray[np.int64], vocabulary: int) -> di
     return {
         "tokens: share unseen": of_idf(lambda found: _mean(found >= facts.unseen_idf)),
         "tokens: mean idf": of_idf(_mean),
-        "tokens: length of the evidence": of_each(lambda evidence: -float(np.linalg.norm(evidence))),
+        "tokens: evidence length": of_each(lambda evidence: -float(np.linalg.norm(evidence))),
         "estimator: probability": of_each(lambda evidence: -max(estimator.probabilities(evidence))),
         "estimator: energy": of_each(lambda evidence: -float(logsumexp(np.add(evidence, facts.bias)))),
     }

@@ -11,7 +11,7 @@ from bench.benchmarks.memory import peak_mb
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from /proc")
 @pytest.mark.parametrize(
     ("scenario", "most_mb"),
-    [("first answer, by the estimator", 75), ("first answer of the encoder", 80), ("a text of 5 MB", 120)],
+    [("first answer, by the estimator", 75), ("first answer, by the encoder", 80), ("a text with 5 MB", 120)],
 )
 def test_peak(bundle: Path, scenario: str, most_mb: int) -> None:
     """An environment stays small, also with the longest of texts."""
