@@ -22,5 +22,5 @@ def test_many_kinds() -> None:
 def test_documents_count_them() -> None:
     """docs/report.md has their number, and the number of kinds."""
     kinds = {other.kind for other in other_texts()}
-    words = f"{len(other_texts())} of our own, of {len(kinds)} kinds"
+    words = f"{len(other_texts())} texts of our own, in {len(kinds)} kinds"
     assert words in (ROOT / "docs" / "report.md").read_text()

@@ -28,7 +28,7 @@ def _about(why: str, name: str | None = None) -> Meta:
 class Settings(Struct, frozen=True, kw_only=True):
     """Settings of a deployment. Each field is the variable `COLDFRAME_<NAME>`."""
 
-    model_dir: Annotated[Path, _about("folder of the encoders and models")] = Path(facts.MODEL_DIR)
+    model_dir: Annotated[Path, _about("folder with the encoders and models")] = Path(facts.MODEL_DIR)
     models: Annotated[
         str,
         _about(
@@ -37,13 +37,13 @@ class Settings(Struct, frozen=True, kw_only=True):
         ),
     ] = ""
     threads: Annotated[
-        int, _about("threads of one forward pass; 1769 MB of Lambda memory are one vCPU", "threads")
+        int, _about("threads for one forward pass; 1769 MB of Lambda memory are one vCPU", "threads")
     ] = 1
     passes: Annotated[
         int,
         _about(
-            "forward passes of one request at once, where the device is a CPU; a server's requests share"
-            " those of `COLDFRAME_WORKERS`",
+            "forward passes that one request may run at once, where the device is a CPU; a server's requests"
+            " share the passes of `COLDFRAME_WORKERS`",
             "passes",
         ),
     ] = 1
@@ -51,35 +51,38 @@ class Settings(Struct, frozen=True, kw_only=True):
         Literal["cpu", "cuda", "auto"],
         _about("where the encoder runs: `cpu`; `cuda`: an NVIDIA GPU; `auto`: a GPU where there is one"),
     ] = "cpu"
-    max_texts: Annotated[int, _about("texts of one request", "max_texts")] = facts.MAX_TEXTS
-    max_body_bytes: Annotated[int, _about("request body; 6 MB is Lambda's own limit", "max_body_bytes")] = (
-        facts.MAX_BODY_BYTES
-    )
+    max_texts: Annotated[int, _about("most texts in one request", "max_texts")] = facts.MAX_TEXTS
+    max_body_bytes: Annotated[
+        int, _about("largest request body; 6 MB is Lambda's own limit", "max_body_bytes")
+    ] = facts.MAX_BODY_BYTES
     max_decompressed_bytes: Annotated[
-        int, _about("request body sent with gzip, once decompressed", "max_decompressed_bytes")
+        int, _about("largest request body sent with gzip, once decompressed", "max_decompressed_bytes")
     ] = 16_777_216
     max_answer_bytes: Annotated[
         int,
-        _about("answer, as Lambda's result carries it; 6 MB is Lambda's own limit", "max_answer_bytes"),
+        _about(
+            "largest answer, as Lambda's result carries it; 6 MB is Lambda's own limit", "max_answer_bytes"
+        ),
     ] = facts.MAX_ANSWER_BYTES
     max_batch_tokens: Annotated[
         int,
         _about(
-            "tokens of one forward pass of several rows; 0: measured where an environment is initialised"
-            f" ahead of traffic, {DEFAULT_BATCH_TOKENS} elsewhere",
+            "most tokens in one forward pass with several rows; 0: measured where an environment is"
+            f" initialised ahead of traffic, {DEFAULT_BATCH_TOKENS} elsewhere",
             "max_batch_tokens",
         ),
     ] = 0
     max_windows: Annotated[
         int,
         _about(
-            "windows of 256 tokens embedded per text; 0: as many as the heads were trained on", "max_windows"
+            "windows, each with 256 tokens, embedded per text; 0: as many as the heads were trained on",
+            "max_windows",
         ),
     ] = 0
     l1_cache_bytes: Annotated[
         int, _about("prediction cache in the environment; 0 turns it off", "l1_cache_bytes")
     ] = 16_777_216
-    cache_table: Annotated[str, _about("DynamoDB table of the shared prediction cache; empty: none")] = ""
+    cache_table: Annotated[str, _about("DynamoDB table for the shared prediction cache; empty: none")] = ""
     cache_bucket: Annotated[
         str, _about("S3 bucket for cached values over DynamoDB's item limit; empty: they are not stored")
     ] = ""
@@ -96,12 +99,12 @@ class Settings(Struct, frozen=True, kw_only=True):
             "one lookup or one write in the table, all its calls and retries included", "cache_deadline_ms"
         ),
     ] = 100
-    cache_ttl_s: Annotated[int, _about("life of a value in the table", "cache_ttl_s")] = 604_800
-    jobs_table: Annotated[str, _about("DynamoDB table of jobs; empty: there are no jobs")] = ""
-    jobs_queue: Annotated[str, _about("address of the SQS queue of parts of jobs")] = ""
-    jobs_control_queue: Annotated[str, _about("address of the SQS queue of whole jobs")] = ""
-    jobs_failed_queue: Annotated[str, _about("address of the SQS queue of messages that failed")] = ""
-    jobs_bucket: Annotated[str, _about("S3 bucket of jobs: large texts, results, and `uploads/`")] = ""
+    cache_ttl_s: Annotated[int, _about("time for which the table keeps a value", "cache_ttl_s")] = 604_800
+    jobs_table: Annotated[str, _about("DynamoDB table for jobs; empty: there are no jobs")] = ""
+    jobs_queue: Annotated[str, _about("address of the SQS queue for parts of jobs")] = ""
+    jobs_control_queue: Annotated[str, _about("address of the SQS queue for whole jobs")] = ""
+    jobs_failed_queue: Annotated[str, _about("address of the SQS queue for failed messages")] = ""
+    jobs_bucket: Annotated[str, _about("S3 bucket for jobs: large texts, results, and `uploads/`")] = ""
     jobs_sources: Annotated[
         str,
         _about(
@@ -110,15 +113,15 @@ class Settings(Struct, frozen=True, kw_only=True):
         ),
     ] = ""
     jobs_topic: Annotated[
-        str, _about("ARN of the SNS topic that is notified of jobs that ended; empty: none")
+        str, _about("ARN of the SNS topic that is notified when a job ends; empty: none")
     ] = ""
     jobs_webhook_hosts: Annotated[
         str, _about("hosts that webhooks may call, separated by commas; empty: there are no webhooks")
     ] = ""
     jobs_webhook_key: Annotated[str, _about("key that webhooks are signed with; `whsec_` and base64")] = ""
-    jobs_ttl_s: Annotated[int, _about("life of a job and its results, from its creation", "jobs_ttl_s")] = (
-        604_800
-    )
+    jobs_ttl_s: Annotated[
+        int, _about("time for which a job and its results are kept, from its creation", "jobs_ttl_s")
+    ] = 604_800
     verify_at_init: Annotated[
         bool, _about("compare a golden vector before the model answers; `true` or `false`")
     ] = True

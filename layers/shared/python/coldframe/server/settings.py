@@ -33,7 +33,7 @@ class ServerSettings(Settings, frozen=True, kw_only=True):
     ] = ""
     tokens: Annotated[
         str,
-        _about("bearer tokens of callers, `NAME:TOKEN`, separated by commas; one name may have several"),
+        _about("bearer tokens for callers, `NAME:TOKEN`, separated by commas; one name may have several"),
     ] = ""
     tokens_file: Annotated[
         str, _about("file with such tokens, one a line; read again when it is replaced")
@@ -49,35 +49,33 @@ class ServerSettings(Settings, frozen=True, kw_only=True):
         ),
     ] = 0
     tokenizer_threads: Annotated[
-        int, _about("threads of the tokenizer library, for texts that need it", "tokenizer_threads")
+        int, _about("threads for the tokenizer library, for texts that need it", "tokenizer_threads")
     ] = 1
     request_threads: Annotated[
-        int, _about("requests in work, or waiting for a pass, at once", "request_threads")
+        int, _about("requests that are in work or wait for a pass, at once", "request_threads")
     ] = 128
     queue_requests: Annotated[
-        int, _about("requests accepted and not yet answered; more get 503", "queue_requests")
+        int, _about("accepted, unanswered requests; more get 503", "queue_requests")
     ] = 1024
     queue_bytes: Annotated[
         int,
         _about(
-            "bodies of requests accepted and not yet answered, decompressed, and as many of rows that wait;"
-            " more get 503",
+            "bytes of accepted, unanswered request bodies, decompressed; the same limit again for waiting"
+            " rows; more get 503",
             "queue_bytes",
         ),
     ] = 67_108_864
-    queue_rows: Annotated[
-        int, _about("windows of texts that wait for a pass; more get 503", "queue_rows")
-    ] = 16_384
+    queue_rows: Annotated[int, _about("windows that wait for a pass; more get 503", "queue_rows")] = 16_384
     objective_ms: Annotated[
         int,
         _about(
-            "a request that states no time of its own is read and answered within this, or refused;"
-            " it counts from when the body is there",
+            "a request without a budget is read and answered within this time, or refused;"
+            " the time counts from the body's arrival",
             "objective_ms",
         ),
     ] = 2000
     read_timeout_s: Annotated[
-        int, _about("for a request's head to arrive, and for its body", "read_timeout_s")
+        int, _about("time for a request's head to arrive, and again for its body", "read_timeout_s")
     ] = 30
     keep_alive_s: Annotated[
         int,
@@ -85,10 +83,13 @@ class ServerSettings(Settings, frozen=True, kw_only=True):
     ] = 75
     drain_notice_s: Annotated[
         int,
-        _about("after SIGTERM: requests are still accepted, while readiness is false", "drain_notice_s"),
+        _about(
+            "time after SIGTERM in which requests are still accepted, while readiness is false",
+            "drain_notice_s",
+        ),
     ] = 0
     drain_grace_s: Annotated[
-        int, _about("after the notice: time for accepted requests to be answered", "drain_grace_s")
+        int, _about("time after the notice for accepted requests to be answered", "drain_grace_s")
     ] = 25
 
     def limits(self) -> Limits:
