@@ -239,6 +239,55 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert (page.parent / target).exists(), target
 
 
+def anchor(heading: str) -> str:
+    """A heading's anchor, as GitHub makes it."""
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+
+
+def sections(page: Path) -> dict[str, str]:
+    """Each section of a page by its anchor: its text up to the next heading of its level or above."""
+    fences = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+    text = fences.sub(lambda fence: re.sub("^#", "-", fence[0], flags=re.MULTILINE), page.read_text())
+    starts = list(re.finditer(r"^(#+) (.*)$", text, re.MULTILINE))
+    return {
+        anchor(start[2]): text[
+            start.start() : next(
+                (later.start() for later in starts[i + 1 :] if len(later[1]) <= len(start[1])), len(text)
+            )
+        ]
+        for i, start in enumerate(starts)
+    }
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, ROOT / "CHANGELOG.md"], ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_anchors_lead_to_headings(page: Path) -> None:
+    """Every anchor in a relative link is a heading of the page that it names."""
+    for target, name in re.findall(r"\]\(([^)#:]*\.md)?#([^)]+)\)", page.read_text()):
+        assert name in sections(page.parent / target if target else page), f"{target}#{name}"
+
+
+READING_PATHS = REFERENCE["README"].partition("## All pages")[0].split("\n**You ")[1:]
+
+
+@pytest.mark.parametrize("path", READING_PATHS, ids=lambda path: path.partition("*")[0])
+def test_reading_path_takes_ten_minutes(path: str) -> None:
+    """The pages and sections of a path have at most 2,300 words: ten minutes at 230 words a minute."""
+    words = 0
+    for target, name in re.findall(r"\]\(([^)#]+)#?([^)]*)\)", path):
+        page = ROOT / "docs" / target
+        words += len(re.findall(r"[A-Za-z']{2,}", sections(page)[name] if name else page.read_text()))
+    assert 0 < words <= 2300
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_named_commands_exist(page: Path) -> None:
+    """Every `coldframe COMMAND` in a page's text is a command."""
+    named = set(re.findall(r"`coldframe ([a-z][\w-]*)", page.read_text()))
+    assert named <= set(main.list_commands(click.Context(main)))
+
+
 def test_accuracy_table_is_the_manifest(bundle: Path) -> None:
     """The accuracies in docs/accuracy.md are those of the bundle."""
     page = REFERENCE["accuracy"]

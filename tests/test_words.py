@@ -15,7 +15,6 @@ CODE = ("layers", "functions", "local", "bench")
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs", "local", "bench")
 
 NOT_YET = (
-    "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "docs/benchmarks.md",
@@ -26,11 +25,9 @@ NOT_YET = (
     "docs/deploy.md",
     "docs/encoders.md",
     "docs/gpu.md",
-    "docs/image.md",
     "docs/offline.md",
     "docs/serve.md",
     "docs/sql.md",
-    "docs/your-labels.md",
     "docs/decisions",
     "bench",
     "layers/model/study",
