@@ -1,1 +1,1 @@
-"""Measurements of coldframe: `coldframe bench`, its peers and its published raw files."""
+"""Coldframe's measurements: `coldframe bench`, its peers and its published raw files."""

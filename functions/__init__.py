@@ -1,1 +1,1 @@
-"""Handlers of Lambda functions: AWS events in, calls of coldframe, AWS answers out."""
+"""Lambda functions' handlers: AWS events in, coldframe called, AWS answers out."""

@@ -1,1 +1,1 @@
-"""Command line of coldframe, with emulator, planner, deployment checks and batch work."""
+"""Coldframe's command line, with emulator, planner, deployment checks and batch work."""

@@ -15,8 +15,6 @@ CODE = ("layers", "functions", "local", "bench")
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs", "local", "bench")
 
 NOT_YET = (
-    "CONTRIBUTING.md",
-    "CHANGELOG.md",
     "docs/benchmarks.md",
     "docs/buckets.md",
     "docs/bundle.md",

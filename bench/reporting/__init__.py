@@ -1,1 +1,1 @@
-"""Reports: raw files as figures, plots and tables of the documents."""
+"""Reports: raw files as figures, plots and tables for the documents."""

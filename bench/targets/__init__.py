@@ -1,1 +1,1 @@
-"""Targets of benchmarks: processes, containers, peers and stores that fail on demand."""
+"""Benchmark targets: processes, containers, peers and stores that fail on demand."""

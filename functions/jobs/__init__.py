@@ -1,1 +1,1 @@
-"""Function that processes jobs: messages of queues, S3 events and the sweep."""
+"""Function that processes jobs: queue messages, S3 events and the sweep."""

@@ -1,1 +1,1 @@
-"""Checks before a deployment, and homes of the server outside of Lambda."""
+"""Checks before a deployment, and platforms for the server outside Lambda."""

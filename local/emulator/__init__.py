@@ -1,1 +1,1 @@
-"""Emulator of a deployment on this machine: gateway, Lambda, stores and state machines, behind one port."""
+"""Emulator for a deployment on this machine: gateway, Lambda, stores and state machines, behind one port."""

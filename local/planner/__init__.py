@@ -1,1 +1,1 @@
-"""Simulator and planner: cold starts and costs of traffic, before anything is deployed."""
+"""Simulator and planner: cold starts and costs for given traffic, before anything is deployed."""

@@ -1,1 +1,1 @@
-"""Scripts of developers: images, lock files, SAM, and a rule of imports."""
+"""Developers' scripts: images, lock files, SAM, and an import rule."""

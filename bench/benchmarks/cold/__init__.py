@@ -1,1 +1,1 @@
-"""Cold starts: stages, floors and first requests of fresh processes."""
+"""Cold starts: stages, floors and first requests in fresh processes."""

@@ -1,1 +1,1 @@
-"""Embeddings of texts by the served encoder: matrices, and the store that spares a second run."""
+"""Text embeddings by the served encoder: matrices, and the store that spares a second run."""

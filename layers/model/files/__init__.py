@@ -1,1 +1,1 @@
-"""Paths, JSON files, progress and errors that every step of a build uses."""
+"""Paths, JSON files, progress and errors that every build step uses."""

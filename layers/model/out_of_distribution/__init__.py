@@ -1,1 +1,1 @@
-"""Scores of texts that a model was not trained for, and the texts that measure these scores."""
+"""Scores for texts that a model was not trained for, and the texts that measure these scores."""

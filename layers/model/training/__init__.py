@@ -1,1 +1,1 @@
-"""Training of heads, centroids and estimator, their evaluation, and the check of what is served."""
+"""Trains heads, centroids and estimator, evaluates them, and checks the served model."""

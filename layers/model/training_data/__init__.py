@@ -1,1 +1,1 @@
-"""Training sets: tables, checks of their rows, splits, and texts with their classes."""
+"""Training sets: tables, row checks, splits, and texts with their classes."""

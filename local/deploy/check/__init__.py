@@ -1,1 +1,1 @@
-"""Checks of a template: properties that AWS would refuse or that lose events."""
+"""Template checks: properties that AWS would refuse or that lose events."""

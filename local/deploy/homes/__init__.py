@@ -1,1 +1,1 @@
-"""Homes of the server: manifests of Kubernetes, Knative, KServe, Compose and ECS, and what each costs."""
+"""Platforms for the server: manifests for Kubernetes, Knative, KServe, Compose and ECS, and their costs."""

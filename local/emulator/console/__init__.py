@@ -1,1 +1,1 @@
-"""Console of the emulator: a page in the browser, and the endpoints that it calls."""
+"""The emulator's console: a page in the browser, and the endpoints that it calls."""

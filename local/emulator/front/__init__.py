@@ -1,1 +1,1 @@
-"""Port of the emulator: the server, the routes, and everything's start and end."""
+"""The emulator's port: the server, the routes, and everything's start and end."""

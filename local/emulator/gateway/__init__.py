@@ -1,1 +1,1 @@
-"""API Gateway: HTTP requests to events of both payload formats, and results to answers."""
+"""API Gateway: HTTP requests to events in both payload formats, and results to answers."""

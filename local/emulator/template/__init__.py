@@ -1,1 +1,1 @@
-"""SAM templates as settings of the emulator: resources, event sources and stores."""
+"""SAM templates as the emulator's settings: resources, event sources and stores."""

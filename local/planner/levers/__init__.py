@@ -1,1 +1,1 @@
-"""Levers: configurations that the planner tries, and the prediction of their effect."""
+"""Levers: configurations that the planner tries, and their predicted effect."""

@@ -1,1 +1,1 @@
-"""Figures of a report: scores, intervals, calibration, confusion, coverage and comparisons."""
+"""A report's figures: scores, intervals, calibration, confusion, coverage and comparisons."""

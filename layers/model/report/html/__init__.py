@@ -1,1 +1,1 @@
-"""HTML of a report: sections, plots and tables."""
+"""A report's HTML: sections, plots and tables."""

@@ -1,1 +1,1 @@
-"""Functions of an account: versions, aliases, concurrency and invocations."""
+"""An account's functions: versions, aliases, concurrency and invocations."""

@@ -1,1 +1,1 @@
-"""Telemetry of functions: log lines, reports, metrics and recordings."""
+"""Function telemetry: log lines, reports, metrics and recordings."""

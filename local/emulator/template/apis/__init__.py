@@ -1,1 +1,1 @@
-"""APIs of a template: routes, CORS and throttling."""
+"""A template's APIs: routes, CORS and throttling."""

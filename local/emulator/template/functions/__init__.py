@@ -1,1 +1,1 @@
-"""Functions of a template: code, image, settings and events."""
+"""A template's functions: code, image, settings and events."""

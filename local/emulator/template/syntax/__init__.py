@@ -1,1 +1,1 @@
-"""Syntax of templates: documents, intrinsic functions, parameters, references and nested applications."""
+"""Template syntax: documents, intrinsic functions, parameters, references and nested applications."""

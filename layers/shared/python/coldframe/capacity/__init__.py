@@ -1,1 +1,1 @@
-"""Rules of Lambda: admission, limits, prices and arrivals, by the standard library alone."""
+"""Lambda's rules: admission, limits, prices and arrivals, by the standard library alone."""

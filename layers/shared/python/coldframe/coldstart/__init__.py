@@ -1,1 +1,1 @@
-"""Start of an environment: early loading, imports and pings."""
+"""Environment start: early loading, imports and pings."""

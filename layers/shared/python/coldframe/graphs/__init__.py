@@ -1,1 +1,1 @@
-"""Graphs of ONNX and what runs them: onnxruntime's C library, or its Python binding where there is none."""
+"""ONNX graphs and the libraries that run them: onnxruntime's C library, or else its Python binding."""

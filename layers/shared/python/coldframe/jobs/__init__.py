@@ -1,1 +1,1 @@
-"""Jobs: states, store, splitting, worker and notifications of work that can wait."""
+"""Jobs: states, store, splitting, worker and notifications for work that can wait."""

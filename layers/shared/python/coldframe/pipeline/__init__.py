@@ -1,1 +1,1 @@
-"""Pipeline of one request: cache, estimator, encoder, heads and answers."""
+"""Pipeline for one request: cache, estimator, encoder, heads and answers."""

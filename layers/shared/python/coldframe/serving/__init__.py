@@ -1,1 +1,1 @@
-"""Passes that requests of many threads share: threads and clocks of a server, around the scheduling."""
+"""Passes that requests in many threads share: a server's threads and clocks, around the scheduling."""

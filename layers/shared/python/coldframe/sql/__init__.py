@@ -1,1 +1,1 @@
-"""SQL functions: calls of databases, their statements, and the estimator as tables."""
+"""SQL functions: calls from databases, their statements, and the estimator as tables."""

@@ -1,1 +1,1 @@
-"""Warming: forecasts of how many environments the traffic needs, by the standard library alone."""
+"""Warming: forecasts how many environments the traffic needs, by the standard library alone."""
