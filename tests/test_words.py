@@ -15,17 +15,9 @@ CODE = ("layers", "functions", "local", "bench")
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs", "local", "bench")
 
 NOT_YET = (
-    "docs/benchmarks.md",
-    "docs/buckets.md",
-    "docs/bundle.md",
-    "docs/cache.md",
     "docs/commands.md",
     "docs/deploy.md",
-    "docs/encoders.md",
-    "docs/gpu.md",
-    "docs/offline.md",
     "docs/serve.md",
-    "docs/sql.md",
     "docs/decisions",
     "bench",
     "layers/model/study",
