@@ -219,6 +219,16 @@ def test_flags_are_documented(flag: str) -> None:
     assert f"`{flag}" in REFERENCE["commands"]
 
 
+@pytest.mark.parametrize("name", ["up", "train", "simulate"])
+def test_option_tables_are_complete(name: str) -> None:
+    """The table of a command with many options has exactly the command's options."""
+    command = main.get_command(click.Context(main), name)
+    assert command is not None
+    options = {flag for option in command.params for flag in (*option.opts, *option.secondary_opts)}
+    table = REFERENCE["commands"].partition(f"| options of `{name}` |")[2].partition("\n\n")[0]
+    assert set(re.findall(r"`(--[a-z0-9-]+)", table)) == {flag for flag in options if flag.startswith("--")}
+
+
 @pytest.mark.parametrize("error", REQUEST_ERRORS)
 def test_errors_are_documented(error: type[Exception]) -> None:
     """Every error that a caller can meet is documented."""

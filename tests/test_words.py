@@ -15,9 +15,6 @@ CODE = ("layers", "functions", "local", "bench")
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs", "local", "bench")
 
 NOT_YET = (
-    "docs/commands.md",
-    "docs/deploy.md",
-    "docs/serve.md",
     "docs/decisions",
     "bench",
     "layers/model/study",
