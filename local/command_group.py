@@ -30,11 +30,11 @@ class CommandGroup(click.Group):
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         own = super().get_command(context, name)
-        if own is not None or name not in (found := _plugins()):
+        if own is not None or name not in (plugins := _plugins()):
             return own
-        command = found[name].load()
+        command = plugins[name].load()
         if not isinstance(command, click.Command):
-            raise TypeError(f"The entry point {found[name].value} is not a click command.")
+            raise TypeError(f"The entry point {plugins[name].value} is not a click command.")
         return command
 
     def invoke(self, context: click.Context) -> object:

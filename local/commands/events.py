@@ -13,15 +13,15 @@ from local.planner.simulator.simulator import Change
 _EXPECTED = "provisioned=N, reserved=N, reserved=none or deploy"
 
 
-def changes(written: tuple[tuple[float, str], ...]) -> tuple[Change, ...]:
+def changes(arguments: tuple[tuple[float, str], ...]) -> tuple[Change, ...]:
     """(seconds from the start, what) for every function and version. Raises click.UsageError."""
-    return tuple(_change(at_s, what) for at_s, what in written)
+    return tuple(_change(at_s, what) for at_s, what in arguments)
 
 
-def versions(written: tuple[str, ...]) -> tuple[tuple[str, float], ...]:
+def versions(arguments: tuple[str, ...]) -> tuple[tuple[str, float], ...]:
     """NAME=SHARE of each version, its share of all weights. Raises click.UsageError."""
     shares = []
-    for one in written:
+    for one in arguments:
         name, _, share = one.partition("=")
         try:
             shares.append((name, float(share)))

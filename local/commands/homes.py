@@ -97,8 +97,8 @@ def homes(
     work = Work(text_ms or _POST_MS, texts, request_ms, sharing, busy)
     whose = "as given" if text_ms else "Coldframe's own for posts of 20 Newsgroups (docs/encoder.md)"
     durations = f"{work.text_ms:g} ms a text at one vCPU, {whose}; {architecture}"
-    found = costs(prices.region(region), architecture, work, cpu, memory_mb, gpu_texts_s)
+    figures = costs(prices.region(region), architecture, work, cpu, memory_mb, gpu_texts_s)
     if as_json:
-        print_json({"durations": durations, **numbers(found, rates or _RATES)})
+        print_json({"durations": durations, **numbers(figures, rates or _RATES)})
     else:
-        click.echo(f"durations: {durations}\n\n{table(found, rates or _RATES)}", nl=False)
+        click.echo(f"durations: {durations}\n\n{table(figures, rates or _RATES)}", nl=False)

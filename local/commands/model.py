@@ -111,8 +111,8 @@ def predict(
     from local.batch.predict_file.predict_file import predict_file
 
     done = predict_file(path, column, out, settings, heads, prefix, processes)
-    kept = f", {done.kept:,} of them answered by an earlier run" if done.kept else ""
-    click.echo(f"{out}: {done.rows:,} rows{kept}")
+    note = f", {done.reused_rows:,} of them answered by an earlier run" if done.reused_rows else ""
+    click.echo(f"{out}: {done.rows:,} rows{note}")
 
 
 def _predict_texts(texts: tuple[str, ...], heads: tuple[str, ...], top_k: int, settings: "Settings") -> None:
@@ -124,11 +124,11 @@ def _predict_texts(texts: tuple[str, ...], heads: tuple[str, ...], top_k: int, s
 
     lines = list(texts) or _lines()
     api = Api(load_models(settings), settings, StartMark())
-    asked: dict[str, object] = {"top_k": top_k} | ({"heads": list(heads)} if heads else {})
+    options: dict[str, object] = {"top_k": top_k} | ({"heads": list(heads)} if heads else {})
     starts = range(0, len(lines), _TEXTS_AT_ONCE)
     # Answers on a terminal are progress enough; a bar would stand between them.
     for start in Progress(starts, desc="classifying", unit="batch", leave=False, disable=sys.stdout.isatty()):
-        body = json.dumps({**asked, "texts": lines[start : start + _TEXTS_AT_ONCE]}).encode()
+        body = json.dumps({**options, "texts": lines[start : start + _TEXTS_AT_ONCE]}).encode()
         reply = api.answer(Request("POST", "/v1/predict", body=body))
         answer = json.loads(reply.body)
         if reply.status != 200:

@@ -164,13 +164,13 @@ def _say_estimate(here: Here, region: str, architecture: str) -> None:
     from local.batch.offline.estimate import estimate
     from local.planner.scenarios.prices import load_prices
 
-    found = estimate(here.batches(), here.probe, here.request.concurrency, random.Random(0))
-    if not found.rows:
+    forecast = estimate(here.batches(), here.probe, here.request.concurrency, random.Random(0))
+    if not forecast.rows:
         raise click.ClickException(f"{here.request.source} has no rows.")
-    usd = found.spent.usd(load_prices().region(region), architecture)
+    usd = forecast.usage.usd(load_prices().region(region), architecture)
     click.echo(
-        f"{found.rows:,} rows in {found.spent.batches:,} batches: about {usd:.4f} USD"
-        f" (± {found.error:.0%} by the sample), {usd / found.rows * 1e6:.2f} USD per million rows"
+        f"{forecast.rows:,} rows in {forecast.usage.batches:,} batches: about {usd:.4f} USD"
+        f" (± {forecast.error:.0%} by the sample), {usd / forecast.rows * 1e6:.2f} USD per million rows"
     )
 
 
@@ -186,9 +186,9 @@ def _run_here(here: Here, region: str, architecture: str) -> None:
             bar.update(items)
 
         output = here.run(count)
-    spent = here.spent()
-    usd = spent.usd(load_prices().region(region), architecture)
-    click.echo(f"{rows:,} rows; {spent.batches:,} batches were invoked by this command, {usd:.4f} USD on AWS")
+    usage = here.usage()
+    usd = usage.usd(load_prices().region(region), architecture)
+    click.echo(f"{rows:,} rows; {usage.batches:,} batches were invoked by this command, {usd:.4f} USD on AWS")
     _say_results(output)
 
 

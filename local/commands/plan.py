@@ -96,12 +96,12 @@ def plan(
         traced_memory_mb,
         further_ms,
     )
-    made = planner.plan(trace, _with_steps)
-    click.echo(planning.as_json(made) if as_json else planning.table(made), nl=as_json)
+    result = planner.plan(trace, _with_steps)
+    click.echo(planning.as_json(result) if as_json else planning.table(result), nl=as_json)
     if html is not None:
         from local.planner.page import page
 
-        html.write_text(page(planner, trace, made, _MOST_SCALED, _with_steps))
+        html.write_text(page(planner, trace, result, _MOST_SCALED, _with_steps))
         click.echo(f"{html}: the curves", err=True)
 
 

@@ -47,7 +47,7 @@ _MANY_INVOCATIONS = 1_000_000  # the simulator needs seconds for them
 )
 @click.option(
     "--at",
-    "written",
+    "change_arguments",
     multiple=True,
     type=(click.FloatRange(0), str),
     metavar="SECONDS CHANGE",
@@ -72,7 +72,7 @@ def simulate(
     reserved: int | None,
     account_concurrency: int,
     shares: tuple[str, ...],
-    written: tuple[tuple[float, str], ...],
+    change_arguments: tuple[tuple[float, str], ...],
     crash_share: float,
     warm: int,
     idle_expiry: IdleExpiry,
@@ -91,7 +91,9 @@ def simulate(
 
     if provisioned and snapstart:
         raise click.UsageError("SnapStart and provisioned concurrency exclude each other on Lambda.")
-    if len(shares) > 1 and (provisioned or any(what.startswith("provisioned") for _, what in written)):
+    if len(shares) > 1 and (
+        provisioned or any(what.startswith("provisioned") for _, what in change_arguments)
+    ):
         raise click.UsageError("An alias with weights cannot have provisioned concurrency. Leave one out.")
     if warm and (shares or crash_share):
         raise click.UsageError("--warm is for one version, without --version and --crash-share.")
@@ -105,7 +107,7 @@ def simulate(
         idle_expiry=idle_expiry,
         max_age_s=max_age_s,
         switches=switches,
-        changes=changes(written),
+        changes=changes(change_arguments),
         versions=versions(shares),
         crash_share=crash_share,
         warm=warm,

@@ -112,8 +112,8 @@ def duckdb() -> None:
     _print(statements.duckdb(str(model_dir())))
 
 
-def _print(found: Iterable[str]) -> None:
-    click.echo("\n\n".join(found))
+def _print(statements: Iterable[str]) -> None:
+    click.echo("\n\n".join(statements))
 
 
 def _outputs(stack: str | None, instead: str) -> Mapping[str, str]:
@@ -134,12 +134,12 @@ def read_outputs(stack: str, client: Any) -> Mapping[str, str]:
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
-        (found,) = client.describe_stacks(StackName=stack)["Stacks"]
+        (description,) = client.describe_stacks(StackName=stack)["Stacks"]
     except (BotoCoreError, ClientError) as exc:
         raise NoStack(
             f"The stack {stack!r} cannot be described: {exc}. Check name, region and credentials."
         ) from exc
-    outputs = {output["OutputKey"]: output["OutputValue"] for output in found.get("Outputs", [])}
+    outputs = {output["OutputKey"]: output["OutputValue"] for output in description.get("Outputs", [])}
     for name in ("ApiUrl", "PredictFunctionAliasArn"):
         if name not in outputs:
             raise NoStack(f"The stack {stack!r} has no output {name}, as Coldframe's template has it.")

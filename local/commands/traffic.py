@@ -125,8 +125,8 @@ class Traffic:
 
     def trace(self) -> Trace:
         """The traffic. Raises click.UsageError unless exactly one source is named, and TraceUnusable."""
-        named = [option for option in (self.file, self.from_cloudwatch, self.rps) if option is not None]
-        if len(named) != 1:
+        sources = [option for option in (self.file, self.from_cloudwatch, self.rps) if option is not None]
+        if len(sources) != 1:
             raise click.UsageError("Name one of --trace FILE, --from-cloudwatch NAME and --rps RATE.")
         if self.file is not None:
             from local.planner.traces.read import read_trace
@@ -149,8 +149,8 @@ class Traffic:
         if self.bench_cost is not None:
             return of_benchmark(self.bench_cost)
         own = published(self.restore_ms)
-        said = (self.duration_ms, self.duration_p99_ms, self.init_ms)
-        return own.instead(*said) if any(said) else own
+        figures = (self.duration_ms, self.duration_p99_ms, self.init_ms)
+        return own.instead(*figures) if any(figures) else own
 
     def prices(self) -> tuple[RegionPrices, str]:
         """Those of the region, and a warning when they are old. Raises PricesUnusable."""

@@ -140,14 +140,14 @@ def train(
         return
     if not table.is_file():
         raise click.BadParameter(f"{table} is not a file.", param_hint="TABLE")
-    needed = {"--text": text, "--label": label, "--name": name}
-    if missing := [f"'{option}'" for option, value in needed.items() if value is None]:
+    required = {"--text": text, "--label": label, "--name": name}
+    if missing := [f"'{option}'" for option, value in required.items() if value is None]:
         if text is None or label is None:
             _run_in_build_environment("layers.model.training_data.table", str(table.resolve()))
         raise click.UsageError(f"Missing option{'s' * (len(missing) > 1)} {', '.join(missing)}.")
     if separator is not None and separator != "tab" and len(separator) != 1:
         raise click.BadParameter(f"{separator!r} is not one character, nor `tab`.", param_hint="--separator")
-    given = {
+    values = {
         "--text": text,
         "--label": label,
         "--group": group,
@@ -164,7 +164,7 @@ def train(
         "--encoder": str(Path(encoder).resolve()) if encoder and Path(encoder).is_dir() else encoder,
         "--models": models,
     }
-    options = [f"{option}={value}" for option, value in given.items() if value is not None]
+    options = [f"{option}={value}" for option, value in values.items() if value is not None]
     flags = ["--drop"] * drop + ["--must-beat"] * must_beat + ["--fold-labels"] * fold_labels
     flags += ["--json"] * as_json
     _run_in_build_environment("layers.model.train_table", *options, *flags, "--", str(table.resolve()))

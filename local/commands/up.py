@@ -207,9 +207,9 @@ def up(
         snapstart=snapstart,
         restore_ms=restore_ms,
     )
-    for named in loaded.values_of(_MODELS):
+    for model_name in loaded.values_of(_MODELS):
         # A missing model is better said here than by each environment.
-        check_served(os.environ.get(_MODELS) or named)
+        check_served(os.environ.get(_MODELS) or model_name)
     environ: dict[str, str] = {}
     if os.environ.get("COLDFRAME_CACHE_TABLE"):
         # A table of one's own: its AWS settings pass, as Lambda gives its functions those of their role.

@@ -128,20 +128,24 @@ def warm(
     of_traces = [(path.name, partial(demands, path, slot_s, seed)) for path in paths]
     of_traces += [(shape, partial(made_demands, shape, slot_s, seed)) for shape in shapes]
     for name, read in of_traces:
-        chosen = _chosen(read(), functions)
-        found = list(
-            replay(name, with_progress(chosen, len(chosen), "function", "replaying"), memory_mb or None)
+        selection = _chosen(read(), functions)
+        scores = list(
+            replay(
+                name,
+                with_progress(selection, len(selection), "function", "replaying"),
+                memory_mb or None,
+            )
         )
-        tell(f"{name}: {len(chosen)} functions, {functions}; slots of {slot_s:g} s")
-        tell(table(found))
-        lines += found
+        tell(f"{name}: {len(selection)} functions, {functions}; slots of {slot_s:g} s")
+        tell(table(scores))
+        lines += scores
         if usd:
             prices = load_prices(price_file or PRICES).region(region)
             own = published(RESTORE_MS)
             start_ms = init_ms or own.usual_init_ms()
             tell(f"init phases: {start_ms:.0f} ms, {'as given' if init_ms else own.source}")
             terms = Terms(memory_mb or 1024, start_ms / 1e3, prices, architecture, cold_usd or COLD_USD, seed)
-            simulated = with_progress(chosen, len(chosen), "function", "simulating")
+            simulated = with_progress(selection, len(selection), "function", "simulating")
             ended = list(outcomes(simulated, terms))
             tell(outcome_table(ended, terms.cold_usd))
             played += ended

@@ -27,7 +27,7 @@ _CHILD_STEP_S = 0.1
 
 
 @dataclass(frozen=True)
-class Spent:
+class Usage:
     """Cost factors of some batches. gb_s: billed by Lambda; child_s: billed time of their child workflows."""
 
     batches: int
@@ -46,16 +46,16 @@ class Estimate:
     """Estimate for all batches of a run. error: half of the 95 % interval, as a share."""
 
     rows: int
-    spent: Spent
+    usage: Usage
     error: float
 
 
-def spent(reports: Iterable[Report]) -> Spent:
+def usage_of(reports: Iterable[Report]) -> Usage:
     """Cost of these invocations. A billed duration is rounded up to a millisecond."""
     reports = list(reports)
     billed_s = [math.ceil(round((report.duration_s + report.init_s) * 1e3, 3)) / 1e3 for report in reports]
     gb_s = sum(s * report.memory_mb / _MB_PER_GB for s, report in zip(billed_s, reports, strict=True))
-    return Spent(len(reports), gb_s, sum(_child_s(s) for s in billed_s))
+    return Usage(len(reports), gb_s, sum(_child_s(s) for s in billed_s))
 
 
 def estimate(
@@ -77,7 +77,7 @@ def estimate(
         elif (place := random.randrange(count)) < SAMPLED:
             sample[place] = batch
     if not sample:
-        return Estimate(0, Spent(0, 0.0, 0.0), 0.0)
+        return Estimate(0, Usage(0, 0.0, 0.0), 0.0)
     first = run(sample[0])  # probably cold
     others = Progress(sample[1:], desc="estimating", unit="batch", leave=False)
     reports = [run(batch) for batch in others] or [first]
@@ -89,7 +89,7 @@ def estimate(
         _Z95 * statistics.stdev(billed_s) / math.sqrt(len(billed_s)) / mean_s if len(billed_s) > 1 else 1.0
     )
     gb = reports[0].memory_mb / _MB_PER_GB
-    return Estimate(rows, Spent(count, total_s * gb, count * _child_s(mean_s)), error)
+    return Estimate(rows, Usage(count, total_s * gb, count * _child_s(mean_s)), error)
 
 
 def _child_s(invocation_s: float) -> float:

@@ -59,10 +59,10 @@ class OnAws:
 
         Raises RunFailed if an execution of this name has another input.
         """
-        given = msgspec.json.encode(self.request.as_input(), order="sorted").decode()
+        execution_input = msgspec.json.encode(self.request.as_input(), order="sorted").decode()
         try:
             started = self.states.start_execution(
-                stateMachineArn=self.state_machine_arn, name=self.name, input=given
+                stateMachineArn=self.state_machine_arn, name=self.name, input=execution_input
             )
             return str(started["executionArn"])
         except ClientError as exc:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from local.batch.offline.estimate import Spent, spent
+from local.batch.offline.estimate import Usage, usage_of
 from local.batch.offline.request import OfflineRequest
 from local.emulator.state_machines.definition import Choice, DefinitionUnusable, Machine, Map, load_machine
 from local.emulator.state_machines.journal import Journal
@@ -50,8 +50,8 @@ class Here:
 
     def batches(self) -> Iterator[dict[str, Any]]:
         """Every batch of the run, in order."""
-        given = self.request.as_input()
-        return inputs(self._s3, _map_of(self._machine, given), given, self.request.etag)
+        execution_input = self.request.as_input()
+        return inputs(self._s3, _map_of(self._machine, execution_input), execution_input, self.request.etag)
 
     def probe(self, batch: dict[str, Any]) -> Report:
         """Invokes the function with a batch. Raises Failed."""
@@ -75,10 +75,10 @@ class Here:
             output: dict[str, Any] = machine.run(self.request.as_input(), {})
             return output
 
-    def spent(self) -> Spent:
+    def usage(self) -> Usage:
         """Cost of the batches that this process has run."""
         with self._lock:
-            return spent(self._reports)
+            return usage_of(self._reports)
 
     def _map_run(self, journal: Journal, on_items: Callable[[int], object]) -> MapRun:
         names = names_of("coldframe-offline", self.name)
@@ -102,7 +102,7 @@ def names_of(machine: str, run: str) -> Names:
     )
 
 
-def _map_of(machine: Machine, given: dict[str, Any]) -> Map:
+def _map_of(machine: Machine, execution_input: dict[str, Any]) -> Map:
     """The map that reads the request's format."""
     name = machine.StartAt
     while not isinstance(state := machine.States[name], Map):
@@ -110,5 +110,5 @@ def _map_of(machine: Machine, given: dict[str, Any]) -> Map:
             raise DefinitionUnusable(
                 f"The state {name!r} of {DEFINITION} is not a map, and no choice of one."
             )
-        name = chosen(state, given, {})
+        name = chosen(state, execution_input, {})
     return state

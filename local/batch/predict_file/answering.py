@@ -44,10 +44,10 @@ def answer(path: Path, texts: Sequence[str | None], heads: Sequence[str], versio
             "The model was replaced while the file was answered: no part has answers of two models."
             " Run the same command again."
         )
-    found = predict_column(predictor, texts, heads)
+    predictions = predict_column(predictor, texts, heads)
     columns: list[pa.Array] = []
     for head in heads:
-        columns += answer_arrays(found[head], head)
+        columns += answer_arrays(predictions[head], head)
     names = [str(number) for number in range(len(columns))]  # the run names them
     write_part(path, pa.table(columns, names))
 

@@ -29,10 +29,10 @@ _AHEAD = 2  # parts per process that wait: none is ever idle, and memory stays b
 
 
 class Done(NamedTuple):
-    """Result of a run. kept: rows whose answers an earlier run had computed."""
+    """Result of a run. reused_rows: rows whose answers an earlier run had computed."""
 
     rows: int
-    kept: int
+    reused_rows: int
 
 
 def predict_file(
@@ -53,17 +53,17 @@ def predict_file(
     if out.exists() and out.samefile(path):
         raise BadFile(f"{out} is the file to read. Name another --out.")
     predictor = load_predictor(settings)
-    chosen = list(dict.fromkeys(heads)) or [predictor.manifest.default_head]
-    predictor.check_heads(chosen)
+    head_names = list(dict.fromkeys(heads)) or [predictor.manifest.default_head]
+    predictor.check_heads(head_names)
     source = open_source(path, column)
-    fields = answer_fields(chosen, prefix)
+    fields = answer_fields(head_names, prefix)
     schema = _joined(source, fields, predictor.manifest)
     check_schema(out, schema)
     with parts_folder(out) as folder:
-        parts = Parts(folder, predictor.manifest.version, chosen)
-        kept = _answer_all(source, parts, settings, processes or usable_cpus())
+        parts = Parts(folder, predictor.manifest.version, head_names)
+        reused_rows = _answer_all(source, parts, settings, processes or usable_cpus())
         _write(source, parts, out, folder, schema)
-    return Done(source.rows, kept)
+    return Done(source.rows, reused_rows)
 
 
 def _joined(source: Source, fields: Sequence[pa.Field], model: Manifest) -> pa.Schema:
@@ -74,13 +74,13 @@ def _joined(source: Source, fields: Sequence[pa.Field], model: Manifest) -> pa.S
                 f"{source.path.name} has a column {field.name!r} already. Name the columns of the answers"
                 " apart, for instance with --prefix predicted_."
             )
-    named = {"coldframe.model": model.name, "coldframe.version": model.version}
-    return pa.schema([*source.schema, *fields], {**(source.schema.metadata or {}), **named})
+    metadata = {"coldframe.model": model.name, "coldframe.version": model.version}
+    return pa.schema([*source.schema, *fields], {**(source.schema.metadata or {}), **metadata})
 
 
 def _answer_all(source: Source, parts: Parts, settings: Settings, processes: int) -> int:
     """Answers every part without answers; returns the number of rows that had answers."""
-    kept = answered = 0
+    reused_rows = computed_rows = 0
     # Spawned: onnxruntime's threads would not survive a fork.
     pool = ProcessPoolExecutor(processes, get_context("spawn"), start, (settings,))
     pending: dict[Future[None], int] = {}
@@ -88,34 +88,34 @@ def _answer_all(source: Source, parts: Parts, settings: Settings, processes: int
         try:
             for path, texts in _unanswered(source, parts):
                 if path is None:
-                    kept += len(texts)
+                    reused_rows += len(texts)
                     bar.update(len(texts))
                     continue
                 pending[pool.submit(answer, path, texts, parts.heads, parts.version)] = len(texts)
                 if len(pending) >= processes * _AHEAD:
-                    answered += _take(pending, bar)
+                    computed_rows += _take(pending, bar)
             while pending:
-                answered += _take(pending, bar)
+                computed_rows += _take(pending, bar)
         except (KeyboardInterrupt, BrokenProcessPool) as exc:
             interrupted = isinstance(exc, KeyboardInterrupt)
             why = "Interrupted" if interrupted else "A process was killed, perhaps for want of memory"
             raise Stopped(
-                f"{why}: {kept + answered:,} of {source.rows:,} rows are answered."
+                f"{why}: {reused_rows + computed_rows:,} of {source.rows:,} rows are answered."
                 " Run the same command again to continue."
             ) from None
         finally:
             pool.shutdown(cancel_futures=True)
-    return kept
+    return reused_rows
 
 
 def _unanswered(source: Source, parts: Parts) -> Iterator[tuple[Path | None, list[str | None]]]:
     """The texts of each part, and where their answers go; None where they are already, or will be."""
-    met: set[Path] = set()
+    paths: set[Path] = set()
     for part in source.parts():
         texts = source.texts(part)
         path = parts.path(texts)
-        yield (None if path in met or path.exists() else path), texts
-        met.add(path)
+        yield (None if path in paths or path.exists() else path), texts
+        paths.add(path)
 
 
 def _take(pending: "dict[Future[None], int]", bar: "Progress[Never]") -> int:

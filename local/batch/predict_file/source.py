@@ -105,13 +105,13 @@ _Opened = tuple[int, pa.Schema, Callable[[], Iterator[pa.RecordBatch]]]
 
 def _open_csv(path: Path, delimiter: str = ",") -> _Opened:
     def batches() -> Iterator[pa.RecordBatch]:
-        found: list[str] = []  # the first row of another number of cells
+        bad_rows: list[str] = []  # the first row of another number of cells
         try:
             names = _names(path, delimiter)
-            with csv.open_csv(path, **_csv_options(names, delimiter, found)) as reader:
+            with csv.open_csv(path, **_csv_options(names, delimiter, bad_rows)) as reader:
                 yield from (batch for batch in reader if batch.num_rows)
         except (pa.ArrowInvalid, UnicodeDecodeError) as exc:
-            raise BadFile(_csv_fault(path, str(exc), found)) from None  # the cause may quote a text
+            raise BadFile(_csv_fault(path, str(exc), bad_rows)) from None  # the cause may quote a text
 
     return *_read_once(
         batches, lambda: pa.schema([(n, pa.string()) for n in _names(path, delimiter)])
@@ -134,10 +134,10 @@ def _names(path: Path, delimiter: str) -> list[str]:
     return names
 
 
-def _csv_options(names: list[str], delimiter: str, found: list[str]) -> dict[str, Any]:
+def _csv_options(names: list[str], delimiter: str, bad_rows: list[str]) -> dict[str, Any]:
     def refuse(row: Any) -> str:
-        if not found:
-            found.append(
+        if not bad_rows:
+            bad_rows.append(
                 f"row {row.number - 1:,} has {row.actual_columns} cells, expected {row.expected_columns}"
             )
         return "error"
@@ -157,10 +157,10 @@ def _csv_options(names: list[str], delimiter: str, found: list[str]) -> dict[str
     }
 
 
-def _csv_fault(path: Path, message: str, found: list[str]) -> str:
+def _csv_fault(path: Path, message: str, bad_rows: list[str]) -> str:
     """Description of an error, without the text that arrow's message quotes."""
-    if found:
-        return f"{path.name}: {found[0]}. Quote texts that hold the delimiter or line breaks."
+    if bad_rows:
+        return f"{path.name}: {bad_rows[0]}. Quote texts that hold the delimiter or line breaks."
     if "UTF8" in message or "UTF-8" in message:
         return f"{path.name} is not UTF-8. Convert it first."
     if "straddling" in message:
@@ -174,7 +174,7 @@ def _csv_fault(path: Path, message: str, found: list[str]) -> str:
 def _open_jsonl(path: Path) -> _Opened:
     def rows() -> Iterator[list[dict[str, Any]]]:
         with path.open(encoding="utf-8-sig") as lines:
-            numbered = (found for found in enumerate(lines, 1) if found[1].strip())
+            numbered = (entry for entry in enumerate(lines, 1) if entry[1].strip())
             try:
                 while chunk := [_object(path, *line) for line in islice(numbered, ROWS)]:
                     yield chunk

@@ -31,9 +31,11 @@ def setting_refused(deployment: Deployment) -> Iterator[Finding]:
     """A setting that the function refuses, which would fail every init phase."""
     for name, properties in deployment.images.items():
         variables = variables_of(properties)
-        given = {k: str(v) for k, v in variables.items() if k.startswith(PREFIX) and not isinstance(v, dict)}
+        settings = {
+            k: str(v) for k, v in variables.items() if k.startswith(PREFIX) and not isinstance(v, dict)
+        }
         try:
-            load_settings(given)
+            load_settings(settings)
         except BadSetting as exc:
             yield Finding("SettingRefused", name, str(exc).rstrip("."), "Change it in Environment.Variables")
 

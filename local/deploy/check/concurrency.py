@@ -29,12 +29,12 @@ def concurrency_over_quota(deployment: Deployment) -> Iterator[Finding]:
         if "ReservedConcurrentExecutions" in properties
     }
     provisioned = {f: most for f, _, most in deployment.provisioned() if f not in reserved}
-    wanted = sum(reserved.values()) + sum(provisioned.values())
-    if (reserved or provisioned) and wanted > left:
+    total = sum(reserved.values()) + sum(provisioned.values())
+    if (reserved or provisioned) and total > left:
         yield Finding(
             "ConcurrencyOverQuota",
             ", ".join((*reserved, *provisioned)),
-            f"{wanted} environments are reserved or provisioned, expected at most {max(left, 0)}:"
+            f"{total} environments are reserved or provisioned, expected at most {max(left, 0)}:"
             f" the account has {deployment.account_concurrency}, less {quotas.UNRESERVED}",
             "Lower ReservedConcurrency or ProvisionedConcurrencyMax, or ask AWS for more and say so"
             " with --account-concurrency",
@@ -45,7 +45,7 @@ def provisioned_over_reserved(deployment: Deployment) -> Iterator[Finding]:
     """More environments provisioned, or kept warm, than the function may have."""
     for function, properties in deployment.functions.items():
         reserved = number_of(properties.get("ReservedConcurrentExecutions"), sys.maxsize)
-        for _, alias, most in (found for found in deployment.provisioned() if found[0] == function):
+        for _, alias, most in (entry for entry in deployment.provisioned() if entry[0] == function):
             if most > reserved:
                 yield Finding(
                     "ProvisionedOverReserved",
@@ -68,21 +68,21 @@ def provisioned_over_reserved(deployment: Deployment) -> Iterator[Finding]:
 def warming_out_of_order(deployment: Deployment) -> Iterator[Finding]:
     """A warmer that predicts, whose guards exclude each other or ask for more than the function may have."""
     for name, properties in deployment.functions.items():
-        told = variables_of(properties)
-        if told.get("PREDICTION") != "on":
+        settings = variables_of(properties)
+        if settings.get("PREDICTION") != "on":
             continue
-        most = number_of(told.get("WARM_MAXIMUM"), sys.maxsize)
+        most = number_of(settings.get("WARM_MAXIMUM"), sys.maxsize)
         for least, parameter in (("WARM_MINIMUM", "WarmMinimum"), ("WARM_GUARANTEED", "WarmGuaranteed")):
-            if (wanted := number_of(told.get(least), 0)) > most:
+            if (minimum := number_of(settings.get(least), 0)) > most:
                 yield Finding(
                     "WarmingOutOfOrder",
                     name,
-                    f"{parameter} is {wanted}, and WarmMaximum {most}",
+                    f"{parameter} is {minimum}, and WarmMaximum {most}",
                     f"Raise WarmMaximum, or lower {parameter}",
                 )
         for function, other in deployment.functions.items():
             reserved = number_of(other.get("ReservedConcurrentExecutions"), sys.maxsize)
-            if {"Ref": function} in told.values() and most > reserved:
+            if {"Ref": function} in settings.values() and most > reserved:
                 yield Finding(
                     "WarmingOutOfOrder",
                     name,
@@ -157,11 +157,11 @@ def provisioned_with_weights(deployment: Deployment) -> Iterator[Finding]:
         group = groups.get(next(references(policy.get("DeploymentGroupName")), ""), {})
         shift = group.get("DeploymentConfigName", ALL_AT_ONCE)
         if "RoutingConfig" in properties or shift != ALL_AT_ONCE:
-            found = "RoutingConfig" if "RoutingConfig" in properties else shift
+            cause = "RoutingConfig" if "RoutingConfig" in properties else shift
             yield Finding(
                 "ProvisionedWithWeights",
                 alias,
-                f"{found} gives an alias weights, which exclude provisioned concurrency",
+                f"{cause} gives an alias weights, which exclude provisioned concurrency",
                 "Let deployments move all traffic at once: Type AllAtOnce",
             )
 

@@ -87,9 +87,7 @@ class Deployment:
 
     @cached_property
     def integrations(self) -> list[Integration]:
-        return [
-            found for name, api in self.stack.of_type(HTTP_API).items() for found in self._calls(name, api)
-        ]
+        return [call for name, api in self.stack.of_type(HTTP_API).items() for call in self._calls(name, api)]
 
     def _calls(self, name: str, api: Properties) -> Iterator[Integration]:
         for route in _values(api.get("Body", {}), "x-amazon-apigateway-integration"):
@@ -140,9 +138,9 @@ def measure_init_s(model_dir: Path, models: str, initialization_type: str) -> fl
     models: the setting of the models to serve. initialization_type: Lambda's word for it; ahead of traffic
     more is loaded than on demand.
     """
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
     environ = {
-        **kept,
+        **inherited,
         "COLDFRAME_MODEL_DIR": str(model_dir),
         "COLDFRAME_MODELS": models,
         "AWS_LAMBDA_INITIALIZATION_TYPE": initialization_type,
@@ -166,17 +164,19 @@ def references(value: Any) -> Iterator[str]:
             for name in re.findall(r"\$\{([^!}.]+)", text_of(inner)):
                 yield name
             yield from (
-                found for item in (inner[1:] if isinstance(inner, list) else []) for found in references(item)
+                reference
+                for item in (inner[1:] if isinstance(inner, list) else [])
+                for reference in references(item)
             )
         case dict():
-            yield from (found for item in value.values() for found in references(item))
+            yield from (reference for item in value.values() for reference in references(item))
         case list():
-            yield from (found for item in value for found in references(item))
+            yield from (reference for item in value for reference in references(item))
 
 
-def over_quota(rule: str, where: str, what: str, found: int, quota: Quota, fix: str) -> Finding:
+def over_quota(rule: str, where: str, what: str, value: int, quota: Quota, fix: str) -> Finding:
     """A number above its quota."""
-    return Finding(rule, where, f"{what} is {found:,}, expected at most {quota}", fix)
+    return Finding(rule, where, f"{what} is {value:,}, expected at most {quota}", fix)
 
 
 def variables_of(properties: Properties) -> dict[str, Any]:

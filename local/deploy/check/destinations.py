@@ -55,9 +55,9 @@ def _destinations(deployment: Deployment) -> Iterator[tuple[str, str, dict[str, 
         function = next(references(properties.get("FunctionName")), "")
         for each in properties.get("DestinationConfig", {}).values():
             destination = each.get("Destination")
-            found = deployment.stack.resources.get(next(references(destination), ""), {})
-            if function in deployment.functions and found.get("Type") in _ACTIONS:
-                yield name, function, destination, found["Type"]
+            target = deployment.stack.resources.get(next(references(destination), ""), {})
+            if function in deployment.functions and target.get("Type") in _ACTIONS:
+                yield name, function, destination, target["Type"]
 
 
 def _may(deployment: Deployment, role: str, action: str, target: str) -> bool:

@@ -180,8 +180,8 @@ def init_over_quota(deployment: Deployment) -> Iterator[Finding]:
 
 
 def _not_built(deployment: Deployment, properties: Properties) -> list[str]:
-    named = [name.strip() for name in _models_of(properties).split(",")]
-    return [name for name in named if name and name not in deployment.models]
+    names = [name.strip() for name in _models_of(properties).split(",")]
+    return [name for name in names if name and name not in deployment.models]
 
 
 def _models_of(properties: Properties) -> str:

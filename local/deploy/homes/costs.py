@@ -89,8 +89,8 @@ class Costs:
     @property
     def container_pays_from(self) -> float | None:
         """Texts per second at which a container costs what Lambda does; None: a full one costs more."""
-        found = self.container.month_usd / self.lambda_usd(1.0)
-        return found if found <= self.container.texts_s else None
+        break_even = self.container.month_usd / self.lambda_usd(1.0)
+        return break_even if break_even <= self.container.texts_s else None
 
     def gpu_pays_from(self, gpu: Gpu) -> float:
         """Texts per second at which containers cost as much as this GPU, if the GPU can process them."""
@@ -106,13 +106,13 @@ def costs(
     gpu_texts_s: float | None = None,
 ) -> Costs:
     """Costs of containers of this size. gpu_texts_s: measured, by GPU. Raises PricesUnusable."""
-    found = prices.container.get(architecture)
-    if found is None:
+    rates = prices.container.get(architecture)
+    if rates is None:
         raise PricesUnusable(
             f"There are no prices of containers on {architecture} for this region, only on:"
             f" {', '.join(prices.container) or 'none'}. Name a file that has them with --prices."
         )
-    hour_usd = cpus * found.vcpu_h_usd + memory_mb / _MB_PER_GB * found.gb_h_usd
+    hour_usd = cpus * rates.vcpu_h_usd + memory_mb / _MB_PER_GB * rates.gb_h_usd
     gpus = tuple(
         Gpu(name, of.instance, of.gpu_h_usd * MONTH_S / _H_S, gpu_texts_s) for name, of in prices.gpu.items()
     )

@@ -47,10 +47,11 @@ def _gpu(gpu: Gpu, rate: float) -> str:
 
 def _pays(costs: Costs) -> Iterable[str]:
     planned = costs.container.texts_s
-    found = costs.container_pays_from
+    break_even = costs.container_pays_from
     yield (
-        f"A container is planned for {planned:,.0f} texts/s. It costs less than Lambda from {found:,.1f} on."
-        if found is not None
+        f"A container is planned for {planned:,.0f} texts/s."
+        f" It costs less than Lambda from {break_even:,.1f} on."
+        if break_even is not None
         else f"A container is planned for {planned:,.0f} texts/s. Lambda costs less even then."
     )
     for gpu in costs.gpus:

@@ -71,10 +71,10 @@ def _asked(size: Size) -> tuple[int, int]:
 
 def fargate_size(size: Size) -> tuple[int, int]:
     """CPU units and megabytes of the smallest task that Fargate sells and that holds `size`."""
-    asked, _ = _asked(size)
+    least_units, _ = _asked(size)
     for units, sold_gb in _SIZES:
         enough = [gb for gb in sold_gb if gb * _UNITS >= size.memory_mb]
-        if units >= asked and enough:
+        if units >= least_units and enough:
             return units, int(enough[0] * _UNITS)
     most, sold_gb = _SIZES[-1]
     raise NoSuchSize(

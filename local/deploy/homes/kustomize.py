@@ -13,15 +13,15 @@ LIST = "kustomization.yaml"
 def write_base(folder: Path, objects: Sequence[Manifest]) -> list[Path]:
     """Writes the base; returns its files, the list first. Files of these names are replaced, others stay."""
     folder.mkdir(parents=True, exist_ok=True)
-    files = {f"{found['kind'].lower()}.yaml": found for found in objects}
+    files = {f"{manifest['kind'].lower()}.yaml": manifest for manifest in objects}
     listed = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
         "resources": list(files),
     }
-    written = []
+    paths = []
     for name, document in {LIST: listed, **files}.items():
         path = folder / name
         path.write_text(as_yaml([document]))
-        written.append(path)
-    return written
+        paths.append(path)
+    return paths

@@ -59,11 +59,11 @@ def _commented(value: Any, column: int) -> Any:
     if isinstance(value, Mapping):
         mapping = CommentedMap()
         for key, inner in value.items():
-            held = inner.value if isinstance(inner, Noted) else inner
-            written = _commented(key, column)
-            mapping[written] = _commented(held, column + _STEP)
+            bare = inner.value if isinstance(inner, Noted) else inner
+            yaml_key = _commented(key, column)
+            mapping[yaml_key] = _commented(bare, column + _STEP)
             if isinstance(inner, Noted):
-                mapping.yaml_set_comment_before_after_key(written, before=inner.why, indent=column)
+                mapping.yaml_set_comment_before_after_key(yaml_key, before=inner.why, indent=column)
         return mapping
     if isinstance(value, (list, tuple)):
         return [_commented(inner, column + _STEP) for inner in value]

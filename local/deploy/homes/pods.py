@@ -66,10 +66,10 @@ def volumes(choices: Choices) -> Manifest:
 
 def resources(size: Size) -> Manifest:
     """Requests equal to limits."""
-    held: dict[str, Any] = {"cpu": cpu_quantity(size.cpus), "memory": f"{size.memory_mb}Mi"}
-    limits = held | ({GPU_RESOURCE: str(size.gpus)} if size.gpus else {})
+    requests: dict[str, Any] = {"cpu": cpu_quantity(size.cpus), "memory": f"{size.memory_mb}Mi"}
+    limits = requests | ({GPU_RESOURCE: str(size.gpus)} if size.gpus else {})
     return {
-        "requests": held,
+        "requests": requests,
         "limits": Noted(
             limits,
             "Equal to the requests: the server starts a thread for each processor of its limit, and a pod\n"

@@ -53,8 +53,8 @@ class AwsJson:
                 f"and was asked for {name or 'nothing by the header x-amz-target'}.",
             )
         try:
-            asked = msgspec.json.decode(request.body, type=dict[str, Any])
-            return _answer(HTTPStatus.OK, await operation(asked))
+            parameters = msgspec.json.decode(request.body, type=dict[str, Any])
+            return _answer(HTTPStatus.OK, await operation(parameters))
         except (*NOT_JSON, msgspec.ValidationError) as exc:
             return _failed("SerializationException", f"The call is not a JSON object: {exc}")
         except (KeyError, TypeError, ValueError) as exc:

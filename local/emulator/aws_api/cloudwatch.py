@@ -31,17 +31,17 @@ class _Metrics:
     def __init__(self, service: LambdaService) -> None:
         self._service = service
 
-    async def get_metric_data(self, asked: dict[str, Any]) -> dict[str, Any]:
+    async def get_metric_data(self, parameters: dict[str, Any]) -> dict[str, Any]:
         """One result for each query, oldest values first unless asked otherwise."""
-        falling = asked.get("ScanBy", "TimestampDescending") == "TimestampDescending"
+        falling = parameters.get("ScanBy", "TimestampDescending") == "TimestampDescending"
         results = []
-        for query in asked["MetricDataQueries"]:
+        for query in parameters["MetricDataQueries"]:
             if "MetricStat" not in query:
                 raise Refused(
                     "ValidationError", f"{query['Id']} has no MetricStat: expressions are not computed."
                 )
             stat = query["MetricStat"]
-            values = self._values(stat["Metric"], stat["Period"], stat["Stat"], asked)
+            values = self._values(stat["Metric"], stat["Period"], stat["Stat"], parameters)
             values = values[::-1] if falling else values
             results.append(
                 {
@@ -54,22 +54,22 @@ class _Metrics:
             )
         return {"MetricDataResults": results, "Messages": []}
 
-    async def get_metric_statistics(self, asked: dict[str, Any]) -> dict[str, Any]:
+    async def get_metric_statistics(self, parameters: dict[str, Any]) -> dict[str, Any]:
         """A data point for each period with traffic."""
         points: dict[int, dict[str, Any]] = defaultdict(dict)
-        for statistic in asked["Statistics"]:
-            for at_s, value in self._values(asked, asked["Period"], statistic, asked):
+        for statistic in parameters["Statistics"]:
+            for at_s, value in self._values(parameters, parameters["Period"], statistic, parameters):
                 points[at_s] |= {"Timestamp": at_s, statistic: value, "Unit": "Count"}
-        return {"Label": asked["MetricName"], "Datapoints": list(points.values())}
+        return {"Label": parameters["MetricName"], "Datapoints": list(points.values())}
 
     def _values(
-        self, metric: dict[str, Any], period_s: int, statistic: str, asked: dict[str, Any]
+        self, metric: dict[str, Any], period_s: int, statistic: str, parameters: dict[str, Any]
     ) -> list[tuple[int, float]]:
         """(begin of a period, value), of periods with traffic only, in order."""
         name = metric["MetricName"]
         if metric["Namespace"] != _NAMESPACE or name not in (*SUMS, MAXIMUM):
-            known = ", ".join((*SUMS, MAXIMUM))
-            raise Refused("ValidationError", f"Of {_NAMESPACE} there are {known} here, and not {name}.")
+            names = ", ".join((*SUMS, MAXIMUM))
+            raise Refused("ValidationError", f"Of {_NAMESPACE} there are {names} here, and not {name}.")
         if statistic not in _STATISTICS:
             raise Refused("ValidationError", f"There are Sum and Maximum here, and not {statistic}.")
         if period_s < _MINUTE_S or period_s % _MINUTE_S:
@@ -79,7 +79,10 @@ class _Metrics:
         if function not in [hosted.settings.name for hosted in self._service.functions]:
             return []
         # CloudWatch takes whole periods, from the one that the start is in.
-        start_s, end_s = _second(asked["StartTime"]) // period_s * period_s, _second(asked["EndTime"])
+        start_s, end_s = (
+            _second(parameters["StartTime"]) // period_s * period_s,
+            _second(parameters["EndTime"]),
+        )
         whole = None if "Resource" not in dimensions else qualifier
         minutes = self._service.minutes(function).values(whole, name, start_s, end_s)
         periods: dict[int, list[int]] = defaultdict(list)

@@ -42,20 +42,20 @@ class ScheduledActions:
         """Handler of the requests."""
         return AwsJson("Application Auto Scaling", {"PutScheduledAction": self.put})
 
-    async def put(self, asked: dict[str, Any]) -> dict[str, Any]:
+    async def put(self, parameters: dict[str, Any]) -> dict[str, Any]:
         """Plans an action; one of the same name for the same alias is replaced."""
-        resource, schedule = asked["ResourceId"], asked.get("Schedule", "")
+        resource, schedule = parameters["ResourceId"], parameters.get("Schedule", "")
         alias, moment = _RESOURCE.fullmatch(resource), _AT.fullmatch(schedule)
-        if asked["ScalableDimension"] != _DIMENSION or alias is None:
+        if parameters["ScalableDimension"] != _DIMENSION or alias is None:
             raise Refused("ValidationException", f"{resource} is not function:NAME:ALIAS of {_DIMENSION}.")
         if moment is None:
             raise Refused(
                 "ValidationException", f"{schedule!r} is not at(yyyy-mm-ddThh:mm:ss), all there is."
             )
-        count = int(asked["ScalableTargetAction"]["MinCapacity"])
+        count = int(parameters["ScalableTargetAction"]["MinCapacity"])
         self._service.functions.hosted(alias[1]).resolve(alias[2])  # raises when there is no such alias
         due_s = datetime.fromisoformat(moment[1]).replace(tzinfo=UTC).timestamp()
-        key = resource, asked["ScheduledActionName"]
+        key = resource, parameters["ScheduledActionName"]
         if (before := self._waiting.pop(key, None)) is not None:
             before.cancel()
         self._waiting[key] = asyncio.create_task(self._run(alias[1], alias[2], count, due_s))

@@ -48,8 +48,8 @@ def refusal(headers: Headers, names: Collection[str], *, always: bool = False) -
     if not origin and not always:
         return None
     if not _is_own_name(host, names):
-        found = f"The host is {host!r}, which is not known to be this machine."
-        return _forbidden(f"{found} Open it by address, as localhost, or by the name given to --host.")
+        problem = f"The host is {host!r}, which is not known to be this machine."
+        return _forbidden(f"{problem} Open it by address, as localhost, or by the name given to --host.")
     if origin and not _is_page_of(origin, host):
         return _forbidden(f"The request comes from {origin!r}, expected http://{host}: its own page.")
     return None

@@ -76,13 +76,13 @@ class Simulations:
         if traffic == RECORDED and function.recording.is_complete:
             here = _live(recorded, function.metrics.bill.usd(self._service.now()), uptime_s)
         now = _present(function)
-        wanted = Setting(Lever(lever), level, memory_mb)
+        candidate = Setting(Lever(lever), level, memory_mb)
 
         def simulate() -> dict[str, Any]:
             prices = load_prices().region(_REGION)
             of = [
                 simulated(trace, measured, settings.memory_mb, base, one, prices, settings.architecture)
-                for one in (now, wanted)
+                for one in (now, candidate)
             ]
             return {
                 "now": asdict(now),
@@ -124,7 +124,7 @@ class Simulations:
 
 
 def _present(function: HostedFunction) -> Setting:
-    provisioned = sum(asked.requested for asked in function.provisioned.values())
+    provisioned = sum(config.requested for config in function.provisioned.values())
     lever = Lever.PROVISIONED if provisioned else Lever.ON_DEMAND
     if function.settings.snapstart:
         lever = Lever.SNAPSTART

@@ -60,9 +60,9 @@ class WhatIfDoor:
         if request.method == "GET":
             return _answer({"traces": simulations.traces(), "levers": simulations.levers()})
         try:
-            asked = msgspec.json.decode(request.body, type=Asked)
+            question = msgspec.json.decode(request.body, type=Asked)
             simulate = simulations.prepared(
-                asked.function, asked.trace, asked.lever, asked.level, asked.memory_mb
+                question.function, question.trace, question.lever, question.level, question.memory_mb
             )
             async with self._one_at_a_time:
                 return _answer(await asyncio.to_thread(simulate))

@@ -25,11 +25,11 @@ class ClientLeft(Exception):
 
 
 class Application:
-    """Serves the doors. answered: called after each answer of a door."""
+    """Serves the doors. on_answer: called after each answer of a door."""
 
-    def __init__(self, doors: Doors, answered: Callable[[], None]) -> None:
+    def __init__(self, doors: Doors, on_answer: Callable[[], None]) -> None:
         self._doors = doors
-        self._answered = answered
+        self._on_answer = on_answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request, as ASGI gives it."""
@@ -53,7 +53,7 @@ class Application:
             return door.too_large()
         request = _request(scope, body)
         response = lead_browser(request, await door.respond(request))
-        self._answered()
+        self._on_answer()
         return response
 
 

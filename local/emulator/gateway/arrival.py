@@ -46,15 +46,15 @@ class Arrived:
         return f"Root=1-{int(self.now):08x}-{self.request_id.replace('-', '')[:24]}"
 
 
-def gateway_headers(request: HttpRequest, arrived: Arrived, given: Mapping[str, str]) -> dict[str, str]:
+def gateway_headers(request: HttpRequest, arrived: Arrived, headers: Mapping[str, str]) -> dict[str, str]:
     """The headers that a gateway sets.
 
-    given: those of the request. The gateway adds the caller's address to the ones that other proxies left,
+    headers: the request's. The gateway adds the caller's address to the ones that other proxies left,
     and keeps a trace that the caller has begun.
     """
-    port = given.get("host", "").rpartition(":")[2]
-    before = given.get(_FORWARDED_FOR)
-    trace = given.get(_TRACE, "")
+    port = headers.get("host", "").rpartition(":")[2]
+    before = headers.get(_FORWARDED_FOR)
+    trace = headers.get(_TRACE, "")
     return {
         _FORWARDED_FOR: f"{before}, {request.source_ip}" if before else request.source_ip,
         "x-forwarded-port": port if port.isdigit() else "80",

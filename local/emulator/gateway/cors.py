@@ -30,8 +30,8 @@ def http_preflight(cors: Cors, request: HttpRequest) -> HttpResponse:
 
 def with_http_cors(cors: Cors, request: HttpRequest, response: HttpResponse) -> HttpResponse:
     """The function's response with the API's CORS headers in place of its own."""
-    kept = [(name, value) for name, value in response.headers if not name.startswith(_CORS_PREFIX)]
-    return HttpResponse(response.status, kept + _http_headers(cors, request), response.body)
+    headers = [(name, value) for name, value in response.headers if not name.startswith(_CORS_PREFIX)]
+    return HttpResponse(response.status, headers + _http_headers(cors, request), response.body)
 
 
 def rest_preflight(cors: Cors, methods: Sequence[str]) -> HttpResponse:

@@ -33,8 +33,8 @@ def event_from_request(
     """The payload 1.0 event of a request. path: without the stage, percent-encoded."""
     headers = _values_by_name(request.headers)
     host = headers.get("host", [""])[0]
-    given = {name: ", ".join(values) for name, values in headers.items()}
-    headers |= {name: [value] for name, value in gateway_headers(request, arrived, given).items()}
+    joined = {name: ", ".join(values) for name, values in headers.items()}
+    headers |= {name: [value] for name, value in gateway_headers(request, arrived, joined).items()}
     query = _query(request.query)
     content_type = headers.get("content-type", [""])[0]
     body, is_base64 = _body(kind, request.body, content_type, binary_media_types)
@@ -117,22 +117,24 @@ def _headers(result: Mapping[str, Any], kind: ApiKind) -> Headers:
 
 def _merged(single: Mapping[str, Any], multiple: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
     """Both together; where both have a name, the list wins."""
-    given = {name.lower() for name in multiple}
-    return {name: [value] for name, value in single.items() if name.lower() not in given} | dict(multiple)
+    multiple_names = {name.lower() for name in multiple}
+    return {name: [value] for name, value in single.items() if name.lower() not in multiple_names} | dict(
+        multiple
+    )
 
 
 def _values_by_name(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
     for name, value in headers:
-        found.setdefault(name.decode("latin-1"), []).append(value.decode("latin-1"))
-    return found
+        values.setdefault(name.decode("latin-1"), []).append(value.decode("latin-1"))
+    return values
 
 
 def _query(query: str) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
-        found.setdefault(name, []).append(value)
-    return found
+        values.setdefault(name, []).append(value)
+    return values
 
 
 def _request_context(request: HttpRequest, arrived: Arrived, kind: ApiKind, host: str) -> dict[str, Any]:
@@ -164,9 +166,9 @@ def _signed_by(access_key: str) -> dict[str, str]:
     """Members of a signed request's caller. The key stands for its user: this machine has no accounts."""
     if not access_key:
         return {}
-    named = dict.fromkeys(("accessKey", "caller", "user"), access_key)
+    identity = dict.fromkeys(("accessKey", "caller", "user"), access_key)
     arn = f"arn:aws:iam::{ACCOUNT_ID}:user/{access_key}"
-    return {**named, "accountId": ACCOUNT_ID, "userArn": arn}
+    return {**identity, "accountId": ACCOUNT_ID, "userArn": arn}
 
 
 # Members of every caller; null without a signature.

@@ -73,10 +73,10 @@ class Router:
     def methods_of(self, path: str) -> tuple[str, ...]:
         """The methods that some route takes at this path."""
         segments = self._split(path)
-        found = {
+        methods = {
             pattern.route.method for pattern in self._patterns if _parameters(pattern, segments) is not None
         }
-        return tuple(sorted(found))
+        return tuple(sorted(methods))
 
     def _split(self, path: str) -> tuple[str, ...]:
         # To a REST API, /path and /path/ are one resource; to an HTTP API they are two.
@@ -104,7 +104,7 @@ def _parameters(pattern: _Pattern, segments: tuple[str, ...]) -> dict[str, str] 
     greedy = bool(pattern.segments) and pattern.segments[-1][0] is _Kind.GREEDY
     if len(segments) != len(pattern.segments) and not (greedy and len(segments) > len(pattern.segments)):
         return None
-    found: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     for index, (kind, name) in enumerate(pattern.segments):
         value = "/".join(segments[index:]) if kind is _Kind.GREEDY else segments[index]
         if kind is _Kind.LITERAL:
@@ -113,5 +113,5 @@ def _parameters(pattern: _Pattern, segments: tuple[str, ...]) -> dict[str, str] 
         elif not value:
             return None
         else:
-            found[name] = unquote(value)
-    return found
+            parameters[name] = unquote(value)
+    return parameters

@@ -27,12 +27,12 @@ class Limits:
     bytes_: int = limits.EXECUTION_DATA.value
 
 
-def batches(items: Iterable[Any], asked: Limits, batch_input: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def batches(items: Iterable[Any], most: Limits, batch_input: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The input of each child. The same items give the same batches. Raises ItemTooLarge."""
     envelope = {"BatchInput": dict(batch_input)} if batch_input else {}
     empty_bytes = len(msgspec.json.encode(envelope | {"Items": []}))
     allowed_bytes = limits.EXECUTION_DATA.value
-    most_bytes = min(asked.bytes_ or allowed_bytes, allowed_bytes)
+    most_bytes = min(most.bytes_ or allowed_bytes, allowed_bytes)
     batch: list[Any] = []
     size_bytes = empty_bytes
     for number, item in enumerate(items):
@@ -42,7 +42,7 @@ def batches(items: Iterable[Any], asked: Limits, batch_input: Mapping[str, Any])
                 f"Item {number} takes {item_bytes} bytes as JSON, and a batch may have {most_bytes}."
                 " Leave it out or cut it, or read its columns only."
             )
-        if batch and (len(batch) == asked.items or size_bytes + item_bytes > most_bytes):
+        if batch and (len(batch) == most.items or size_bytes + item_bytes > most_bytes):
             yield envelope | {"Items": batch}
             batch, size_bytes = [], empty_bytes
         batch.append(item)

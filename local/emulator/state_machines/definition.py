@@ -187,10 +187,10 @@ def load_machine(path: Path, substitutions: Mapping[str, str]) -> Machine:
 
     Raises DefinitionUnusable.
     """
-    written = path.read_text()
-    if missing := sorted(set(_SUBSTITUTION.findall(written)) - substitutions.keys()):
+    source = path.read_text()
+    if missing := sorted(set(_SUBSTITUTION.findall(source)) - substitutions.keys()):
         raise DefinitionUnusable(f"{path} has ${{{missing[0]}}}, which is given no value.")
-    text = _SUBSTITUTION.sub(lambda found: substitutions[found[1]], written)
+    text = _SUBSTITUTION.sub(lambda match: substitutions[match[1]], source)
     try:
         machine = msgspec.convert(json.loads(text), Machine)
     except (json.JSONDecodeError, msgspec.ValidationError) as exc:
@@ -203,8 +203,8 @@ def load_machine(path: Path, substitutions: Mapping[str, str]) -> Machine:
 
 
 def _check_names(path: Path, first: str, states: Mapping[str, State]) -> None:
-    named = {first} | {name for state in states.values() for name in _following(state)}
-    if missing := sorted(named - states.keys()):
+    names = {first} | {name for state in states.values() for name in _following(state)}
+    if missing := sorted(names - states.keys()):
         raise DefinitionUnusable(
             f"{path} goes to the state {missing[0]!r}, which is not there. States: {', '.join(states)}."
         )

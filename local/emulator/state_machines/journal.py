@@ -63,12 +63,12 @@ class Journal:
 
     def belongs_to(self, identity: dict[str, Any]) -> None:
         """Remembers what the run is of, or holds it against what was remembered. Raises OtherRun."""
-        wanted = msgspec.json.encode(identity, order="sorted")
+        own = msgspec.json.encode(identity, order="sorted")
         with self._db:
-            self._db.execute("INSERT OR IGNORE INTO run VALUES ('identity', ?)", (wanted,))
-        (found,) = self._db.execute("SELECT value FROM run WHERE key = 'identity'").fetchone()
-        if found != wanted:
-            before = msgspec.json.decode(found)
+            self._db.execute("INSERT OR IGNORE INTO run VALUES ('identity', ?)", (own,))
+        (recorded,) = self._db.execute("SELECT value FROM run WHERE key = 'identity'").fetchone()
+        if recorded != own:
+            before = msgspec.json.decode(recorded)
             changed = sorted(name for name in {*before, *identity} if before.get(name) != identity.get(name))
             raise OtherRun(
                 f"This run was started with another {', '.join(changed)}."

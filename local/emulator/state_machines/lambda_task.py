@@ -28,9 +28,9 @@ class LambdaTask:
     def __call__(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Result of an invocation for a state. Raises Failed with the error's name on AWS."""
         payload = msgspec.json.encode(parameters.get("Payload"))
-        named = {name: parameters[name] for name in ("FunctionName", "Qualifier") if name in parameters}
+        target = {name: parameters[name] for name in ("FunctionName", "Qualifier") if name in parameters}
         try:
-            answer = self._client.invoke(**named, Payload=payload, LogType="Tail")
+            answer = self._client.invoke(**target, Payload=payload, LogType="Tail")
             result = answer["Payload"].read()
         except ClientError as exc:
             raise Failed(f"Lambda.{exc.response['Error']['Code']}", exc.response["Error"]["Message"]) from exc

@@ -50,16 +50,16 @@ class MapRun:
     sleep: Callable[[float], object] = field(default=time.sleep)
     clock: Callable[[], float] = field(default=time.time)
 
-    def run(self, state: Map, given: Any) -> dict[str, Any]:
+    def run(self, state: Map, state_input: Any) -> dict[str, Any]:
         """The output of the state: where its results are. Raises Failed, and what reading items raises."""
-        self._run_children(state, given)
+        self._run_children(state, state_input)
         failed = self.journal.items(succeeded=False)
         total = failed + self.journal.items(succeeded=True)
-        where = filled(state.ResultWriter.Parameters, given, {})
+        where = filled(state.ResultWriter.Parameters, state_input, {})
         run_id = self.names.map_run.rpartition(":")[2]
         to = Destination(where["Bucket"], f"{where.get('Prefix', '').rstrip('/')}/{run_id}".lstrip("/"))
         key = write_results(self.s3, to, self.names, state.ResultWriter.WriterConfig, self.journal)
-        if failed > tolerated(state, given, total):
+        if failed > tolerated(state, state_input, total):
             raise Failed(
                 "States.ExceedToleratedFailureThreshold",
                 f"{failed} of {total} items failed; s3://{to.bucket}/{key} names the file of them.",
@@ -69,25 +69,27 @@ class MapRun:
             "ResultWriterDetails": {"Bucket": to.bucket, "Key": key},
         }
 
-    def _run_children(self, state: Map, given: Any) -> None:
+    def _run_children(self, state: Map, state_input: Any) -> None:
         """Until every child has ended, or too many items have failed."""
         child = Workflow(state.ItemProcessor.StartAt, state.ItemProcessor.States, self.invoke, self.sleep)
-        asked = _by_path(state.MaxConcurrencyPath, state.MaxConcurrency, given) or limits.MAP_CHILDREN.value
-        workers = min(int(asked), self.at_once)
+        concurrency = (
+            _by_path(state.MaxConcurrencyPath, state.MaxConcurrency, state_input) or limits.MAP_CHILDREN.value
+        )
+        workers = min(int(concurrency), self.at_once)
         done = self.journal.succeeded()
         self.on_items(self.journal.items(succeeded=True))
         keep_input = state.ResultWriter.WriterConfig.Transformation == "NONE"
         failed, running = 0, set[Future[Ended]]()
         with ThreadPoolExecutor(workers, thread_name_prefix="child") as pool:
             try:
-                for number, batch in enumerate(inputs(self.s3, state, given, self.etag)):
+                for number, batch in enumerate(inputs(self.s3, state, state_input, self.etag)):
                     if number in done:
                         continue
                     running.add(pool.submit(self._run_child, child, number, batch, keep_input))
                     if len(running) == workers:
                         ended_now, running = wait(running, return_when=FIRST_COMPLETED)
                         failed += self._keep(ended_now)
-                    if failed > tolerated(state, given, None):
+                    if failed > tolerated(state, state_input, None):
                         break
                 ended_now, running = wait(running)
                 self._keep(ended_now)
@@ -102,34 +104,34 @@ class MapRun:
             self.on_items(end.items)
         return sum(end.items for end in ends if end.error)
 
-    def _run_child(self, child: Workflow, number: int, given: Any, keep_input: bool) -> Ended:
+    def _run_child(self, child: Workflow, number: int, child_input: Any, keep_input: bool) -> Ended:
         started_s = self.clock()
-        items = len(given["Items"]) if isinstance(given, dict) and "Items" in given else 1
+        items = len(child_input["Items"]) if isinstance(child_input, dict) and "Items" in child_input else 1
         try:
-            output = child.run(given, {"Execution": {"Id": self.names.execution}})
+            output = child.run(child_input, {"Execution": {"Id": self.names.execution}})
             if len(msgspec.json.encode(output)) > limits.EXECUTION_DATA.value:
                 raise Failed("States.DataLimitExceeded", "The output of the child is over 256 KiB.")
         except Failed as exc:
-            return Ended(number, items, started_s, self.clock(), given, None, exc.error, exc.cause)
-        return Ended(number, items, started_s, self.clock(), given if keep_input else None, output)
+            return Ended(number, items, started_s, self.clock(), child_input, None, exc.error, exc.cause)
+        return Ended(number, items, started_s, self.clock(), child_input if keep_input else None, output)
 
 
-def inputs(s3: Any, state: Map, given: Any, etag: str = "") -> Iterator[Any]:
+def inputs(s3: Any, state: Map, state_input: Any, etag: str = "") -> Iterator[Any]:
     """The input of each child, in order. s3: a boto3 client. etag: the object has to have it, unless empty.
 
     Raises ObjectChanged, and what reading items raises.
     """
-    body = _open(s3, filled(state.ItemReader.Parameters, given, {}), etag)
+    body = _open(s3, filled(state.ItemReader.Parameters, state_input, {}), etag)
     items: Iterator[Any] = read_items(body, state.ItemReader.ReaderConfig)
     if state.ItemSelector is not None:
-        items = _selected(items, state.ItemSelector, given)
+        items = _selected(items, state.ItemSelector, state_input)
     batcher = state.ItemBatcher
     if batcher is None:
         return items
-    most_items = _by_path(batcher.MaxItemsPerBatchPath, batcher.MaxItemsPerBatch, given)
-    most_bytes = _by_path(batcher.MaxInputBytesPerBatchPath, batcher.MaxInputBytesPerBatch, given)
+    most_items = _by_path(batcher.MaxItemsPerBatchPath, batcher.MaxItemsPerBatch, state_input)
+    most_bytes = _by_path(batcher.MaxInputBytesPerBatchPath, batcher.MaxInputBytesPerBatch, state_input)
     most = Limits(int(most_items), int(most_bytes))
-    return batches(items, most, filled(batcher.BatchInput, given, {}))
+    return batches(items, most, filled(batcher.BatchInput, state_input, {}))
 
 
 def _open(s3: Any, where: dict[str, Any], etag: str) -> Any:
@@ -145,22 +147,22 @@ def _open(s3: Any, where: dict[str, Any], etag: str) -> Any:
         raise
 
 
-def tolerated(state: Map, given: Any, total: int | None) -> float:
+def tolerated(state: Map, state_input: Any, total: int | None) -> float:
     """Items that may fail: what the count and the percentage say, the lower of the two.
 
     total: None while it is not known; then a percentage sets no bound.
     """
-    percentage = _by_path(state.ToleratedFailurePercentagePath, state.ToleratedFailurePercentage, given)
+    percentage = _by_path(state.ToleratedFailurePercentagePath, state.ToleratedFailurePercentage, state_input)
     bounds: list[float] = [state.ToleratedFailureCount] if state.ToleratedFailureCount else []
     if percentage:
         bounds.append(float("inf") if total is None else percentage / 100 * total)
     return min(bounds, default=0)
 
 
-def _selected(items: Iterator[Any], selector: dict[str, Any], given: Any) -> Iterator[Any]:
+def _selected(items: Iterator[Any], selector: dict[str, Any], state_input: Any) -> Iterator[Any]:
     for index, value in enumerate(items):
-        yield filled(selector, given, {"Map": {"Item": {"Index": index, "Value": value}}})
+        yield filled(selector, state_input, {"Map": {"Item": {"Index": index, "Value": value}}})
 
 
-def _by_path(path: str, plain: float, given: Any) -> float:
-    return float(value_at(path, given, {})) if path else plain
+def _by_path(path: str, plain: float, state_input: Any) -> float:
+    return float(value_at(path, state_input, {})) if path else plain

@@ -18,26 +18,28 @@ class PathNotFound(Exception):
     """A path that leads nowhere; `States.ParameterPathFailure` on AWS."""
 
 
-def value_at(path: str, given: Any, context: Context) -> Any:
+def value_at(path: str, state_input: Any, context: Context) -> Any:
     """Value at `$…` in the input, or at `$$…` in the context. Raises PathNotFound."""
     if path == "$":
-        return given
-    root, wanted = (context, path[1:]) if path.startswith("$$") else (given, path)
-    found = [match.value for match in _parsed(wanted).find(root)]
-    if not found:
+        return state_input
+    root, root_path = (context, path[1:]) if path.startswith("$$") else (state_input, path)
+    values = [match.value for match in _parsed(root_path).find(root)]
+    if not values:
         raise PathNotFound(f"The path {path} leads nowhere.")
-    return found if "*" in wanted or ".." in wanted else found[0]
+    return values if "*" in root_path or ".." in root_path else values[0]
 
 
-def filled(template: Any, given: Any, context: Context) -> Any:
+def filled(template: Any, state_input: Any, context: Context) -> Any:
     """A payload template: where a name ends in `.$`, the value at its path."""
     if isinstance(template, list):
-        return [filled(each, given, context) for each in template]
+        return [filled(each, state_input, context) for each in template]
     if not isinstance(template, dict):
         return template
     return {
         name.removesuffix(".$"): (
-            value_at(value, given, context) if name.endswith(".$") else filled(value, given, context)
+            value_at(value, state_input, context)
+            if name.endswith(".$")
+            else filled(value, state_input, context)
         )
         for name, value in template.items()
     }

@@ -56,37 +56,37 @@ class Workflow:
     jitter: Callable[[], float] = field(default=random.random)
     run_map: Callable[[Map, Any], Any] | None = None
 
-    def run(self, given: Any, context: Context) -> Any:
+    def run(self, state_input: Any, context: Context) -> Any:
         """The output for this input. Raises Failed."""
         name = self.start_at
         while name:
             try:
-                given, name = self._enter(name, given, context)
+                state_input, name = self._enter(name, state_input, context)
             except PathNotFound as exc:
                 raise Failed("States.Runtime", str(exc)) from exc
-        return given
+        return state_input
 
-    def _enter(self, name: str, given: Any, context: Context) -> tuple[Any, str]:
+    def _enter(self, name: str, state_input: Any, context: Context) -> tuple[Any, str]:
         """The output of a state, and the next one; "" at the end."""
         match self.states[name]:
             case Task() as task:
-                return self._task(task, given, context), task.Next
+                return self._task(task, state_input, context), task.Next
             case Map() as state if self.run_map is not None:
-                return self.run_map(state, given), state.Next
+                return self.run_map(state, state_input), state.Next
             case Pass(Parameters=None) as state:
-                return given, state.Next
+                return state_input, state.Next
             case Pass() as state:
-                return filled(state.Parameters, given, context), state.Next
+                return filled(state.Parameters, state_input, context), state.Next
             case Choice() as choice:
-                return given, chosen(choice, given, context)
+                return state_input, chosen(choice, state_input, context)
             case Fail() as fail:
                 raise Failed(fail.Error, fail.Cause)
             case Succeed():
-                return given, ""
+                return state_input, ""
         raise AssertionError(name)  # every state is one of these
 
-    def _task(self, task: Task, given: Any, context: Context) -> Any:
-        parameters = filled(task.Parameters, given, context)
+    def _task(self, task: Task, state_input: Any, context: Context) -> Any:
+        parameters = filled(task.Parameters, state_input, context)
         attempts = dict.fromkeys(range(len(task.Retry)), 0)
         while True:
             try:
@@ -103,10 +103,10 @@ class Workflow:
         return value_at(task.OutputPath, result, context)
 
 
-def chosen(choice: Choice, given: Any, context: Context) -> str:
+def chosen(choice: Choice, state_input: Any, context: Context) -> str:
     """The state after a choice. Raises Failed where no rule holds."""
     for rule in choice.Choices:
-        if value_at(rule.Variable, given, context) == rule.StringEquals:
+        if value_at(rule.Variable, state_input, context) == rule.StringEquals:
             return rule.Next
     if not choice.Default:
         raise Failed("States.NoChoiceMatched", "No rule of the choice holds.")

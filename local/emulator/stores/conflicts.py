@@ -46,11 +46,11 @@ class Conflicts:
         """
         operation = target.removeprefix(_TARGET)
         items = self._items(operation, body)
-        held = {_WRITE: self._transacted, _READ: Counter[Item]()}.get(operation, self._written)
+        in_flight = {_WRITE: self._transacted, _READ: Counter[Item]()}.get(operation, self._written)
         with self._lock:
             refused = [self._conflicts(operation, item) for item in items]
             if not any(refused):
-                held.update(items)
+                in_flight.update(items)
         if any(refused):
             yield _error(operation, refused)
             return
@@ -58,7 +58,7 @@ class Conflicts:
             yield None
         finally:
             with self._lock:
-                held.subtract(items)
+                in_flight.subtract(items)
 
     def _conflicts(self, operation: str, item: Item) -> bool:
         """A read sees no write half done; a write waits for other writes, unless it is in a transaction."""
@@ -79,11 +79,11 @@ class Conflicts:
     def _item(self, request: Mapping[str, Any]) -> Item:
         """Raises KeyError where it names no item."""
         table = request["TableName"]
-        given = request.get("Key") or request["Item"]
+        attributes = request.get("Key") or request["Item"]
         names = self._key_names(table)
         if not names:
             raise KeyError(table)
-        return table, msgspec.json.encode([given[name] for name in names], order="sorted")
+        return table, msgspec.json.encode([attributes[name] for name in names], order="sorted")
 
 
 def _error(operation: str, refused: Sequence[bool]) -> bytes:

@@ -33,17 +33,17 @@ class NotFilled(ColdframeError):
 
 @dataclass
 class Counts:
-    """Texts of the list, those met before in it, and what became of the predictions of the others."""
+    """Texts of the list, its repeated texts, and predictions: cached before, or added by this run."""
 
     texts: int = 0
     repeated: int = 0
-    known: int = 0
-    written: int = 0
+    cached: int = 0
+    added: int = 0
 
     def __str__(self) -> str:
         return (
             f"{self.texts} texts, {self.repeated} of them repeated:"
-            f" {self.written} predictions written, {self.known} known already"
+            f" {self.added} predictions written, {self.cached} known already"
         )
 
 
@@ -62,18 +62,18 @@ def fill(path: Path, model_dir: Path, heads: tuple[str, ...]) -> Counts:
     if not settings.cache_table:
         raise NotFilled("COLDFRAME_CACHE_TABLE is not set. Set it to the name of the table to fill.")
     predictor = load_predictor(settings)
-    known = (AUTO, *predictor.manifest.heads)
-    chosen = tuple(dict.fromkeys(heads)) or known
-    for head in chosen:
-        if head not in known:
-            raise BadTexts(f'"{head}" is not a head of this model. Heads: {", ".join(known)}.')
+    all_heads = (AUTO, *predictor.manifest.heads)
+    head_names = tuple(dict.fromkeys(heads)) or all_heads
+    for head in head_names:
+        if head not in all_heads:
+            raise BadTexts(f'"{head}" is not a head of this model. Heads: {", ".join(all_heads)}.')
     total = sum(
         1 for _ in read_texts(path)
     )  # reads it all before anything is written: a bad line comes first
     counts = Counts()
     with Progress(total=total, desc="filling", unit="text") as bar:
         for texts in chunks(_once(read_texts(path), counts, bar), _TEXTS):
-            _fill(predictor, texts, chosen, counts)
+            _fill(predictor, texts, head_names, counts)
             bar.update(len(texts))
     return counts
 
@@ -105,15 +105,15 @@ def _text_of(line: str, place: str) -> str:
 
 def _once(texts: Iterable[str], counts: Counts, bar: Any) -> Iterator[str]:
     """Each text the first time it is met. Remembers digests: a list may be larger than memory."""
-    seen: set[bytes] = set()
+    digests: set[bytes] = set()
     for text in texts:
         counts.texts += 1
         digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
-        if digest in seen:
+        if digest in digests:
             counts.repeated += 1
             bar.update()
         else:
-            seen.add(digest)
+            digests.add(digest)
             yield text
 
 
@@ -127,5 +127,5 @@ def _fill(predictor: Predictor, texts: Sequence[str], heads: tuple[str, ...], co
             f"The table does not take what is written: {failure or 'values too large, and no bucket'}."
             f" So far, {counts}. Run the command again to go on from here."
         )
-    counts.known += usage.l2
-    counts.written += usage.miss + usage.embedding
+    counts.cached += usage.l2
+    counts.added += usage.miss + usage.embedding

@@ -43,21 +43,22 @@ class Places:
     url: str | None = None
 
     @property
-    def _wanted(self) -> dict[str, Sized]:
+    def _resources(self) -> dict[str, Sized]:
         """Resources of each service in the template."""
         template = self.template
         return {"dynamodb": template.tables, "s3": template.buckets, "sqs": template.queues}
 
     def moto_is_needed(self) -> bool:
         """Whether the template has something of a service that no endpoint was given for."""
-        given = self.options.endpoints
-        return any(wanted and given[service] is None for service, wanted in self._wanted.items())
+        endpoints = self.options.endpoints
+        return any(resources and endpoints[service] is None for service, resources in self._resources.items())
 
     def something_is_to_be_made(self) -> bool:
         """Real AWS is left as it is: what a deploy makes there costs money."""
-        given = self.options.endpoints
-        wanted = [given[service] for service, wanted in self._wanted.items() if wanted]
-        return any(endpoint is None or not is_aws(endpoint) for endpoint in wanted)
+        endpoints = [
+            self.options.endpoints[service] for service, resources in self._resources.items() if resources
+        ]
+        return any(endpoint is None or not is_aws(endpoint) for endpoint in endpoints)
 
     def endpoint(self, service: str) -> str:
         """The address of a service; empty where there is none."""
@@ -66,28 +67,30 @@ class Places:
     @property
     def environ(self) -> dict[str, str]:
         """Variables by which boto3 in a function finds the stores."""
-        if not any(self._wanted.values()):
+        if not any(self._resources.values()):
             return {}
-        endpoints = {f"AWS_ENDPOINT_URL_{name.upper()}": self.endpoint(name) for name in self._wanted}
+        endpoints = {f"AWS_ENDPOINT_URL_{name.upper()}": self.endpoint(name) for name in self._resources}
         return self._credentials() | endpoints
 
     def _credentials(self) -> dict[str, str]:
         """The developer's own for endpoints that they gave; moto's server takes any."""
-        given = any(endpoint is not None for endpoint in self.options.endpoints.values())
+        has_endpoints = any(endpoint is not None for endpoint in self.options.endpoints.values())
         own = {name: os.environ[name] for name in _CREDENTIALS if name in os.environ}
-        return own if given and own else LOCAL_CREDENTIALS
+        return own if has_endpoints and own else LOCAL_CREDENTIALS
 
     def plan(self) -> dict[str, Any]:
         """Resources for the server's process to create, as `local.emulator.stores.store_server.Plan`."""
-        made = {service for service in self._wanted if not is_aws(self.endpoint(service))}
+        services = {service for service in self._resources if not is_aws(self.endpoint(service))}
         template = self.template
-        tables = template.tables if "dynamodb" in made else ()
+        tables = template.tables if "dynamodb" in services else ()
         return {
             "region": REGION,
             "tables": [(table.parameters, table.ttl_attribute) for table in tables],
-            "buckets": [bucket.name for bucket in template.buckets if "s3" in made],
-            "queues": [(queue.name, queue.attributes) for queue in template.queues if "sqs" in made],
-            "endpoints": {name: given for name, given in self.options.endpoints.items() if given is not None},
+            "buckets": [bucket.name for bucket in template.buckets if "s3" in services],
+            "queues": [(queue.name, queue.attributes) for queue in template.queues if "sqs" in services],
+            "endpoints": {
+                name: endpoint for name, endpoint in self.options.endpoints.items() if endpoint is not None
+            },
         }
 
 

@@ -22,27 +22,30 @@ def query_by_partition() -> None:
     whole = Table.query
     signature = inspect.signature(whole)
 
-    def query(table: Any, *given: Any, **named: Any) -> Any:
-        asked = signature.bind(table, *given, **named).arguments
-        _check_projection(table, asked)
-        if asked.get("index_name") or not table.range_key_attr:
-            return whole(table, *given, **named)
-        with _only_partition(table, asked["hash_key"]):
-            return whole(table, *given, **named)
+    def query(table: Any, *positional: Any, **keywords: Any) -> Any:
+        arguments = signature.bind(table, *positional, **keywords).arguments
+        _check_projection(table, arguments)
+        if arguments.get("index_name") or not table.range_key_attr:
+            return whole(table, *positional, **keywords)
+        with _only_partition(table, arguments["hash_key"]):
+            return whole(table, *positional, **keywords)
 
     Table.query = query  # type: ignore[assignment,method-assign]
 
 
-def _check_projection(table: Any, asked: Mapping[str, Any]) -> None:
+def _check_projection(table: Any, arguments: Mapping[str, Any]) -> None:
     """AWS refuses an attribute that a global index does not hold; moto leaves it out of the answer."""
     from moto.dynamodb.exceptions import MockValidationException
 
-    name, wanted = asked.get("index_name"), {path[0] for path in asked.get("projection_expressions") or []}
+    name, attributes = (
+        arguments.get("index_name"),
+        {path[0] for path in arguments.get("projection_expressions") or []},
+    )
     index = next((each for each in table.global_indexes if each.name == name), None)
     if index is None or index.projection.get("ProjectionType") == "ALL":
         return
     keys = [key["AttributeName"] for key in (*table.schema, *index.schema)]
-    if missing := wanted - {*keys, *index.projection.get("NonKeyAttributes", [])}:
+    if missing := attributes - {*keys, *index.projection.get("NonKeyAttributes", [])}:
         why = f"Global secondary index {name} does not project {sorted(missing)}"
         raise MockValidationException(f"One or more parameter values were invalid: {why}")
 

@@ -116,14 +116,14 @@ class QueueCalls:
 
     def receive(self, queue: str, most: int, wait_s: int) -> list[dict[str, Any]]:
         """Up to `most` messages with all that is known of each."""
-        found = self._sqs.receive_message(
+        answer = self._sqs.receive_message(
             QueueUrl=self._url(queue),
             MaxNumberOfMessages=most,
             WaitTimeSeconds=wait_s,
             MessageSystemAttributeNames=["All"],
             MessageAttributeNames=["All"],
         )
-        return list(found.get("Messages", []))
+        return list(answer.get("Messages", []))
 
     def delete(self, queue: str, handles: list[str]) -> None:
         """Deletes up to ten messages."""

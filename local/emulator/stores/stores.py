@@ -100,10 +100,10 @@ class Stores:
 
     async def receive(self, queue: str, most: int, wait_s: float) -> list[Message]:
         """Up to ten messages of a queue, by its name. Waits `wait_s` for a first one. Raises QueueFailed."""
-        found, error = await self._call("receive", queue, most=most, wait_s=math.ceil(wait_s))
+        messages, error = await self._call("receive", queue, most=most, wait_s=math.ceil(wait_s))
         if error:
             raise self._failure(error)
-        return list(found)
+        return list(messages)
 
     async def delete(self, queue: str, receipt_handles: Sequence[str]) -> None:
         """Deletes up to ten messages. Raises QueueFailed."""
@@ -203,7 +203,7 @@ class Stores:
         assert process.stdout is not None  # noqa: S101
         assert process.stderr is not None  # noqa: S101
         process.stdin.write(msgspec.json.encode(self._places.plan()) + b"\n")
-        made = bool(await process.stdout.readline())
+        is_ready = bool(await process.stdout.readline())
         self._ready.set()
         await self._read_answers(process.stdout)
         errors = (await process.stderr.read()).decode(errors="replace").strip().splitlines()
@@ -213,7 +213,7 @@ class Stores:
         why = errors[-1] if errors else exit_reason(process.returncode or 0)
         if self._closing:
             return
-        if not made:
+        if not is_ready:
             self._log(
                 f"Tables, buckets and queues of the template could not be made: {why}. Functions run without."
             )
@@ -259,8 +259,8 @@ def _emptied(environ: Mapping[str, str], names: set[str]) -> dict[str, str]:
 
 def _environ(inherited: Mapping[str, str]) -> dict[str, str]:
     """Without any AWS setting of the developer's: this process reaches only the endpoints it is told."""
-    kept = {name: value for name, value in inherited.items() if not name.startswith("AWS_")}
-    return kept | {
+    others = {name: value for name, value in inherited.items() if not name.startswith("AWS_")}
+    return others | {
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "AWS_EC2_METADATA_DISABLED": "true",

@@ -96,11 +96,11 @@ def _undo(backend: Any, operation: dict[str, Any]) -> Undo:
     from moto.dynamodb.models.dynamo_type import DynamoType
 
     table = backend.tables.get(operation.get("TableName"))
-    given = operation.get("Key") or operation.get("Item") or {}
+    item = operation.get("Key") or operation.get("Item") or {}
     names = _key_names(table) if table else []
-    if not names or any(name not in given for name in names):
+    if not names or any(name not in item for name in names):
         return lambda: None
-    *outer, key = [DynamoType(given[name]) for name in names]
+    *outer, key = [DynamoType(item[name]) for name in names]
 
     def items() -> Any:
         return table.items[outer[0]] if outer else table.items

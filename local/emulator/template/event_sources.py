@@ -39,7 +39,7 @@ class EventSources:
 
 
 @dataclass(frozen=True, slots=True)
-class _Called:
+class _FunctionReference:
     """Target of an event source: a function, by its name and qualifier."""
 
     function: str
@@ -63,18 +63,18 @@ class EventSourceReader:
         by_arn = {queue.arn: queue for queue in queues}
         return EventSources(tuple(self._schedules()), tuple(self._mappings(by_arn)))
 
-    def _events(self) -> Iterator[tuple[str, str, _Called, Properties]]:
-        """(id as SAM makes it, type, who is called, properties) of the functions' events."""
+    def _events(self) -> Iterator[tuple[str, str, _FunctionReference, Properties]]:
+        """(id as SAM creates it, type, function, properties) of the functions' events."""
         for name, function in self._functions.items():
             for event, own in self._resources.properties(name).map("Events").maps():
-                called = _Called(function.settings.name, function.alias)
-                yield f"{name}{event}", own.word("Type") or "", called, own.map("Properties")
+                reference = _FunctionReference(function.settings.name, function.alias)
+                yield f"{name}{event}", own.word("Type") or "", reference, own.map("Properties")
 
     def _schedules(self) -> Iterator[Schedule]:
-        for name, kind, called, properties in self._events():
+        for name, kind, reference, properties in self._events():
             if kind in _SCHEDULED:
                 name = properties.word("Name") or f"{STACK_NAME}-{name}"
-                yield from self._schedule(name, kind == "ScheduleV2", called, properties, _SCHEDULED[kind])
+                yield from self._schedule(name, kind == "ScheduleV2", reference, properties, _SCHEDULED[kind])
         for name, properties in self._resources.of_types(RULE):
             if "ScheduleExpression" in properties:
                 for target in properties.items("Targets"):
@@ -87,17 +87,17 @@ class EventSourceReader:
     ) -> Iterator[Schedule]:
         if not isinstance(target, dict):
             raise TemplateError(f"{name} has the target {target!r}, expected a map with Arn.")
-        called = self._called(f"{name}.Target", target.get("Arn"))
-        if called is not None:
+        reference = self._reference(f"{name}.Target", target.get("Arn"))
+        if reference is not None:
             yield from self._schedule(
-                self._resources.name(name), is_v2, called, properties, "ScheduleExpression", target
+                self._resources.name(name), is_v2, reference, properties, "ScheduleExpression", target
             )
 
     def _schedule(
         self,
         name: str,
         is_v2: bool,
-        called: _Called,
+        reference: _FunctionReference,
         properties: Properties,
         key: str,
         target: Mapping[str, Any] | None = None,
@@ -111,7 +111,7 @@ class EventSourceReader:
             raise TemplateError(f"{properties.place(key)}: {exc}.") from exc
         if isinstance(expression, At) and not is_v2:
             raise TemplateError(f"{properties.place(key)} is {text!r}, expected rate(…) or cron(…).")
-        given = target.get("Input") if target is not None else properties.word("Input")
+        text_input = target.get("Input") if target is not None else properties.word("Input")
         if _is_off(properties):
             return
         arn = f"arn:aws:events:{self._region}:{ACCOUNT_ID}:rule/{name}"
@@ -119,30 +119,30 @@ class EventSourceReader:
             arn = f"arn:aws:scheduler:{self._region}:{ACCOUNT_ID}:schedule/default/{name}"
         yield Schedule(
             name,
-            called.function,
-            called.qualifier,
+            reference.function,
+            reference.qualifier,
             expression,
             text,
             arn,
             self._region,
             ACCOUNT_ID,
             "aws.scheduler" if is_v2 else "aws.events",
-            _input(properties, given),
+            _input(properties, text_input),
             at_once=is_v2,
             time_zone=_time_zone(properties) if is_v2 else _UTC,
         )
 
     def _mappings(self, queues: Mapping[str, Queue]) -> Iterator[SqsMapping]:
-        for _, kind, called, properties in self._events():
+        for _, kind, reference, properties in self._events():
             if kind == "SQS":
-                yield from self._mapping(called, properties, "Queue", queues)
+                yield from self._mapping(reference, properties, "Queue", queues)
         for name, properties in self._resources.of_types(EVENT_SOURCE_MAPPING):
-            found = self._called(f"{name}.FunctionName", properties.word("FunctionName"))
-            if found is not None:
-                yield from self._mapping(found, properties, "EventSourceArn", queues)
+            target = self._reference(f"{name}.FunctionName", properties.word("FunctionName"))
+            if target is not None:
+                yield from self._mapping(target, properties, "EventSourceArn", queues)
 
     def _mapping(
-        self, called: _Called, properties: Properties, key: str, queues: Mapping[str, Queue]
+        self, reference: _FunctionReference, properties: Properties, key: str, queues: Mapping[str, Queue]
     ) -> Iterator[SqsMapping]:
         place = properties.place(key)
         try:
@@ -156,18 +156,18 @@ class EventSourceReader:
             why = "only SQS queues of this template are read" if ":sqs:" not in arn else None
             self._notes.append(Note(Effect.IGNORED, place, why or "its queue is not in this template"))
             return
-        mapping = self._of_queue(called, properties, queues[arn])
+        mapping = self._of_queue(reference, properties, queues[arn])
         if not _is_off(properties):
             yield mapping
 
-    def _of_queue(self, called: _Called, properties: Properties, queue: Queue) -> SqsMapping:
+    def _of_queue(self, reference: _FunctionReference, properties: Properties, queue: Queue) -> SqsMapping:
         size = properties.whole_number("BatchSize", 1)
         window_s = properties.whole_number("MaximumBatchingWindowInSeconds", 0) or 0
         responses = [str(each) for each in properties.items("FunctionResponseTypes")]
         most = properties.map("ScalingConfig").whole_number("MaximumConcurrency", 2)
         return SqsMapping(
-            called.function,
-            called.qualifier,
+            reference.function,
+            reference.qualifier,
             queue.name,
             queue.arn,
             self._region,
@@ -178,11 +178,11 @@ class EventSourceReader:
             float(queue.visibility_s),
         )
 
-    def _called(self, place: str, name: Any) -> _Called | None:
+    def _reference(self, place: str, name: Any) -> _FunctionReference | None:
         """Function that a name or an ARN refers to; None if it does not run here."""
         parts = str(name).split(":function:")[-1].split(":")
         if parts[0] in self._by_name:
-            return _Called(parts[0], parts[1] if len(parts) > 1 else None)
+            return _FunctionReference(parts[0], parts[1] if len(parts) > 1 else None)
         self._notes.append(Note(Effect.IGNORED, place, "it is not a function that runs here"))
         return None
 
@@ -191,15 +191,15 @@ def _is_off(properties: Properties) -> bool:
     return properties.word("State") in _OFF or properties.word("Enabled") == "false"
 
 
-def _input(properties: Properties, given: Any) -> bytes | None:
+def _input(properties: Properties, value: Any) -> bytes | None:
     """The event that a schedule sends. Raises TemplateError where it is not JSON."""
-    if given is None:
+    if value is None:
         return None
     try:
-        msgspec.json.decode(str(given))
+        msgspec.json.decode(str(value))
     except msgspec.DecodeError as exc:
         raise TemplateError(f"{properties.place('Input')} is not JSON. Write it as text in JSON.") from exc
-    return str(given).encode()
+    return str(value).encode()
 
 
 def _time_zone(properties: Properties) -> ZoneInfo:

@@ -173,8 +173,8 @@ def unread(resources: Resources, left_out: Container[str]) -> Iterator[Note]:
 def _properties(resources: Resources, name: str, kind: str) -> Iterator[Note]:
     for path, value in resources.properties(name).unread():
         if not _is_harmless(kind, path):
-            for inner, written in _leaves(path, value):
-                if not _is_harmless(kind, inner) and not _is_off(resources, inner, written):
+            for inner, leaf in _leaves(path, value):
+                if not _is_harmless(kind, inner) and not _is_off(resources, inner, leaf):
                     yield Note(Effect.IGNORED, f"{name}.{path}", _why(kind, inner))
 
 
@@ -192,11 +192,11 @@ def _is_harmless(kind: str, path: str) -> bool:
 
 def _is_off(resources: Resources, path: str, value: Any) -> bool:
     try:
-        found = resources.resolve(value, path)
+        resolved = resources.resolve(value, path)
     except TemplateError:
         return False
-    text = str(found).lower() if isinstance(found, bool) else str(found)
-    return found is None or text in _OFF.get(path, frozenset())
+    text = str(resolved).lower() if isinstance(resolved, bool) else str(resolved)
+    return resolved is None or text in _OFF.get(path, frozenset())
 
 
 def _why(kind: str, path: str) -> str:

@@ -70,12 +70,12 @@ def read_table(resources: Resources, name: str, properties: Properties) -> Table
     if resources.kind(name) == SIMPLE_TABLE:
         parameters = _simple_table(properties)
     else:
-        given = {key: properties.value(key) for key in _TABLE_PARAMETERS}
-        parameters = {key: value for key, value in given.items() if value is not None}
+        values = {key: properties.value(key) for key in _TABLE_PARAMETERS}
+        parameters = {key: value for key, value in values.items() if value is not None}
     ttl = properties.map("TimeToLiveSpecification")
     attribute, enabled = ttl.word("AttributeName"), ttl.value("Enabled")
-    named = {"TableName": resources.name(name), "BillingMode": "PAY_PER_REQUEST"}
-    return Table(resources.name(name), parameters | named, attribute if enabled else None)
+    defaults = {"TableName": resources.name(name), "BillingMode": "PAY_PER_REQUEST"}
+    return Table(resources.name(name), parameters | defaults, attribute if enabled else None)
 
 
 def read_bucket(resources: Resources, name: str, properties: Properties) -> Bucket:
@@ -85,8 +85,8 @@ def read_bucket(resources: Resources, name: str, properties: Properties) -> Buck
 
 def read_queue(resources: Resources, notes: list[Note], name: str, properties: Properties) -> Queue:
     """An SQS queue. Of a dead-letter queue that is not made here, a note says that it gets nothing."""
-    given = {key: properties.word(key) for key in _QUEUE_ATTRIBUTES}
-    attributes = {key: value for key, value in given.items() if value is not None}
+    values = {key: properties.word(key) for key in _QUEUE_ATTRIBUTES}
+    attributes = {key: value for key, value in values.items() if value is not None}
     visibility_s = properties.whole_number("VisibilityTimeout", 0)
     redrive = _redrive(resources, properties, notes)
     if redrive is not None:
@@ -104,18 +104,18 @@ def _redrive(resources: Resources, properties: Properties, notes: list[Note]) ->
     """Redrive policy for messages that fail, in boto3's form."""
     place = properties.place("RedrivePolicy")
     try:
-        found = as_map(properties.value("RedrivePolicy"), place)
+        policy = as_map(properties.value("RedrivePolicy"), place)
     except NotKnown:
-        found = {"deadLetterTargetArn": "", "maxReceiveCount": 1}
-    if not found:
+        policy = {"deadLetterTargetArn": "", "maxReceiveCount": 1}
+    if not policy:
         return None
-    if "deadLetterTargetArn" not in found or "maxReceiveCount" not in found:
+    if "deadLetterTargetArn" not in policy or "maxReceiveCount" not in policy:
         raise TemplateError(f"{place} needs deadLetterTargetArn and maxReceiveCount.")
-    target = str(found["deadLetterTargetArn"])
+    target = str(policy["deadLetterTargetArn"])
     if target not in {resources.attribute(name, "Arn") for name, _ in resources.of_types(QUEUE)}:
         notes.append(Note(Effect.IGNORED, place, "the queue for failed messages is not in this template"))
         return None
-    most = as_whole_number(found["maxReceiveCount"], f"{place}.maxReceiveCount")
+    most = as_whole_number(policy["maxReceiveCount"], f"{place}.maxReceiveCount")
     return json.dumps({"deadLetterTargetArn": target, "maxReceiveCount": most})
 
 

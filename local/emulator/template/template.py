@@ -93,10 +93,12 @@ def load_template(
     url: where the emulator listens, for what refers to the API's address.
     Raises TemplateError when it is wrong, or has no function that can be run.
     """
-    given = parameters or {}
+    overrides = parameters or {}
     try:
         document = read_with_applications(path)
-        names = pseudo_parameters(region) | accepted_values(declared_parameters(document, given), given)
+        names = pseudo_parameters(region) | accepted_values(
+            declared_parameters(document, overrides), overrides
+        )
         return _Reader(path, Resources(document, names, url), region).read()
     except RecursionError as exc:
         raise TemplateError(f"{path} refers to itself, or is nested too deeply. Write it flat.") from exc

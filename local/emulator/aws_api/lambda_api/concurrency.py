@@ -59,8 +59,8 @@ class ConcurrencyCalls:
         return answer(HTTPStatus.OK, _shape(config))
 
     async def _put_provisioned(self, call: Call) -> HttpResponse:
-        wanted = call.number("ProvisionedConcurrentExecutions")
-        config = self._concurrency.put_provisioned(call.name, call.needed_qualifier(), wanted)
+        requested = call.number("ProvisionedConcurrentExecutions")
+        config = self._concurrency.put_provisioned(call.name, call.needed_qualifier(), requested)
         return answer(HTTPStatus.ACCEPTED, _shape(config))
 
     async def _delete_provisioned(self, call: Call) -> HttpResponse:

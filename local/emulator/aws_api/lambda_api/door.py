@@ -67,8 +67,8 @@ class LambdaApi:
     def _match(self, request: HttpRequest) -> tuple[Operation, Call]:
         path = request.path.rstrip("/")
         for method, pattern, operation in self._routes:
-            if request.method == method and (found := pattern.match(path)):
-                return operation, self._call(request, found.groupdict())
+            if request.method == method and (match := pattern.match(path)):
+                return operation, self._call(request, match.groupdict())
         raise UnknownOperationException(
             f"{request.method} {path} is not imitated. Functions come from the template, and the Lambda API "
             "here has no operation of this method and path."

@@ -84,11 +84,11 @@ class FunctionCalls:
         return answer(HTTPStatus.CREATED, self._configuration(call.name, version))
 
     async def _list_aliases(self, call: Call) -> HttpResponse:
-        wanted = call.query.get("FunctionVersion")
+        version_filter = call.query.get("FunctionVersion")
         aliases = [
             self._alias(call.name, alias)
             for alias, version in self._functions.aliases(call.name).items()
-            if wanted in (None, version)
+            if version_filter in (None, version)
         ]
         page, marker = call.page(aliases)
         return answer(HTTPStatus.OK, {"Aliases": page, "NextMarker": marker})

@@ -36,7 +36,7 @@ class Concurrency:
         less than the function's provisioned concurrency.
         """
         function = self._functions.hosted(name)
-        provisioned = sum(asked.requested for asked in function.provisioned.values())
+        provisioned = sum(provisioning.requested for provisioning in function.provisioned.values())
         if reserved < provisioned:
             raise InvalidParameterValueException(
                 f"ReservedConcurrentExecutions is {reserved}, less than the {provisioned} provisioned "
@@ -61,7 +61,7 @@ class Concurrency:
 
     # Provisioned.
 
-    def put_provisioned(self, name: str, qualifier: str, wanted: int) -> ProvisionedConcurrencyConfig:
+    def put_provisioned(self, name: str, qualifier: str, requested: int) -> ProvisionedConcurrencyConfig:
         """Starts to initialise environments ahead of traffic, or stops some.
 
         Raises InvalidParameterValueException for `$LATEST`, for less than 1, and for more than the
@@ -78,14 +78,14 @@ class Concurrency:
             raise InvalidParameterValueException(
                 f"{name} has SnapStart, which excludes provisioned concurrency. Choose one of them."
             )
-        if wanted < 1:
+        if requested < 1:
             raise InvalidParameterValueException(
-                f"ProvisionedConcurrentExecutions is {wanted}, expected at least 1. "
+                f"ProvisionedConcurrentExecutions is {requested}, expected at least 1. "
                 "Delete the configuration to have none."
             )
-        self._check_provisioned(function, qualifier, version, wanted)
+        self._check_provisioned(function, qualifier, version, requested)
         modified = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S+0000")
-        function.provisioned[qualifier] = Provisioning(wanted, modified)
+        function.provisioned[qualifier] = Provisioning(requested, modified)
         function.provision(version)
         return self.get_provisioned(name, qualifier)
 
@@ -93,24 +93,24 @@ class Concurrency:
         """Raises ProvisionedConcurrencyConfigNotFoundException."""
         function = self._functions.hosted(name)
         version, _ = function.resolve(qualifier)
-        asked = function.provisioned.get(qualifier)
-        if asked is None:
+        provisioning = function.provisioned.get(qualifier)
+        if provisioning is None:
             raise ProvisionedConcurrencyConfigNotFoundException(
                 f"No Provisioned Concurrency Config found for this function: {name}:{qualifier}"
             )
         state = function.pool.state.provisioned.get(version, _NO_PROVISIONED)
-        status = _status(state, asked.requested)
+        status = _status(state, provisioning.requested)
         failed = status is ProvisionedConcurrencyStatus.FAILED
         return ProvisionedConcurrencyConfig(
             function=name,
             qualifier=qualifier,
             version=version,
-            requested=asked.requested,
-            allocated=min(state.allocated, asked.requested),
-            available=min(state.allocated, asked.requested),
+            requested=provisioning.requested,
+            allocated=min(state.allocated, provisioning.requested),
+            available=min(state.allocated, provisioning.requested),
             status=status,
             status_reason="FUNCTION_ERROR_INIT_FAILURE" if failed else "",
-            last_modified=asked.last_modified,
+            last_modified=provisioning.last_modified,
         )
 
     def delete_provisioned(self, name: str, qualifier: str) -> None:
@@ -154,33 +154,37 @@ class Concurrency:
         function.reserved = reserved
         function.pool.set_limits(replace(self._limits, reserved_concurrency=reserved))
 
-    def _check_provisioned(self, function: HostedFunction, qualifier: str, version: str, wanted: int) -> None:
+    def _check_provisioned(
+        self, function: HostedFunction, qualifier: str, version: str, requested: int
+    ) -> None:
         for other in function.provisioned:
             if other != qualifier and function.resolve(other)[0] == version:
                 raise InvalidParameterValueException(
                     f"Version {version} has provisioned concurrency through {other} already. "
                     f"Delete that first, or change it instead of {qualifier}."
                 )
-        of_others = sum(asked.requested for name, asked in function.provisioned.items() if name != qualifier)
+        of_others = sum(
+            provisioning.requested for name, provisioning in function.provisioned.items() if name != qualifier
+        )
         if function.reserved is not None:
             limit, what = function.reserved, "reserved"
         else:
             limit, what = self._unreserved() - self._min_unreserved, "unreserved"
             of_others += sum(
-                asked.requested
+                provisioning.requested
                 for other in self._functions
                 if other is not function and other.reserved is None
-                for asked in other.provisioned.values()
+                for provisioning in other.provisioned.values()
             )
-        if wanted + of_others > limit:
+        if requested + of_others > limit:
             raise InvalidParameterValueException(
-                f"ProvisionedConcurrentExecutions is {wanted}, but only {limit - of_others} of the "
+                f"ProvisionedConcurrentExecutions is {requested}, but only {limit - of_others} of the "
                 f"{what} concurrency can be provisioned. Ask for less, or reserve more."
             )
 
 
-def _status(state: Provisioned, wanted: int) -> ProvisionedConcurrencyStatus:
-    if state.allocated >= wanted:
+def _status(state: Provisioned, requested: int) -> ProvisionedConcurrencyStatus:
+    if state.allocated >= requested:
         return ProvisionedConcurrencyStatus.READY
     if state.failed:
         return ProvisionedConcurrencyStatus.FAILED

@@ -47,8 +47,8 @@ class Functions:
         """All that is kept of a function. Raises ResourceNotFoundException."""
         function = self._hosted.get(name)
         if function is None:
-            known = ", ".join(self._hosted) or "none"
-            raise ResourceNotFoundException(f"Function not found: {name}. Functions: {known}.")
+            names = ", ".join(self._hosted) or "none"
+            raise ResourceNotFoundException(f"Function not found: {name}. Functions: {names}.")
         return function
 
     def names(self) -> tuple[str, ...]:
@@ -115,9 +115,9 @@ def differences(function: FunctionSettings) -> Iterator[str]:
             f"{function.name} starts from a snapshot on AWS. This machine cannot keep one: the next process "
             f"loads ahead of its restore, of which AWS's part is taken to last {function.restore_ms:g} ms."
         )
-    given, here = vcpus(function.memory_mb), os.cpu_count() or 1
-    if function.cpu_from_memory and given > here:
+    lambda_cpus, here = vcpus(function.memory_mb), os.cpu_count() or 1
+    if function.cpu_from_memory and lambda_cpus > here:
         yield (
-            f"{function.name} has {given:.1f} CPUs on Lambda with {function.memory_mb} MB; "
+            f"{function.name} has {lambda_cpus:.1f} CPUs on Lambda with {function.memory_mb} MB; "
             f"this machine has {here}, so it gets no more than these."
         )

@@ -47,15 +47,15 @@ class HostedFunction:
 
     def resolve(self, qualifier: str | None) -> tuple[str, str]:
         """The version that a qualifier stands for, and the ARN that names it."""
-        known = self._arns.get(qualifier)
-        if known is None:
+        resolution = self._arns.get(qualifier)
+        if resolution is None:
             name = qualifier or LATEST
             version = self.aliases.get(name, name)
             arn = self.settings.arn(qualifier)
             if version not in self.versions:
                 raise ResourceNotFoundException(f"Function not found: {arn}")
-            known = self._arns[qualifier] = version, arn
-        return known
+            resolution = self._arns[qualifier] = version, arn
+        return resolution
 
     def publish(self) -> str:
         """The number of a version that is what `$LATEST` is: a new one only where something has changed.
@@ -105,10 +105,10 @@ class HostedFunction:
     def provision(self, version: str) -> None:
         """Makes the environments of a version as many as its qualifiers ask for."""
         target = sum(
-            asked.requested
-            for qualifier, asked in self.provisioned.items()
+            provisioning.requested
+            for qualifier, provisioning in self.provisioned.items()
             if self.resolve(qualifier)[0] == version
         )
         self.pool.set_provisioned(version, target)
-        total = sum(asked.requested for asked in self.provisioned.values())
+        total = sum(provisioning.requested for provisioning in self.provisioned.values())
         self.metrics.bill.provision(total, self.settings.memory_mb, self._clock())

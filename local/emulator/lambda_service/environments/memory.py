@@ -26,8 +26,8 @@ class MemoryMeter:
         """The most that the process has held so far, in whole MB; None once it is gone."""
         if self._status is None:
             return _ps_memory_mb(self._pid)
-        _, found, rest = _read_proc(self._status).partition(b"VmHWM:")
-        return _whole_mb(rest.split(None, 1)[0]) if found else None
+        _, label, rest = _read_proc(self._status).partition(b"VmHWM:")
+        return _whole_mb(rest.split(None, 1)[0]) if label else None
 
     def resident_mb(self) -> int | None:
         """Memory in use now, in whole MB; None after the process has ended, or without /proc."""

@@ -147,15 +147,15 @@ class RuntimeApi:
     def _result(self, request: _Request) -> tuple[HTTPStatus, bytes]:
         request_id, _, kind = request.path.removeprefix(_INVOCATION).partition("/")
         if kind == "error":
-            known = self._listener.failed(request_id, request.error_type, bytes(request.body))
+            is_current = self._listener.failed(request_id, request.error_type, bytes(request.body))
         elif kind != "response":
             return _NOT_FOUND
         elif request.too_large:
             self._listener.failed(request_id, RESULT_TOO_LARGE, _RESULT_TOO_LARGE)
             return _TOO_LARGE
         else:
-            known = self._listener.responded(request_id, bytes(request.body))
-        return _ACCEPTED if known else _INVALID_REQUEST_ID
+            is_current = self._listener.responded(request_id, bytes(request.body))
+        return _ACCEPTED if is_current else _INVALID_REQUEST_ID
 
 
 class _Request:

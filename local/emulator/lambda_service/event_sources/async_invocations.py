@@ -129,13 +129,13 @@ class AsyncInvocations:
         except LambdaException as exc:  # its function, version or alias is gone, and its settings with it
             self._log(f"An asynchronous event for {event.name} is discarded: {exc}")
             return
-        kept = await self._keep(event, condition)
+        outcome = await self._keep(event, condition)
         if condition is not Condition.SUCCESS:
             attempts = f"{event.invocations} attempt{'s' if event.invocations != 1 else ''}"
             failed = f"An asynchronous event for {event.name} failed after {attempts}"
-            self._log(f"{failed}: {_why(event, condition)}. {kept}")
-        elif kept:
-            self._log(f"An asynchronous event for {event.name} succeeded. {kept}")
+            self._log(f"{failed}: {_why(event, condition)}. {outcome}")
+        elif outcome:
+            self._log(f"An asynchronous event for {event.name} succeeded. {outcome}")
 
     async def _keep(self, event: _Event, condition: Condition) -> str:
         """Sends the event's record to its destination; what is to be said of that."""

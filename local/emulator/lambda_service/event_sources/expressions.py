@@ -95,9 +95,9 @@ class Cron:
         for year in sorted(year for year in self.years if year >= first.year):
             for month in sorted(self.months):
                 for day in range(1, calendar.monthrange(year, month)[1] + 1):
-                    found = date(year, month, day)
-                    if found >= first and self.is_day(found):
-                        yield found
+                    candidate = date(year, month, day)
+                    if candidate >= first and self.is_day(candidate):
+                        yield candidate
 
 
 def parse(text: str) -> Expression:
@@ -180,10 +180,10 @@ def _numbers(field: str, allowed: range, names: dict[str, int] | None = None) ->
 
 
 def _number(text: str, allowed: range, names: dict[str, int] | None) -> int:
-    found = (names or {}).get(text, int(text) if text.isascii() and text.isdigit() else None)
-    if found is None or found not in allowed:
+    number = (names or {}).get(text, int(text) if text.isascii() and text.isdigit() else None)
+    if number is None or number not in allowed:
         raise ValueError(f"{text or 'nothing'} is not between {allowed.start} and {allowed.stop - 1}")
-    return found
+    return number
 
 
 def _is_count(text: str) -> bool:
@@ -197,24 +197,25 @@ def _days_of_month(field: str) -> Callable[[date], bool]:
     if field == "LW":
         return lambda day: day == _nearest_weekday(day, 31)
     if nearest := re.fullmatch(r"(\d{1,2})W", field):
-        wanted = _number(nearest[1], range(1, 32), None)
+        day_number = _number(nearest[1], range(1, 32), None)
         return lambda day: (
-            wanted <= calendar.monthrange(day.year, day.month)[1] and day == _nearest_weekday(day, wanted)
+            day_number <= calendar.monthrange(day.year, day.month)[1]
+            and day == _nearest_weekday(day, day_number)
         )
     days = _numbers(field, range(1, 32))
     return lambda day: day.day in days
 
 
-def _nearest_weekday(day: date, wanted: int) -> date:
+def _nearest_weekday(day: date, day_number: int) -> date:
     """Day in the month of `day`: the day itself, or a weekday beside it in the same month."""
     last = calendar.monthrange(day.year, day.month)[1]
-    found = day.replace(day=min(wanted, last))
-    match found.weekday():
+    nearest = day.replace(day=min(day_number, last))
+    match nearest.weekday():
         case calendar.SATURDAY:
-            return found + timedelta(days=2 if found.day == 1 else -1)
+            return nearest + timedelta(days=2 if nearest.day == 1 else -1)
         case calendar.SUNDAY:
-            return found + timedelta(days=-2 if found.day == last else 1)
-    return found
+            return nearest + timedelta(days=-2 if nearest.day == last else 1)
+    return nearest
 
 
 def _days_of_week(field: str) -> Callable[[date], bool]:
@@ -222,11 +223,11 @@ def _days_of_week(field: str) -> Callable[[date], bool]:
     if field == "L":
         field = "SAT"
     if last := re.fullmatch(r"(\w+)L", field):
-        wanted = _number(last[1], range(1, 8), _WEEKDAYS)
-        return lambda day: _weekday(day) == wanted and (day + timedelta(days=7)).month != day.month
+        weekday = _number(last[1], range(1, 8), _WEEKDAYS)
+        return lambda day: _weekday(day) == weekday and (day + timedelta(days=7)).month != day.month
     if of_month := re.fullmatch(r"(\w+)#([1-5])", field):
-        wanted, which = _number(of_month[1], range(1, 8), _WEEKDAYS), int(of_month[2])
-        return lambda day: _weekday(day) == wanted and (day.day - 1) // 7 + 1 == which
+        weekday, which = _number(of_month[1], range(1, 8), _WEEKDAYS), int(of_month[2])
+        return lambda day: _weekday(day) == weekday and (day.day - 1) // 7 + 1 == which
     days = _numbers(field, range(1, 8), _WEEKDAYS)
     return lambda day: _weekday(day) in days
 

@@ -154,8 +154,8 @@ class _Poller:
         """Messages for one invocation, and when the first one of them is visible again."""
         batch = Batch(self.mapping)
         hidden_until_s = self._clock() + self.mapping.visibility_s
-        found = self._left or await self._receive(_LONG_POLL_S)
-        if not found:
+        messages = self._left or await self._receive(_LONG_POLL_S)
+        if not messages:
             self._busy_since_s = None
             return batch, hidden_until_s
         if not self._left:
@@ -163,7 +163,7 @@ class _Poller:
         if self._busy_since_s is None:
             self._busy_since_s = self._clock()
         end_s = self._clock() + self.mapping.window_s
-        self._fill(batch, found)
+        self._fill(batch, messages)
         while not self._left and not batch.is_full and (rest_s := end_s - self._clock()) > 0:
             self._fill(batch, await self._receive(rest_s, self.mapping.batch_size - len(batch)))
         return batch, hidden_until_s
@@ -171,7 +171,7 @@ class _Poller:
     async def _receive(self, wait_s: float, most: int = _MESSAGES_OF_A_CALL) -> list[Message]:
         most = min(most, _MESSAGES_OF_A_CALL, self.mapping.batch_size)
         try:
-            found = await self._queues.receive(self.mapping.queue, most, min(wait_s, _LONG_POLL_S))
+            messages = await self._queues.receive(self.mapping.queue, most, min(wait_s, _LONG_POLL_S))
         except QueueGone:
             raise
         except QueueFailed as exc:
@@ -181,7 +181,7 @@ class _Poller:
             await self._sleep(_FIRST_PAUSE_S)
             return []
         self._failing = ""
-        return found
+        return messages
 
     def _fill(self, batch: Batch, messages: Sequence[Message]) -> None:
         """Messages that do not fit go into the next batch."""

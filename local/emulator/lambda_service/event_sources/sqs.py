@@ -54,9 +54,9 @@ Message = Mapping[str, Any]
 def record_of(message: Message, mapping: SqsMapping) -> bytes:
     """A message as an element of `Records`, in JSON."""
     attributes = {
-        name: {_lower(key): value for key, value in given.items() if _lower(key) in _ATTRIBUTES}
+        name: {_lower(key): value for key, value in attribute.items() if _lower(key) in _ATTRIBUTES}
         | {"stringListValues": [], "binaryListValues": []}
-        for name, given in message.get("MessageAttributes", {}).items()
+        for name, attribute in message.get("MessageAttributes", {}).items()
     }
     return msgspec.json.encode(
         {
@@ -124,17 +124,17 @@ def failed_ids(answer: bytes | None, message_ids: Sequence[str], reports_failure
     if not reports_failures or answer is None:
         return frozenset()
     try:
-        found = msgspec.json.decode(answer)
+        result = msgspec.json.decode(answer)
     except msgspec.DecodeError:
         return everything
-    if found is None:
+    if result is None:
         return frozenset()
-    items = found.get("batchItemFailures") if isinstance(found, dict) else everything
+    items = result.get("batchItemFailures") if isinstance(result, dict) else everything
     if items is None:
         return frozenset()
     if not isinstance(items, list):
         return everything
-    named = [item.get("itemIdentifier") if isinstance(item, dict) else None for item in items]
-    if any(not isinstance(each, str) or each not in everything for each in named):
+    identifiers = [item.get("itemIdentifier") if isinstance(item, dict) else None for item in items]
+    if any(not isinstance(each, str) or each not in everything for each in identifiers):
         return everything
-    return frozenset(each for each in named if isinstance(each, str))
+    return frozenset(each for each in identifiers if isinstance(each, str))

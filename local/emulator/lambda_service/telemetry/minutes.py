@@ -63,7 +63,7 @@ class Minutes:
 
         qualifier: None asks for all of them together.
         """
-        found = []
+        points = []
         for minute, counts in sorted(self._values.items()):
             at_s = minute * _MINUTE_S
             if not start_s <= at_s < end_s:
@@ -74,8 +74,8 @@ class Minutes:
                 if name == metric and qualifier in (None, resource)
             ]
             if mine:
-                found.append((at_s, sum(mine)))
-        return found
+                points.append((at_s, sum(mine)))
+        return points
 
     def _most(self, moment_s: float, resource: str, at_once: int) -> None:
         counts = self._minute(moment_s)

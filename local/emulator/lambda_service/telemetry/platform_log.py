@@ -216,8 +216,8 @@ class _JsonLog:
         if invoked.restore_ms is not None:
             metrics["restoreDurationMs"] = round(invoked.restore_ms, 3)
             metrics["billedRestoreDurationMs"] = invoked.billed_restore_ms
-        named = {"errorType": error_type} if error_type and status is not InvocationStatus.TIMEOUT else {}
-        yield _event("platform.report", requestId=invoked.request_id, metrics=metrics, status=status, **named)
+        error = {"errorType": error_type} if error_type and status is not InvocationStatus.TIMEOUT else {}
+        yield _event("platform.report", requestId=invoked.request_id, metrics=metrics, status=status, **error)
 
 
 def _event(kind: str, **record: object) -> str:

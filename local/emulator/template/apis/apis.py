@@ -23,26 +23,26 @@ def read_apis(source: ApiSource, notes: list[Note]) -> tuple[Api, ...]:
     """
     events: dict[tuple[ApiKind, str], list[ApiEvent]] = {}
     for event in read_routes(source, notes):
-        known = events.setdefault((event.kind, event.api), [])
-        if all(event.route.key != each.route.key for each in known):
-            known.append(event)
+        group = events.setdefault((event.kind, event.api), [])
+        if all(event.route.key != each.route.key for each in group):
+            group.append(event)
     order = [name for name, _ in source.resources.kinds()]
-    found = []
+    apis = []
     for kind, name in sorted(events, key=lambda key: order.index(key[1]) if key[1] in order else len(order)):
         try:
-            found.append(_api(source, kind, name, events[kind, name]))
+            apis.append(_api(source, kind, name, events[kind, name]))
         except (NotRunnable, NotKnown) as exc:
             notes.append(Note(Effect.LEFT_OUT, name, str(exc)))
     why = f"AWS has to raise the account's quota first, which is {REST_INTEGRATION}"
     notes += [
         Note(Effect.REFUSED, f"{api.name}, {route.key}, {route.timeout_s:g} s", why)
-        for api in found
+        for api in apis
         for route in api.routes
         if api.kind is ApiKind.REST and route.timeout_s * 1000 > REST_INTEGRATION.value
     ]
     why = "anybody is served: authorization is not enforced on this machine"
-    notes += [Note(Effect.IGNORED, f"{api.name}.Auth", why) for api in found if api.authorizer]
-    return tuple(found)
+    notes += [Note(Effect.IGNORED, f"{api.name}.Auth", why) for api in apis if api.authorizer]
+    return tuple(apis)
 
 
 def _api(source: ApiSource, kind: ApiKind, name: str, events: list[ApiEvent]) -> Api:
@@ -70,6 +70,6 @@ def _api(source: ApiSource, kind: ApiKind, name: str, events: list[ApiEvent]) ->
 
 def _asks_for_authorization(properties: Properties, events: list[ApiEvent]) -> bool:
     # It is not enforced, so what it refers to need not exist here.
-    asked = as_map(properties.written("Auth"), properties.place("Auth"))
-    default = asked.get("DefaultAuthorizer")
+    auth = as_map(properties.written("Auth"), properties.place("Auth"))
+    default = auth.get("DefaultAuthorizer")
     return any((event.authorizer or default or "NONE") != "NONE" for event in events)

@@ -161,8 +161,8 @@ def _event(
     )
     settings = as_map(properties.value("RouteSettings"), properties.place("RouteSettings"))
     # The authorization is not enforced, so what it refers to need not exist here.
-    asked = as_map(properties.written("Auth"), properties.place("Auth"))
-    authorizer = asked.get("Authorizer")
+    auth = as_map(properties.written("Auth"), properties.place("Auth"))
+    authorizer = auth.get("Authorizer")
     return ApiEvent(kind, api, route, settings, None if authorizer is None else str(authorizer))
 
 
@@ -176,8 +176,8 @@ def _api_of(source: ApiSource, where: str, kind: ApiKind, reference: Any) -> str
     if name not in source.resources:
         raise TemplateError(f"{where}.{_API_PROPERTY[kind]} is {reference!r}, {expected}.")
     if source.resources.kind(name) != kind:
-        found = source.resources.kind(name)
-        raise NotRunnable(f"{_API_PROPERTY[kind]} is the {found} {name}, {expected}: only those exist here")
+        actual = source.resources.kind(name)
+        raise NotRunnable(f"{_API_PROPERTY[kind]} is the {actual} {name}, {expected}: only those exist here")
     return name
 
 

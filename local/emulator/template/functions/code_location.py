@@ -84,23 +84,23 @@ class CodeReader:
 
     def _layers(self, name: str, properties: Properties) -> tuple[list[Path], list[Note]]:
         """Folders that are on the path of the function, and what of its layers is not."""
-        found: list[Path] = []
+        folders: list[Path] = []
         notes: list[Note] = []
         try:
-            wanted = properties.items("Layers")
+            arns = properties.items("Layers")
         except NotKnown as exc:
             return [], [Note(Effect.MISSING, properties.place("Layers"), exc.why)]
         own = {self._resources.reference(layer): layer for layer, _ in self._own_layers()}
-        for arn in wanted:
+        for arn in arns:
             try:
                 folder, on_path = self._layer(own[str(arn)])
             except (KeyError, NotRunnable):
                 why = "the layer is not on this machine, and what it brings cannot be imported"
                 notes.append(Note(Effect.MISSING, f"{arn} of {name}", why))
                 continue
-            found.append(on_path)
+            folders.append(on_path)
             notes += _layer_notes(own[str(arn)], folder, on_path)
-        return found, notes
+        return folders, notes
 
     def _own_layers(self) -> Iterator[tuple[str, Properties]]:
         return self._resources.of_types(LAYER, PLAIN_LAYER)

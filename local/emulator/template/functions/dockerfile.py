@@ -65,10 +65,10 @@ def _stage(path: Path, instructions: Sequence[tuple[str, str, str]], target: str
             stages[name] = stages.get(base.strip(), lines)
         elif name:  # an ARG may come before the first stage
             stages[name] += lines
-    chosen = stages.get((target or name).lower())
-    if chosen is None:
+    stage = stages.get((target or name).lower())
+    if stage is None:
         raise TemplateError(f"{path} has no stage {target}; its stages: {', '.join(stages)}.")
-    return chosen
+    return stage
 
 
 def _exec_form(command: str | None) -> list[str]:

@@ -47,10 +47,10 @@ def _config(properties: Properties) -> EventInvokeConfig:
 
 def _destinations(properties: Properties) -> dict[str, str]:
     try:
-        found = properties.map("DestinationConfig")
+        destinations = properties.map("DestinationConfig")
     except NotKnown:
         return {}
-    return {kind: _destination(each) for kind, each in found.maps()}
+    return {kind: _destination(each) for kind, each in destinations.maps()}
 
 
 def _destination(properties: Properties) -> str:

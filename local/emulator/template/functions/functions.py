@@ -95,7 +95,7 @@ class FunctionReader:
     def _variables(self, properties: Properties) -> dict[str, str]:
         """Without those whose value only AWS knows: to be missing is true, and a guess would not be."""
         variables = properties.map("Environment").map("Variables")
-        known = {}
+        values = {}
         for name in variables:
             try:
                 value = variables.word(name)
@@ -103,8 +103,8 @@ class FunctionReader:
                 self._notes.append(Note(Effect.NOT_SET, variables.place(name), exc.why))
                 continue
             if value is not None:
-                known[str(name)] = value
-        return known
+                values[str(name)] = value
+        return values
 
 
 def _architecture(properties: Properties) -> str:
@@ -117,19 +117,21 @@ def _architecture(properties: Properties) -> str:
 
 
 def _snapstart(properties: Properties) -> bool:
-    given = properties.map("SnapStart")
-    applied = given.word("ApplyOn") or "None"
+    snapstart = properties.map("SnapStart")
+    applied = snapstart.word("ApplyOn") or "None"
     if applied not in ("None", "PublishedVersions"):
-        raise TemplateError(f"{given.place('ApplyOn')} is {applied!r}, expected PublishedVersions or None.")
+        raise TemplateError(
+            f"{snapstart.place('ApplyOn')} is {applied!r}, expected PublishedVersions or None."
+        )
     return applied == "PublishedVersions"
 
 
 def _logging(properties: Properties) -> LoggingConfig:
-    given = {key: properties.word(key) for key in ("LogFormat", "ApplicationLogLevel", "SystemLogLevel")}
-    if given["LogFormat"] not in (None, *LogFormat):
-        found, expected = given["LogFormat"], " or ".join(LogFormat)
-        raise TemplateError(f"{properties.place('LogFormat')} is {found!r}, expected {expected}.")
-    return LoggingConfig.of({key: value for key, value in given.items() if value is not None})
+    logging = {key: properties.word(key) for key in ("LogFormat", "ApplicationLogLevel", "SystemLogLevel")}
+    if logging["LogFormat"] not in (None, *LogFormat):
+        log_format, expected = logging["LogFormat"], " or ".join(LogFormat)
+        raise TemplateError(f"{properties.place('LogFormat')} is {log_format!r}, expected {expected}.")
+    return LoggingConfig.of({key: value for key, value in logging.items() if value is not None})
 
 
 def _provisioned(name: str, properties: Properties, alias: str | None) -> int:

@@ -19,16 +19,16 @@ def not_importable(file: Path, folders: Sequence[Path]) -> list[str]:
     Empty for a file that is not there. Options of pip, addresses and lines with a condition are left out.
     """
     try:
-        written = file.read_text().splitlines()
+        text = file.read_text().splitlines()
     except (OSError, UnicodeDecodeError):
         return []
-    lines = (line.partition("#")[0].strip() for line in written)
+    lines = (line.partition("#")[0].strip() for line in text)
     names = [match[0] for line in lines if (match := _NAME.match(line)) and not _UNREAD.search(line)]
     if not names:
         return []
     path = [*map(str, folders), *sys.path]
-    found = {_normal(each.metadata["Name"]) for each in distributions(path=path) if each.metadata["Name"]}
-    return [name for name in names if _normal(name) not in found]
+    installed = {_normal(each.metadata["Name"]) for each in distributions(path=path) if each.metadata["Name"]}
+    return [name for name in names if _normal(name) not in installed]
 
 
 def _normal(name: str) -> str:

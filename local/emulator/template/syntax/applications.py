@@ -69,10 +69,10 @@ def _section(of: Mapping[str, Any], name: str, where: str) -> Mapping[str, Any]:
 
 
 def _condition(resource: Mapping[str, Any], where: str) -> str | None:
-    found = resource.get("Condition")
-    if found is not None and not isinstance(found, str):
-        raise TemplateError(f"{where}.Condition is {found!r}, expected the name of a condition.")
-    return found
+    condition = resource.get("Condition")
+    if condition is not None and not isinstance(condition, str):
+        raise TemplateError(f"{where}.Condition is {condition!r}, expected the name of a condition.")
+    return condition
 
 
 def _with_globals(resource: Any, sections: Mapping[str, Any]) -> Any:
@@ -94,8 +94,8 @@ class _Application:
         self._document = _without_globals(read_with_applications(path))
         self._condition = _condition(resource, name)
         self._folder = os.path.relpath(path.parent.resolve(), parent.parent.resolve())
-        given = _section(_section(resource, "Properties", name), "Parameters", name)
-        self._parameters = self._values(_section(self._document, "Parameters", str(path)), given)
+        values = _section(_section(resource, "Properties", name), "Parameters", name)
+        self._parameters = self._values(_section(self._document, "Parameters", str(path)), values)
 
     def resources(self) -> dict[str, Any]:
         """Its resources; each has the application's condition, too."""
@@ -131,13 +131,14 @@ class _Application:
             for name in declared
         }
 
-    def _values(self, declared: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-        for name in given:
+    def _values(self, declared: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+        for name in arguments:
             if name not in declared:
-                known = ", ".join(declared) or "none"
-                raise TemplateError(f"{self._name} is given the parameter {name}, expected one of: {known}.")
+                names = ", ".join(declared) or "none"
+                raise TemplateError(f"{self._name} is given the parameter {name}, expected one of: {names}.")
         values = {
-            name: given.get(name, _section(declared, name, self._name).get("Default")) for name in declared
+            name: arguments.get(name, _section(declared, name, self._name).get("Default"))
+            for name in declared
         }
         for name, value in values.items():
             if value is None:
@@ -149,20 +150,20 @@ class _Application:
     def _resource(self, name: str, resource: Any) -> Any:
         if not isinstance(resource, dict):
             return resource
-        made = dict(self._of(resource))
+        copy = dict(self._of(resource))
         for section in ("Properties", "Metadata"):
-            if section in made:
-                made[section] = self._with_folders(made[section])
-        if "DependsOn" in made:
-            on = made["DependsOn"] if isinstance(made["DependsOn"], list) else [made["DependsOn"]]
-            made["DependsOn"] = [f"{self._name}{each}" for each in on]
-        condition = _condition(made, self._name + name)
+            if section in copy:
+                copy[section] = self._with_folders(copy[section])
+        if "DependsOn" in copy:
+            on = copy["DependsOn"] if isinstance(copy["DependsOn"], list) else [copy["DependsOn"]]
+            copy["DependsOn"] = [f"{self._name}{each}" for each in on]
+        condition = _condition(copy, self._name + name)
         if condition is not None:
             own = self._name + condition
-            made["Condition"] = own if self._condition is None else self._both(own)
+            copy["Condition"] = own if self._condition is None else self._both(own)
         elif self._condition is not None:
-            made["Condition"] = self._condition
-        return made
+            copy["Condition"] = self._condition
+        return copy
 
     def _with_folders(self, section: Any) -> Any:
         if not isinstance(section, dict):

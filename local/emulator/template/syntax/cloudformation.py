@@ -55,18 +55,18 @@ class Stack:
         }
 
 
-def load_stack(path: Path, given: Mapping[str, str] | None = None) -> Stack:
-    """The stack of the template at `path`; `given` are parameters over its defaults. Raises TemplateError."""
-    documents = translated(path, given or {})
-    return stack_of(path, documents["written"], documents["translated"], given or {})
+def load_stack(path: Path, overrides: Mapping[str, str] | None = None) -> Stack:
+    """The stack of the template at `path`. overrides: of parameters' defaults. Raises TemplateError."""
+    documents = translated(path, overrides or {})
+    return stack_of(path, documents["written"], documents["translated"], overrides or {})
 
 
 def stack_of(
-    path: Path, written: dict[str, Any], translated: dict[str, Any], given: Mapping[str, str]
+    path: Path, source: dict[str, Any], translated: dict[str, Any], overrides: Mapping[str, str]
 ) -> Stack:
     """The stack of a template that is translated already. Raises TemplateError."""
-    declared = declared_parameters(written, given)
-    parameters = parameter_values(declared, given)
+    declared = declared_parameters(source, overrides)
+    parameters = parameter_values(declared, overrides)
     conditions, mappings = translated.get("Conditions", {}), translated.get("Mappings", {})
     intrinsics = Intrinsics(pseudo_parameters() | parameters, None, conditions, mappings)
     resources = {
@@ -74,18 +74,18 @@ def stack_of(
         for name, resource in translated["Resources"].items()
         if "Condition" not in resource or intrinsics.holds(resource["Condition"], f"{name}.Condition")
     }
-    refusals = (*_refused(declared, parameters), *_broken_rules(written.get("Rules", {}), intrinsics))
-    return Stack(path, resources, _folders(path, written), refusals)
+    refusals = (*_refused(declared, parameters), *_broken_rules(source.get("Rules", {}), intrinsics))
+    return Stack(path, resources, _folders(path, source), refusals)
 
 
-def translated(path: Path, given: Mapping[str, str]) -> dict[str, Any]:
-    """The template as it is `written` and as SAM has `translated` it. Raises TemplateError."""
+def translated(path: Path, overrides: Mapping[str, str]) -> dict[str, Any]:
+    """The file's template, as `written`, and SAM's translation, as `translated`. Raises TemplateError."""
     if not SAM_PYTHON.exists():
         raise TemplateError(
             f"{SAM_PYTHON} is missing: AWS's own translator reads the template. Run `make check`."
         )
     whole = _with_applications(path)
-    pairs = [f"{name}={value}" for name, value in given.items()]
+    pairs = [f"{name}={value}" for name, value in overrides.items()]
     script = Path(__file__).with_name("translate.py")
     command = [SAM_PYTHON, script, "-" if whole else path, *pairs]
     done = subprocess.run(command, input=whole, capture_output=True, text=True)
@@ -106,14 +106,14 @@ def _with_applications(path: Path) -> str | None:
     return json.dumps(read_with_applications(path), default=str)
 
 
-def _folders(path: Path, written: dict[str, Any]) -> dict[str, Path]:
-    found = {}
-    for name, resource in written["Resources"].items():
+def _folders(path: Path, source: dict[str, Any]) -> dict[str, Path]:
+    folders = {}
+    for name, resource in source["Resources"].items():
         properties = resource.get("Properties") or {}
         place = properties.get("CodeUri") or properties.get("ContentUri")
         if isinstance(place, str):
-            found[name] = path.resolve().parent / place
-    return found
+            folders[name] = path.resolve().parent / place
+    return folders
 
 
 def _refused(declared: Mapping[str, Any], parameters: Mapping[str, Any]) -> list[Refusal]:

@@ -93,13 +93,13 @@ class Intrinsics:
         """Whether a condition, by its name or written out, holds. Raises TemplateError if that is unknown."""
         if isinstance(condition, str):
             return self._named_condition(condition, where)
-        found = self._resolve(condition, where)
-        if not isinstance(found, bool):
+        value = self._resolve(condition, where)
+        if not isinstance(value, bool):
             raise TemplateError(
                 f"{where}: the condition {json.dumps(condition, default=str)} cannot be decided from "
                 "parameters. Compare nothing else, and give parameters of SSM with --parameter."
             )
-        return found
+        return value
 
     def _named_condition(self, name: str, where: str) -> bool:
         if name not in self._conditions:
@@ -180,8 +180,8 @@ class Intrinsics:
     def _ref(self, name: str, where: str) -> Any:
         if name in self._names:
             return self._names[name]
-        found = self._identified(name, None, where)
-        return found if found is not None else self._unknown({"Ref": name}, name, where)
+        value = self._identified(name, None, where)
+        return value if value is not None else self._unknown({"Ref": name}, name, where)
 
     def _identified(self, name: str, attribute: str | None, where: str) -> str | None:
         try:
@@ -190,9 +190,9 @@ class Intrinsics:
             raise NotKnown(f"{exc.why}. {_PUT_A_PARAMETER}", where) from exc
 
     def _get_att(self, resource: str, attribute: Any, where: str) -> Any:
-        found = self._identified(resource, as_text(attribute), where)
-        if found is not None:
-            return found
+        value = self._identified(resource, as_text(attribute), where)
+        if value is not None:
+            return value
         return self._unknown({"Fn::GetAtt": [resource, attribute]}, f"{resource}.{as_text(attribute)}", where)
 
     def _unknown(self, reference: dict[str, Any], name: str, where: str) -> Any:
@@ -206,7 +206,9 @@ class Intrinsics:
 
     def _sub(self, pattern: str, own: Mapping[str, Any], where: str) -> Any:
         """own: variables of this `Fn::Sub` alone."""
-        names = [name for found in _VARIABLE.findall(pattern) if not (name := found.strip()).startswith("!")]
+        names = [
+            name for variable in _VARIABLE.findall(pattern) if not (name := variable.strip()).startswith("!")
+        ]
         values = {name: own[name] if name in own else self._variable(name, where) for name in names}
         is_decided = not any(map(_is_undecided, values.values()))
         # What could be taken for a variable once it has its place stays one, too.
@@ -233,8 +235,8 @@ class Intrinsics:
         if name in self._names or "." not in name:
             return self._evaluate("Ref", name, where)
         # `Function.Alias` is SAM's: a reference with a dot.
-        found = self._identified(name, None, where)
-        return found if found is not None else self._evaluate("Fn::GetAtt", name, where)
+        value = self._identified(name, None, where)
+        return value if value is not None else self._evaluate("Fn::GetAtt", name, where)
 
     def _find_in_map(self, name: str, first: str, second: str, where: str) -> Any:
         try:

@@ -34,17 +34,17 @@ def pseudo_parameters(region: str = REGION) -> dict[str, Any]:
     }
 
 
-def declared_parameters(document: Mapping[str, Any], given: Mapping[str, str]) -> Mapping[str, Any]:
+def declared_parameters(document: Mapping[str, Any], overrides: Mapping[str, str]) -> Mapping[str, Any]:
     """Parameters of a template. Raises TemplateError for a value of a parameter that does not exist."""
     declared = as_map(document.get("Parameters"), "Parameters")
-    for name in given:
+    for name in overrides:
         if name not in declared:
-            known = ", ".join(map(str, declared)) or "none"
-            raise TemplateError(f"The template has no parameter {name}; its parameters: {known}.")
+            names = ", ".join(map(str, declared)) or "none"
+            raise TemplateError(f"The template has no parameter {name}; its parameters: {names}.")
     return {name: as_map(declaration, f"Parameters.{name}") for name, declaration in declared.items()}
 
 
-def parameter_values(declared: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, Any]:
+def parameter_values(declared: Mapping[str, Any], overrides: Mapping[str, str]) -> dict[str, Any]:
     """The value of each parameter: the one that was given, or the default as it is written. Lists are split.
 
     One that is read from SSM has its value in the account: it is missing here unless it was given.
@@ -52,18 +52,18 @@ def parameter_values(declared: Mapping[str, Any], given: Mapping[str, str]) -> d
     """
     values: dict[str, Any] = {}
     for name, declaration in declared.items():
-        value = given.get(name, declaration.get("Default"))
+        value = overrides.get(name, declaration.get("Default"))
         if value is None:
             raise TemplateError(f"The parameter {name} has no default. Give it: --parameter {name}=VALUE.")
-        if name in given or not _is_read_from_ssm(declaration):
+        if name in overrides or not _is_read_from_ssm(declaration):
             as_word(value, f"Parameters.{name}.Default")
             values[name] = _items(value) if _is_list(declaration) else value
     return values
 
 
-def accepted_values(declared: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, Any]:
+def accepted_values(declared: Mapping[str, Any], overrides: Mapping[str, str]) -> dict[str, Any]:
     """The value of every parameter. Raises TemplateError for one that CloudFormation would not take."""
-    values = parameter_values(declared, given)
+    values = parameter_values(declared, overrides)
     for name, declaration in declared.items():
         if name not in values:
             raise TemplateError(
@@ -84,9 +84,9 @@ def why_refused(name: str, declaration: Mapping[str, Any], value: Any) -> str | 
     for item in map(as_text, value if isinstance(value, list) else [value]):
         expected = _expected(name, declaration, item)
         if expected is not None:
-            found = f"{name} is {item if _NUMBER.fullmatch(item) else repr(item)}"
+            problem = f"{name} is {item if _NUMBER.fullmatch(item) else repr(item)}"
             description = declaration.get("ConstraintDescription")
-            return f"{found}: it {description}" if description else f"{found}, expected {expected}"
+            return f"{problem}: it {description}" if description else f"{problem}, expected {expected}"
     return None
 
 

@@ -17,45 +17,45 @@ def reference_to(name: str, attribute: str | None) -> dict[str, Any]:
     return {"Ref": name} if attribute is None else {"Fn::GetAtt": [name, attribute]}
 
 
-def renamed(value: Any, rename: Renaming, named: Callable[[str], str] | None = None) -> Any:
+def renamed(value: Any, rename: Renaming, rename_section: Callable[[str], str] | None = None) -> Any:
     """`value` with other references.
 
-    named: what a condition or a mapping is called; None: as it is.
+    rename_section: gives the name of a condition or a mapping; None: names stay.
     """
     if isinstance(value, list):
-        return [renamed(item, rename, named) for item in value]
+        return [renamed(item, rename, rename_section) for item in value]
     if not isinstance(value, dict):
         return value
     match value:
         case {"Ref": str(name)} if len(value) == 1:
-            found = rename(name, None)
-            return value if found is None else found
+            replacement = rename(name, None)
+            return value if replacement is None else replacement
         case {"Fn::GetAtt": [str(name), str(attribute)]}:
-            found = rename(name, attribute)
-            return value if found is None else found
+            replacement = rename(name, attribute)
+            return value if replacement is None else replacement
         case {"Fn::Sub": str(text)}:
-            return _substituted(text, {}, rename, named)
+            return _substituted(text, {}, rename, rename_section)
         case {"Fn::Sub": [str(text), dict(beside)]}:
-            return _substituted(text, beside, rename, named)
-        case {"Fn::If": [str(condition), *branches]} if named:
-            return {"Fn::If": [named(condition), *renamed(branches, rename, named)]}
-        case {"Fn::FindInMap": [str(mapping), *keys]} if named:
-            return {"Fn::FindInMap": [named(mapping), *renamed(keys, rename, named)]}
-        case {"Condition": str(condition)} if named and len(value) == 1:
-            return {"Condition": named(condition)}
-    return {key: renamed(item, rename, named) for key, item in value.items()}
+            return _substituted(text, beside, rename, rename_section)
+        case {"Fn::If": [str(condition), *branches]} if rename_section:
+            return {"Fn::If": [rename_section(condition), *renamed(branches, rename, rename_section)]}
+        case {"Fn::FindInMap": [str(mapping), *keys]} if rename_section:
+            return {"Fn::FindInMap": [rename_section(mapping), *renamed(keys, rename, rename_section)]}
+        case {"Condition": str(condition)} if rename_section and len(value) == 1:
+            return {"Condition": rename_section(condition)}
+    return {key: renamed(item, rename, rename_section) for key, item in value.items()}
 
 
 def _substituted(
-    text: str, beside: dict[str, Any], rename: Renaming, named: Callable[[str], str] | None
+    text: str, beside: dict[str, Any], rename: Renaming, rename_section: Callable[[str], str] | None
 ) -> dict[str, Any]:
     """Fn::Sub with other references in its text. What a text cannot hold stands beside it, under a name."""
-    names = dict(renamed(beside, rename, named))
+    names = dict(renamed(beside, rename, rename_section))
 
     def replaced(match: re.Match[str]) -> str:
         name, _, attribute = match[1].partition(".")
-        found = None if match[1] in names else rename(name, attribute or None)
-        match found:
+        replacement = None if match[1] in names else rename(name, attribute or None)
+        match replacement:
             case None:
                 return match[0]
             case {"Ref": other}:
@@ -65,9 +65,9 @@ def _substituted(
             case {"Fn::Sub": str(other)}:
                 return str(other)
             case dict():
-                names[match[1].replace(".", "")] = found
+                names[match[1].replace(".", "")] = replacement
                 return f"${{{match[1].replace('.', '')}}}"
-        return str(found)
+        return str(replacement)
 
     new = _NAME.sub(replaced, text)
     return {"Fn::Sub": [new, names] if names else new}

@@ -58,8 +58,8 @@ class Resources:
     def kinds(self) -> Iterator[tuple[str, str]]:
         """(logical id, type) of all that exist: their condition holds, or they have none."""
         if self._kinds is None:
-            named = [name for name in self._declared if not str(name).startswith(FOR_EACH)]
-            self._kinds = {name: kind for name in named if (kind := self.kind(name)) and self._exists(name)}
+            names = [name for name in self._declared if not str(name).startswith(FOR_EACH)]
+            self._kinds = {name: kind for name in names if (kind := self.kind(name)) and self._exists(name)}
         yield from self._kinds.items()
 
     def of_types(self, *types: str) -> Iterator[tuple[str, Properties]]:
@@ -93,9 +93,9 @@ class Resources:
         """The physical name: the one that the template gives, or one that tells where it is from."""
         kind = self.kind(name)
         properties = self.properties(name)
-        given = properties.word(IDENTITIES[kind].name) if kind in IDENTITIES else None
-        if given is not None:
-            return given
+        physical_name = properties.word(IDENTITIES[kind].name) if kind in IDENTITIES else None
+        if physical_name is not None:
+            return physical_name
         if kind in _CALLED_BY_LOGICAL_ID:
             return name
         fifo = ".fifo" if kind in _FIFO and properties.value(_FIFO[kind]) else ""

@@ -33,8 +33,8 @@ class Note:
 def short_lines(notes: Iterable[Note]) -> Iterator[str]:
     """The lines of `lines`, but for what is ignored: this is counted."""
     every, ignored = list(notes), f"{Effect.IGNORED}: "
-    told = list(lines(every))
-    yield from (line for line in told if not line.startswith(ignored))
+    all_lines = list(lines(every))
+    yield from (line for line in all_lines if not line.startswith(ignored))
     if places := sum(note.effect is Effect.IGNORED for note in every):
         yield f"Ignored: {places} properties of the template; `coldframe up --verbose` says which, and why."
 

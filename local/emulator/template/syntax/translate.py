@@ -43,7 +43,7 @@ def translate(template: dict[str, Any], parameters: dict[str, str]) -> dict[str,
     return translated
 
 
-def main(path: str, *given: str) -> None:
+def main(path: str, *pairs: str) -> None:
     """Prints {"written": …, "translated": …}; what is wrong with the template goes to stderr.
 
     path: of the template; `-`: it comes by standard input.
@@ -53,8 +53,8 @@ def main(path: str, *given: str) -> None:
     from yaml import YAMLError
 
     try:
-        written = yaml_parse(sys.stdin.read() if path == "-" else Path(path).read_text())
-        translated = translate(written, dict(pair.split("=", 1) for pair in given))
+        source = yaml_parse(sys.stdin.read() if path == "-" else Path(path).read_text())
+        translated = translate(source, dict(pair.split("=", 1) for pair in pairs))
     except OSError as exc:
         sys.exit(f"cannot be read: {exc.strerror}")
     except YAMLError as exc:
@@ -63,7 +63,7 @@ def main(path: str, *given: str) -> None:
         sys.exit("is refused by SAM: " + " ".join(cause.message for cause in exc.causes))
     except (AttributeError, KeyError, TypeError):
         sys.exit("is not a SAM template: it has no Resources with a Type each")
-    json.dump({"written": written, "translated": translated}, sys.stdout)
+    json.dump({"written": source, "translated": translated}, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from botocore.stub import Stubber
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.batch.offline.estimate import SAMPLED, Spent, estimate, spent
+from local.batch.offline.estimate import SAMPLED, Usage, estimate, usage_of
 from local.batch.offline.on_aws import OnAws, RunFailed
 from local.batch.offline.request import OfflineRequest, Place, RequestUnusable, format_of, place_of
 from local.planner.scenarios.prices import load_prices
@@ -45,9 +45,9 @@ def test_equal_batches_are_estimated_as_they_are_spent(
         random.Random(0),
     )
     assert found.rows == 10 * batches
-    billed = spent([report(duration_s, init_s)] * 2 + [report(duration_s)] * (batches - 2))
-    assert found.spent.gb_s == pytest.approx(billed.gb_s, abs=1e-3 * (batches + 2))
-    assert found.spent.batches == billed.batches
+    billed = usage_of([report(duration_s, init_s)] * 2 + [report(duration_s)] * (batches - 2))
+    assert found.usage.gb_s == pytest.approx(billed.gb_s, abs=1e-3 * (batches + 2))
+    assert found.usage.batches == billed.batches
     assert found.error == pytest.approx(0.0 if min(batches, SAMPLED) > 2 else found.error)
 
 
@@ -69,12 +69,12 @@ def test_the_sample_is_of_the_whole_run() -> None:
 def test_no_rows_cost_nothing() -> None:
     """No batch, no invocation."""
     found = estimate([], lambda batch: pytest.fail("invoked"), 1, random.Random(0))
-    assert (found.rows, found.spent.usd(US_EAST, "arm64")) == (0, 0.0)
+    assert (found.rows, found.usage.usd(US_EAST, "arm64")) == (0, 0.0)
 
 
 def test_usd_are_those_of_lambda_and_step_functions() -> None:
     """By hand: a million batches of one second at one GB on arm64."""
-    million = Spent(1_000_000, 1e6, 1e6)
+    million = Usage(1_000_000, 1e6, 1e6)
     lambda_usd = 13.3334 + 0.20
     step_functions_usd = 1.00 + 25.0 + 1e6 * 64 / 1024 * 0.06 / 3600
     assert million.usd(US_EAST, "arm64") == pytest.approx(lambda_usd + step_functions_usd)
