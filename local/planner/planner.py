@@ -88,9 +88,9 @@ class Planner:
         )
         all_fields = list(fields(trace, self.traced_memory_mb, large_enough, empty))
         steps = [partial(lever, of) for lever in LEVERS for of in all_fields]
-        found = [candidate for step in progress(steps, len(steps)) if (candidate := step()) is not None]
+        candidates = [candidate for step in progress(steps, len(steps)) if (candidate := step()) is not None]
         best: dict[str, Candidate] = {}
-        for candidate in sorted(found, key=self.goal.better):
+        for candidate in sorted(candidates, key=self.goal.better):
             best.setdefault(candidate.lever, candidate)
         leader = next(iter(best.values()))
         winner = leader if self.goal.holds(leader) else None
@@ -116,12 +116,12 @@ class Planner:
         self, trace: Trace, winner: Candidate, progress: Progress = _unseen
     ) -> dict[int, Candidate]:
         """The winning lever's best setting, for several minutes that idle environments might be kept."""
-        found = {}
+        results = {}
         for minutes in progress(EXPIRIES_MIN, len(EXPIRIES_MIN)):
             base = replace(self.base, idle_expiry=IdleExpiry(minutes * 60.0, minutes * 60.0))
             one = replace(self, base=base, memories_mb=(winner.memory_mb,))
-            found[minutes] = _only(one, trace, winner.lever)
-        return found
+            results[minutes] = _only(one, trace, winner.lever)
+        return results
 
     def break_even(
         self, trace: Trace, memory_mb: int, most: int, progress: Progress = _unseen
@@ -145,10 +145,10 @@ def scaled(trace: Trace, scale: float, seed: int) -> Trace:
     """Traffic of the same shape: some of its requests, or each of them several times within a minute."""
     source = np.random.default_rng(seed)
     copies = np.full(len(trace), int(scale)) + (source.random(len(trace)) < scale - int(scale))
-    chosen = np.repeat(np.arange(len(trace)), copies)
-    later_s = np.where(np.diff(chosen, prepend=-1) == 0, source.uniform(0.0, 60.0, len(chosen)), 0.0)
-    arrivals_s = np.minimum(trace.arrivals_s[chosen] + later_s, trace.span_s)
-    durations_s = None if trace.durations_s is None else trace.durations_s[chosen]
+    rows = np.repeat(np.arange(len(trace)), copies)
+    later_s = np.where(np.diff(rows, prepend=-1) == 0, source.uniform(0.0, 60.0, len(rows)), 0.0)
+    arrivals_s = np.minimum(trace.arrivals_s[rows] + later_s, trace.span_s)
+    durations_s = None if trace.durations_s is None else trace.durations_s[rows]
     return as_trace(
         arrivals_s, list(trace.functions), durations_s, span_s=trace.span_s, inits_s=trace.inits_s
     )

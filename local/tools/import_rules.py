@@ -21,13 +21,13 @@ class StandardLibraryOnly(Contract):
 
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
         package = cast(str, self.package)
-        found = [
+        violations = [
             f"{importer} imports {imported}"
             for importer in sorted(graph.find_descendants(package) | {package})
             for imported in sorted(graph.find_modules_directly_imported_by(importer))
             if not _is_allowed(imported, package)
         ]
-        return ContractCheck(kept=not found, metadata={"found": found})
+        return ContractCheck(kept=not violations, metadata={"found": violations})
 
     def render_broken_contract(self, check: ContractCheck) -> None:
         for line in check.metadata["found"]:

@@ -40,11 +40,11 @@ _HEAD = (
 )
 
 
-class Asked(NamedTuple):
-    """Documents of one form, and what estimator and partner say of them."""
+class Sample(NamedTuple):
+    """Documents of one form, with the outputs of estimator and partner."""
 
     form: str
-    guessed: Guesses
+    estimates: Guesses
     steps: Steps
     target: NDArray[np.int64]
 
@@ -56,44 +56,44 @@ def main(trained: Path) -> None:
     tokens, vocabulary = tokens_of("train", task.train, encoder), vocabulary_size(encoder)
     held_out = validation_of(task, embed_samples("train", task.train, encoder), tokens, vocabulary, facts)
     print(f"Validation\n\n{_HEAD}")
-    for asked in held_out:
-        for rule, read in rules(asked):
-            print(row(asked, facts.threshold, rule, read))
-    sent = held_out[0]
-    margin = choose_margin(sent.guessed, sent.steps, facts.threshold, sent.target)
+    for sample in held_out:
+        for rule, read in rules(sample):
+            print(row(sample, facts.threshold, rule, read))
+    default_form = held_out[0]
+    margin = choose_margin(default_form.estimates, default_form.steps, facts.threshold, default_form.target)
     print(f"\nTest, with the margin chosen\n\n{_HEAD}")
     test = embed_samples("test", task.test, encoder)
     for form, documents in tokens_of("test", task.test, encoder).forms.items():
         steps = steps_of(partial(predict_rows, load_saved(trained, facts.partner)), test.windows[form])
-        asked = Asked(form, guesses(facts, documents, trained), steps, test.target)
-        print(row(asked, facts.threshold, "all windows", steps.windows))
-        print(row(asked, facts.threshold, f"margin {margin}", windows_read(asked.guessed, steps, margin)))
+        sample = Sample(form, guesses(facts, documents, trained), steps, test.target)
+        print(row(sample, facts.threshold, "all windows", steps.windows))
+        print(row(sample, facts.threshold, f"margin {margin}", windows_read(sample.estimates, steps, margin)))
 
 
 def validation_of(
     task: Task, train: Embedded, tokens: Tokens, vocabulary: int, facts: EstimatorFacts
-) -> list[Asked]:
+) -> list[Sample]:
     """The validation rows in each form, by an estimator and a partner that have not seen them."""
     target = task.train.target
     head = new_head(facts.partner, CHOSEN[facts.partner]).fit(*stack_forms(train, task.fit))
-    found = []
+    samples = []
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         bare = fit_lexical(tokens.take(task.fit), target[task.fit], vocabulary, folder)
         for form, documents in tokens.take(task.validation).forms.items():
             windows = [train.windows[form][row] for row in task.validation]
-            guessed = guesses(bare, documents, folder).at(facts.temperature)
+            estimates = guesses(bare, documents, folder).at(facts.temperature)
             steps = steps_of(head.predict_proba, windows)
-            found.append(Asked(form, guessed, steps, target[task.validation]))
-    return found
+            samples.append(Sample(form, estimates, steps, target[task.validation]))
+    return samples
 
 
-def rules(asked: Asked) -> list[tuple[str, NDArray[np.int64]]]:
+def rules(sample: Sample) -> list[tuple[str, NDArray[np.int64]]]:
     """Windows read of each document, (n,), by the name of the rule."""
-    guessed, steps = asked.guessed, asked.steps
-    found = [(f"probability {bound}", _read_by(_highest(bound), asked)) for bound in _PROBABILITIES]
-    found += [(f"margin {margin}", windows_read(guessed, steps, margin)) for margin in (0.0, *MARGINS)]
-    return [*found, ("all windows", windows_read(guessed, steps, READ_ALL))]
+    estimates, steps = sample.estimates, sample.steps
+    by_rule = [(f"probability {bound}", _read_by(_highest(bound), sample)) for bound in _PROBABILITIES]
+    by_rule += [(f"margin {margin}", windows_read(estimates, steps, margin)) for margin in (0.0, *MARGINS)]
+    return [*by_rule, ("all windows", windows_read(estimates, steps, READ_ALL))]
 
 
 def _highest(bound: float) -> Callable[[NDArray[np.float64]], NDArray[np.bool_]]:
@@ -101,25 +101,25 @@ def _highest(bound: float) -> Callable[[NDArray[np.float64]], NDArray[np.bool_]]
 
 
 def _read_by(
-    is_settled: Callable[[NDArray[np.float64]], NDArray[np.bool_]], asked: Asked
+    is_settled: Callable[[NDArray[np.float64]], NDArray[np.bool_]], sample: Sample
 ) -> NDArray[np.int64]:
-    read = asked.steps.windows.copy()
-    for number in range(len(asked.steps.after) - 1, 0, -1):
-        means = combine(asked.guessed, asked.steps.after[number - 1])
-        read[is_settled(means) & (asked.steps.windows > number)] = number
+    read = sample.steps.windows.copy()
+    for number in range(len(sample.steps.after) - 1, 0, -1):
+        means = combine(sample.estimates, sample.steps.after[number - 1])
+        read[is_settled(means) & (sample.steps.windows > number)] = number
     return read
 
 
-def row(asked: Asked, threshold: float, rule: str, read: NDArray[np.int64]) -> str:
+def row(sample: Sample, threshold: float, rule: str, read: NDArray[np.int64]) -> str:
     """A line of the table. Shares are of all documents; agreement and windows are of the long unsure ones."""
-    unsure = ~asked.guessed.sure(threshold)
-    long = unsure & (asked.steps.windows > 1)
-    answers = cascade(asked.guessed, asked.steps.at(read), threshold)
-    whole = cascade(asked.guessed, asked.steps.whole, threshold)
+    unsure = ~sample.estimates.sure(threshold)
+    long = unsure & (sample.steps.windows > 1)
+    answers = cascade(sample.estimates, sample.steps.at(read), threshold)
+    whole = cascade(sample.estimates, sample.steps.whole, threshold)
     agreed = share_right(answers[long], whole[long].argmax(axis=1))
     shares = " | ".join(f"{(unsure & (read > number)).mean():.2%}" for number in (1, 2))
     return (
-        f"| {asked.form} | {rule} | {long.sum()} | {agreed:.3f} | {share_right(answers, asked.target):.4f}"
+        f"| {sample.form} | {rule} | {long.sum()} | {agreed:.3f} | {share_right(answers, sample.target):.4f}"
         f" | {read[long].mean():.2f} | {shares} |"
     )
 

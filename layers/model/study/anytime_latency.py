@@ -34,7 +34,7 @@ def main(documents: int) -> None:
     """Prints a Markdown table. documents: how many stripped test documents; 0 for all."""
     auto, everything, measure = _predictor(), _all_windows(_predictor()), _predictor(max_windows=1)
     everything.model = measure.model = auto.model  # one session: none finds the other's weights in the caches
-    asked = {
+    predictors = {
         _MEASURE: (measure, _HEAD),
         "`auto`, all windows": (everything, AUTO),
         "`auto`": (auto, AUTO),
@@ -42,11 +42,11 @@ def main(documents: int) -> None:
     chance = np.random.default_rng(_SEED)
     texts = [text for text in load_split("test").stripped if text.strip()]
     order = chance.permutation(len(texts))[: documents or None]
-    spent_ms: dict[str, list[float]] = {name: [] for name in asked}
-    windows = dict.fromkeys(asked, 0)
+    spent_ms: dict[str, list[float]] = {name: [] for name in predictors}
+    windows = dict.fromkeys(predictors, 0)
     for row in Progress(order, desc="predict", unit="text"):
-        for name in chance.permutation(list(asked)):
-            predictor, head = asked[name]
+        for name in chance.permutation(list(predictors)):
+            predictor, head = predictors[name]
             started = time.process_time()
             usage = predictor.predict([texts[row]], [head], use_cache=False).usage
             spent_ms[name].append((time.process_time() - started) * 1e3)
@@ -54,14 +54,14 @@ def main(documents: int) -> None:
     one_window = np.array(spent_ms[_MEASURE])
     print("| | p50, ms | p90, ms | p99, ms | p99 ratio | texts/s | ratio | windows per text |")
     print("|---|---|---|---|---|---|---|---|")
-    for name, taken in spent_ms.items():
-        print(_row(name, taken, one_window, windows[name] / len(order)))
+    for name, times_ms in spent_ms.items():
+        print(_row(name, times_ms, one_window, windows[name] / len(order)))
     print(f"\n{len(order)} texts, one thread.")
 
 
-def _row(name: str, taken: Sequence[float], measure: NDArray[np.float64], windows: float) -> str:
-    p50, p90, p99 = np.quantile(taken, (0.5, 0.9, 0.99))
-    rate, ratio = 1e3 / np.mean(taken), measure.mean() / np.mean(taken)
+def _row(name: str, times_ms: Sequence[float], measure: NDArray[np.float64], windows: float) -> str:
+    p50, p90, p99 = np.quantile(times_ms, (0.5, 0.9, 0.99))
+    rate, ratio = 1e3 / np.mean(times_ms), measure.mean() / np.mean(times_ms)
     slower = p99 / np.quantile(measure, 0.99)
     return (
         f"| {name} | {p50:.1f} | {p90:.1f} | {p99:.1f} | {slower:.2f} | {rate:.1f} | {ratio:.2f} |"

@@ -1,4 +1,4 @@
-"""What was tried for `auto`: ways to combine guess and partner, and other estimators, on validation rows.
+"""Candidates for `auto`: ways to combine guess and partner, and other estimators, on validation rows.
 
     COLDFRAME_DATA=FOLDER PYTHONPATH=.:layers/shared/python .venv-build/bin/python -m \
         layers.model.study.ensemble
@@ -55,19 +55,21 @@ def guesses_with(tokens: Tokens, task: Task, vocabulary: int, pair_rows: int, c:
     }
     documents, target = Tokens(forms), task.train.target
     tfidf = Tfidf(documents.take(task.fit).as_sent, vocabulary + pair_rows)
-    seen = sp.vstack([tfidf.rows(texts) for texts in documents.take(task.fit).forms.values()]).tocsr()
-    model = LogisticRegression(C=c, max_iter=300).fit(seen, np.tile(target[task.fit], len(forms)))
+    training_rows = sp.vstack(
+        [tfidf.rows(texts) for texts in documents.take(task.fit).forms.values()]
+    ).tocsr()
+    model = LogisticRegression(C=c, max_iter=300).fit(training_rows, np.tile(target[task.fit], len(forms)))
     held_out = documents.take(task.validation).forms
     rows = len(task.validation)
-    known, strangeness = np.ones(rows, dtype=bool), np.zeros(rows)
+    all_known, strangeness = np.ones(rows, dtype=bool), np.zeros(rows)
     return {
-        form: Guesses(model.predict_proba(tfidf.rows(texts)), known, strangeness)
+        form: Guesses(model.predict_proba(tfidf.rows(texts)), all_known, strangeness)
         for form, texts in held_out.items()
     }
 
 
 def _with_pairs(ids: list[int], vocabulary: int, pair_rows: int) -> list[int]:
-    """Tokens and, hashed into so many rows, pairs of neighbours."""
+    """Tokens, and pairs of neighbours hashed into the rows above `vocabulary`."""
     if not pair_rows:
         return ids
     pairs = [((one * 31337 + other * 2654435761) >> 7) % pair_rows for one, other in pairwise(ids)]
@@ -79,9 +81,12 @@ def _print_lines(
 ) -> None:
     target = task.train.target[task.validation]
     temperature = choose_temperature(next(iter(bare.values())), target)
-    found = {form: guessed.at(temperature) for form, guessed in bare.items()}
+    by_form = {form: estimates.at(temperature) for form, estimates in bare.items()}
     for name, answer in WAYS.items():
-        rows = [answer(guessed, heads["mlp"][form], heads["logreg"][form]) for form, guessed in found.items()]
+        rows = [
+            answer(estimates, heads["mlp"][form], heads["logreg"][form])
+            for form, estimates in by_form.items()
+        ]
         right = " | ".join(f"{share_right(row, target):.4f}" for row in rows)
         surprise = " | ".join(f"{_surprise(row, target):.3f}" for row in rows)
         print(f"| {estimator} | {temperature} | {name} | {right} | {surprise} |")
@@ -93,15 +98,15 @@ def _surprise(answers: Answers, target: NDArray[np.int64]) -> float:
 
 
 def _mean(weight: float) -> Callable[..., Answers]:
-    return lambda guessed, partner, _: weight * guessed.probabilities + (1 - weight) * partner
+    return lambda estimates, partner, _: weight * estimates.probabilities + (1 - weight) * partner
 
 
 WAYS: dict[str, Callable[..., Answers]] = {
-    "estimator alone": lambda guessed, *_: guessed.probabilities,
+    "estimator alone": lambda estimates, *_: estimates.probabilities,
     **{f"mean, estimator weighs {weight}": _mean(weight) for weight in (0.4, 0.5, 0.6)},
-    "mean, mlp and logreg": lambda guessed, mlp, logreg: (guessed.probabilities + (mlp + logreg) / 2) / 2,
-    "geometric mean": lambda guessed, mlp, _: combine(guessed, mlp),
-    "geometric, mlp and logreg": lambda guessed, mlp, logreg: combine(guessed, (mlp + logreg) / 2),
+    "mean, mlp and logreg": lambda estimates, mlp, logreg: (estimates.probabilities + (mlp + logreg) / 2) / 2,
+    "geometric mean": lambda estimates, mlp, _: combine(estimates, mlp),
+    "geometric, mlp and logreg": lambda estimates, mlp, logreg: combine(estimates, (mlp + logreg) / 2),
 }
 
 

@@ -1,7 +1,7 @@
 """How close a variant of the encoder stays to fp32, on real texts and in the accuracy of a head.
 
 The head is a logistic regression, trained anew on each variant's own embeddings: a head trained on one
-variant would flatter that one.
+variant would flatter this variant.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ Session = Callable[[NDArray[np.int64]], NDArray[np.float32]]
 
 
 class Documents(NamedTuple):
-    """First windows of texts, those that a head is trained on first, and their classes if they have any."""
+    """First windows of texts, training texts first, and their classes if they have any."""
 
     rows: list[Window]
     target: NDArray[np.int64] | None
@@ -40,7 +40,7 @@ class Documents(NamedTuple):
 
     @property
     def judged(self) -> slice:
-        """Those that no head was trained on."""
+        """Rows of documents that no head was trained on."""
         return slice(self.training, None)
 
 
@@ -66,36 +66,36 @@ def documents(tokenizer_folder: Path) -> Documents:
     random = np.random.default_rng(_SEED)
     texts, classes = [], []
     for split, count in (("train", _TRAINING_DOCUMENTS), ("test", _TEST_DOCUMENTS)):
-        found = load_split(split)
-        chosen = random.permutation(len(found.stripped))[:count]
-        texts += [found.stripped[i] for i in chosen]
-        classes.append(found.target[chosen])
+        split_texts = load_split(split)
+        indices = random.permutation(len(split_texts.stripped))[:count]
+        texts += [split_texts.stripped[i] for i in indices]
+        classes.append(split_texts.target[indices])
     return Documents(first_windows(texts), np.concatenate(classes), _TRAINING_DOCUMENTS)
 
 
 def embed(name: str, run: Session, rows: Sequence[Window]) -> NDArray[np.float32]:
-    """Embeddings of each row on its own, kept under `.cache` by the rows and what becomes of the first."""
+    """Embeddings of each row on its own, cached under `.cache` by the rows and the first embeddings."""
     digest = hashlib.sha256(msgspec.json.encode(rows))
     digest.update(_run(run, rows[:_PROBED]).tobytes())
-    kept = CACHE / "embeddings" / f"variant-{digest.hexdigest()[:16]}.npy"
-    if not kept.exists():
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        np.save(kept, _run(run, Progress(rows, desc=name[:24], unit="row", mininterval=5)))
-    return np.load(kept)  # type: ignore[no-any-return]
+    cache_file = CACHE / "embeddings" / f"variant-{digest.hexdigest()[:16]}.npy"
+    if not cache_file.exists():
+        cache_file.parent.mkdir(parents=True, exist_ok=True)
+        np.save(cache_file, _run(run, Progress(rows, desc=name[:24], unit="row", mininterval=5)))
+    return np.load(cache_file)  # type: ignore[no-any-return]
 
 
 def _run(run: Session, rows: Iterable[Window]) -> NDArray[np.float32]:
     return np.concatenate([run(np.array([row], dtype=np.int64)) for row in rows])
 
 
-def judge(found: NDArray[np.float32], fp32: NDArray[np.float32], given: Documents) -> Fidelity:
+def judge(embeddings: NDArray[np.float32], fp32: NDArray[np.float32], texts: Documents) -> Fidelity:
     """Embeddings of a variant beside those of fp32."""
-    cosines = (found * fp32).sum(axis=1)[given.judged]
-    if given.target is None:
+    cosines = (embeddings * fp32).sum(axis=1)[texts.judged]
+    if texts.target is None:
         return Fidelity(cosines, None)
     head = LogisticRegression(C=1.0, max_iter=1000)
-    head.fit(found[: given.training], given.target[: given.training])
-    return Fidelity(cosines, head.predict(found[given.judged]) == given.target[given.judged])
+    head.fit(embeddings[: texts.training], texts.target[: texts.training])
+    return Fidelity(cosines, head.predict(embeddings[texts.judged]) == texts.target[texts.judged])
 
 
 def difference(right: NDArray[np.bool_], of_fp32: NDArray[np.bool_]) -> tuple[float, float]:

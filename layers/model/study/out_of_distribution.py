@@ -1,4 +1,4 @@
-"""Which measure tells strange texts best: candidates for the out-of-distribution score, on 20 Newsgroups.
+"""Candidates for the out-of-distribution score, on 20 Newsgroups.
 
     COLDFRAME_DATA=FOLDER PYTHONPATH=.:layers/shared/python .venv-build/bin/python -m \
         layers.model.study.out_of_distribution
@@ -74,24 +74,24 @@ def main() -> None:
     left_out = compare_left_out(material, task)
     print("| measure | others | short | left out |\n|---|---|---|---|")
     for name, areas in against_others.items():
-        shown = (f"{area.value:.3f} ({area.low:.3f} to {area.high:.3f})" for area in areas)
-        print(f"| {name} | {' | '.join(shown)} | {left_out[name]:.3f} |")
+        cells = (f"{area.value:.3f} ({area.low:.3f} to {area.high:.3f})" for area in areas)
+        print(f"| {name} | {' | '.join(cells)} | {left_out[name]:.3f} |")
 
 
 def compare_others(material: Material, candidates: Mapping[str, Measure]) -> dict[str, list[Interval]]:
     """Areas of each candidate: our texts against the validation rows, and against their first words."""
-    found = {}
+    intervals = {}
     for name, measure in candidates.items():
         others = measure(*material.others)
         usual = (measure(*texts) for texts in (material.validation, material.short))
-        found[name] = [auroc(Strangeness(values, others, False)) for values in usual]
-    return found
+        intervals[name] = [auroc(Strangeness(values, others, False)) for values in usual]
+    return intervals
 
 
 def compare_left_out(material: Material, task: Task) -> dict[str, float]:
     """Mean area of each candidate: rows of labels that it does not know against rows of those it knows."""
     target = task.train.target[task.validation]
-    found = defaultdict(list)
+    areas_by_name = defaultdict(list)
     for out in Progress(list(fifths(len(task.labels))), desc="leave out", unit="fifth"):
         stays = ~np.isin(np.arange(len(task.labels)), out)
         fit = task.fit[stays[task.train.target[task.fit]]]
@@ -99,8 +99,8 @@ def compare_left_out(material: Material, task: Task) -> dict[str, float]:
         for name, measure in measures_of(material, renumbered, fit).items():
             values = measure(*material.validation)
             sides = Strangeness(values[stays[target]], values[~stays[target]], False)
-            found[name].append(auroc(sides).value)
-    return {name: float(np.mean(areas)) for name, areas in found.items()}
+            areas_by_name[name].append(auroc(sides).value)
+    return {name: float(np.mean(areas)) for name, areas in areas_by_name.items()}
 
 
 def _not_empty(task: Task) -> Rows:
@@ -148,27 +148,29 @@ def _by_embedding(rows: Embeddings, target: NDArray[np.int64]) -> dict[str, Meas
     near_turned = directions(rows @ turn, target)
     head = LogisticRegression(C=0.5, max_iter=500).fit(rows, target)
 
-    def distance(found: Embeddings) -> NDArray[np.floating]:
-        squares = ((found @ turn)[:, None, :] - (means @ turn)[None, :, :]) ** 2  # (n, k, d)
+    def distance(embeddings: Embeddings) -> NDArray[np.floating]:
+        squares = ((embeddings @ turn)[:, None, :] - (means @ turn)[None, :, :]) ** 2  # (n, k, d)
         nearest: NDArray[np.floating] = squares.sum(axis=2).min(axis=1)
         return nearest
 
-    def to_all(found: Embeddings) -> NDArray[np.floating]:
-        squares: NDArray[np.floating] = (((found - middle) @ turn_all) ** 2).sum(axis=1)
+    def to_all(embeddings: Embeddings) -> NDArray[np.floating]:
+        squares: NDArray[np.floating] = (((embeddings - middle) @ turn_all) ** 2).sum(axis=1)
         return squares
 
-    def turned(found: Embeddings) -> NDArray[np.floating]:
-        white = found @ turn
+    def turned(embeddings: Embeddings) -> NDArray[np.floating]:
+        white = embeddings @ turn
         unit: NDArray[np.floating] = white / np.linalg.norm(white, axis=1, keepdims=True)
         return unit
 
     return {
-        "embedding: cosine to the nearest centroid": lambda found, _: -(found @ near).max(axis=1),
-        "embedding: the same, whitened": lambda found, _: -(turned(found) @ near_turned).max(axis=1),
-        "embedding: Mahalanobis": lambda found, _: distance(found),
-        "embedding: relative Mahalanobis": lambda found, _: distance(found) - to_all(found),
-        "logreg: probability": lambda found, _: -head.predict_proba(found).max(axis=1),
-        "logreg: energy": lambda found, _: -logsumexp(head.decision_function(found), axis=1),
+        "embedding: cosine to the nearest centroid": lambda embeddings, _: -(embeddings @ near).max(axis=1),
+        "embedding: the same, whitened": lambda embeddings, _: (
+            -(turned(embeddings) @ near_turned).max(axis=1)
+        ),
+        "embedding: Mahalanobis": lambda embeddings, _: distance(embeddings),
+        "embedding: relative Mahalanobis": lambda embeddings, _: distance(embeddings) - to_all(embeddings),
+        "logreg: probability": lambda embeddings, _: -head.predict_proba(embeddings).max(axis=1),
+        "logreg: energy": lambda embeddings, _: -logsumexp(head.decision_function(embeddings), axis=1),
     }
 
 
@@ -192,7 +194,7 @@ def _by_tokens(tokens: Tokens, target: NDArray[np.int64], vocabulary: int) -> di
         return lambda _, documents: np.array([measure(idf[sorted(set(ids))]) for ids in documents])
 
     return {
-        "tokens: share unseen": of_idf(lambda found: _mean(found >= facts.unseen_idf)),
+        "tokens: share unseen": of_idf(lambda values: _mean(values >= facts.unseen_idf)),
         "tokens: mean idf": of_idf(_mean),
         "tokens: evidence length": of_each(lambda evidence: -float(np.linalg.norm(evidence))),
         "estimator: probability": of_each(lambda evidence: -max(estimator.probabilities(evidence))),

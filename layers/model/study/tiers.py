@@ -5,7 +5,7 @@
 Texts that the estimator is unsure of meet a tier first, and the encoder where the tier is unsure, too.
 *Static*: the estimator's guess with a head on the mean of token vectors, which are the encoder's own
 embeddings of single tokens. *Leaving early*: the guess with a head on the encoder's embedding after some of
-its layers. Both are combined by the geometric mean. A tier's settings are those that take the least time on
+its layers. Both are combined by the geometric mean. A tier's settings take the least time on
 validation rows within an accuracy lost there; the test split is read once with these. `guess alone` is the
 estimator with a lower threshold, which needs no tier. Passes are measured; a tier's head, a second session
 and the hidden states handed to it count as nothing, so that the figures flatter the tiers.
@@ -80,12 +80,12 @@ class Depths(LeanEncoder):
 
     def forward(self, input_ids: Tensor) -> dict[str, Tensor]:  # (B, T) -> (B, depths * d)
         x = self.norm(self.words(input_ids) + self.positions[: input_ids.shape[1]])
-        found = []
+        embeddings = []
         for depth, layer in enumerate(self.layers, start=1):
             x = layer(x)
             if depth in DEPTHS:
-                found.append(nn.functional.normalize(sum_over_tokens(x), dim=-1))
-        return {OUTPUT: torch.cat(found, dim=-1)}
+                embeddings.append(nn.functional.normalize(sum_over_tokens(x), dim=-1))
+        return {OUTPUT: torch.cat(embeddings, dim=-1)}
 
 
 def build_depths(served: ServedEncoder) -> tuple[ServedEncoder, dict[int, Path]]:
@@ -127,14 +127,14 @@ class Part(NamedTuple):
     encoder: ServedEncoder
 
     def windows(self, form: str, rows: Rows, read: NDArray[np.bool_] | None = None) -> list[EmbeddedWindows]:
-        """Windows of some samples after all DEPTHS. read: of which; others are those of an empty text."""
+        """Windows of some samples after all DEPTHS. read: samples to embed; others get an empty text's."""
         texts = [self.samples.forms[form][row] for row in rows]
-        kept = (
+        inputs = (
             texts
             if read is None
             else [text if is_read else "" for text, is_read in zip(texts, read, strict=True)]
         )
-        return embed_windows(form, kept, self.encoder)
+        return embed_windows(form, inputs, self.encoder)
 
 
 def part_of(name: str, samples: Samples, encoder: ServedEncoder) -> Part:
@@ -143,7 +143,7 @@ def part_of(name: str, samples: Samples, encoder: ServedEncoder) -> Part:
 
 
 def at(depth: int, texts: Sequence[EmbeddedWindows]) -> list[EmbeddedWindows]:
-    """Windows as they are after so many layers."""
+    """Windows with their embeddings after `depth` layers."""
     return [text._replace(embeddings=_at(depth, text.embeddings)) for text in texts]
 
 
@@ -156,14 +156,14 @@ class Static:
 
     def __init__(self, vectors: NDArray[np.float32], documents: Tokens, target: NDArray[np.int64]) -> None:
         """vectors: of each token (V, d). Weights: Arora et al. 2017. C and `log1p`: by a first look."""
-        seen = np.bincount(list(chain.from_iterable(documents.as_sent)), minlength=len(vectors))
-        self._vectors = vectors * (1e-3 / (1e-3 + seen / seen.sum()))[:, None]
+        counts = np.bincount(list(chain.from_iterable(documents.as_sent)), minlength=len(vectors))
+        self._vectors = vectors * (1e-3 / (1e-3 + counts / counts.sum()))[:, None]
         rows = np.concatenate([self._means(ids) for ids in documents.forms.values()])
         self._head = LogisticRegression(C=30.0, max_iter=300).fit(rows, np.tile(target, len(documents.forms)))
 
     def predict(self, documents: Ids) -> Answers:
-        found: Answers = self._head.predict_proba(self._means(documents))
-        return found
+        answers: Answers = self._head.predict_proba(self._means(documents))
+        return answers
 
     def _means(self, documents: Ids) -> NDArray[np.floating]:
         ends = np.cumsum([0, *map(len, documents)])
@@ -179,17 +179,17 @@ def token_vectors(encoder: ServedEncoder, vocabulary: int) -> NDArray[np.float32
     """The encoder's embedding of each token by itself, (V, d), without their mean."""
     begin, *_, end = TextWindows(encoder.folder, encoder.facts).cut(["a"])[0][0]
     rows, run = [[begin, token, end] for token in range(vocabulary)], Encoder(*encoder[:1], encoder.facts, 1)
-    found = np.concatenate(
+    vectors = np.concatenate(
         [_at(6, to_matrix(run.encode(rows[start : start + 170]))) for start in range(0, vocabulary, 170)]
     )
-    centred: NDArray[np.float32] = found - found.mean(axis=0)
+    centred: NDArray[np.float32] = vectors - vectors.mean(axis=0)
     return centred
 
 
-class Said(NamedTuple):
-    """What everything says of samples in one form. early: after the first window, by depth."""
+class Outputs(NamedTuple):
+    """Outputs of all parts for samples in one form. early: after the first window, by depth."""
 
-    guessed: Guesses
+    estimates: Guesses
     static: Answers
     early: dict[int, Answers]
     steps: Steps
@@ -200,12 +200,12 @@ class Said(NamedTuple):
 def fit_and_see(
     train: Part,
     fit: Rows,
-    seen: Part,
+    part: Part,
     rows: Rows,
     vectors: NDArray[np.float32],
     unread: "Certainty | None" = None,
-) -> dict[str, Said]:
-    """What models of the rows `fit` of `train` say of some rows of `seen`, by form.
+) -> dict[str, Outputs]:
+    """Outputs for some rows of `part`, by form, of models trained on the rows `fit` of `train`.
 
     unread: with these, what the estimator is sure of is not embedded.
     """
@@ -217,25 +217,25 @@ def fit_and_see(
     for depth in DEPTHS:
         inputs = np.concatenate([pool(at(depth, texts)) for texts in windows])
         heads[depth] = new_head("mlp", parameters).fit(inputs, np.tile(target, len(forms)))
-    found = {}
+    outputs = {}
     with tempfile.TemporaryDirectory() as scratch:
         facts = fit_lexical(tokens, target, len(vectors), Path(scratch))
-        for form, documents in seen.ids.take(rows).forms.items():
-            guessed = guesses(facts, documents, Path(scratch))
-            read = None if unread is None else ~guessed.at(unread.temperature).sure(unread.threshold)
-            texts = seen.windows(form, rows, read)
+        for form, documents in part.ids.take(rows).forms.items():
+            estimates = guesses(facts, documents, Path(scratch))
+            read = None if unread is None else ~estimates.at(unread.temperature).sure(unread.threshold)
+            texts = part.windows(form, rows, read)
             steps = {depth: steps_of(head.predict_proba, at(depth, texts)) for depth, head in heads.items()}
             early = {depth: steps[depth].after[0] for depth in DEPTHS[:-1]}
             lengths = [text.tokens for text in texts]
-            found[form] = Said(
-                guessed,
+            outputs[form] = Outputs(
+                estimates,
                 static.predict(documents),
                 early,
                 steps[DEPTHS[-1]],
                 lengths,
-                seen.samples.target[rows],
+                part.samples.target[rows],
             )
-    return found
+    return outputs
 
 
 class Costs(NamedTuple):
@@ -245,12 +245,12 @@ class Costs(NamedTuple):
     passes_ms: dict[int, list[float]]
 
     def of(self, lengths: NDArray[np.int32], depth: int) -> NDArray[np.floating]:
-        """Of passes over rows of these lengths."""
+        """Milliseconds of passes over rows of these lengths."""
         return np.interp(lengths, _LENGTHS, self.passes_ms[depth])
 
 
 class Certainty(NamedTuple):
-    """What serving takes from validation today."""
+    """Settings that serving takes from validation today."""
 
     temperature: float
     threshold: float
@@ -265,7 +265,7 @@ class Tier(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """Rows that are right, those that met the encoder and what each took, (n,)."""
+    """Each row, (n,): whether its answer is right, whether the encoder read it, and its time."""
 
     right: NDArray[np.bool_]
     encoded: NDArray[np.bool_]
@@ -276,57 +276,66 @@ class Outcome(NamedTuple):
         return float(1e3 / self.taken_ms.mean())
 
 
-def serve(said: Said, certainty: Certainty, costs: Costs, tier: Tier | None = None) -> Outcome:
-    """What `auto` answers, with a tier or without, and what that takes."""
-    guessed = said.guessed.at(certainty.temperature)
-    read = windows_read(guessed, said.steps, certainty.margin)
+def serve(outputs: Outputs, certainty: Certainty, costs: Costs, tier: Tier | None = None) -> Outcome:
+    """Answers of `auto`, with a tier or without, and their times."""
+    estimates = outputs.estimates.at(certainty.temperature)
+    read = windows_read(estimates, outputs.steps, certainty.margin)
     answers, encoded = (
-        cascade(guessed, said.steps.at(read), certainty.threshold),
-        ~guessed.sure(certainty.threshold),
+        cascade(estimates, outputs.steps.at(read), certainty.threshold),
+        ~estimates.sure(certainty.threshold),
     )
     rest_ms = np.array(
-        [costs.of(tokens[:n], DEPTHS[-1]).sum() for tokens, n in zip(said.tokens, read, strict=True)]
+        [costs.of(tokens[:n], DEPTHS[-1]).sum() for tokens, n in zip(outputs.tokens, read, strict=True)]
     )
     taken_ms = np.full(len(read), costs.guess_ms)
     if tier:
-        found, first_ms = _ask(said, guessed, tier, costs)
-        leaves = encoded & guessed.known & (found.max(axis=1) > tier.bound)
+        tier_answers, first_ms = _ask(outputs, estimates, tier, costs)
+        leaves = encoded & estimates.known & (tier_answers.max(axis=1) > tier.bound)
         taken_ms += encoded * first_ms
-        answers, rest_ms = np.where(leaves[:, None], found, answers), rest_ms - first_ms * (tier.part > 1)
+        answers, rest_ms = (
+            np.where(leaves[:, None], tier_answers, answers),
+            rest_ms - first_ms * (tier.part > 1),
+        )
         encoded = encoded & ~leaves
-    return Outcome(answers.argmax(axis=1) == said.target, encoded, taken_ms + encoded * rest_ms)
+    return Outcome(answers.argmax(axis=1) == outputs.target, encoded, taken_ms + encoded * rest_ms)
 
 
-def _ask(said: Said, guessed: Guesses, tier: Tier, costs: Costs) -> tuple[Answers, NDArray[np.floating]]:
-    none = np.zeros(len(said.target))
+def _ask(
+    outputs: Outputs, estimates: Guesses, tier: Tier, costs: Costs
+) -> tuple[Answers, NDArray[np.floating]]:
+    none = np.zeros(len(outputs.target))
     if not tier.part:
-        return guessed.probabilities, none
+        return estimates.probabilities, none
     if tier.part > 1:
-        first = np.array([tokens[0] for tokens in said.tokens])
-        return _mix(guessed.probabilities, said.early[int(tier.part)], 0.5), costs.of(first, int(tier.part))
-    return _mix(guessed.probabilities, said.static, tier.part), none + _STATIC_MS
+        first = np.array([tokens[0] for tokens in outputs.tokens])
+        return _mix(estimates.probabilities, outputs.early[int(tier.part)], 0.5), costs.of(
+            first, int(tier.part)
+        )
+    return _mix(estimates.probabilities, outputs.static, tier.part), none + _STATIC_MS
 
 
 def _mix(guess: Answers, other: Answers, weight: float) -> Answers:
     mixed = (guess + 1e-3) ** (1 - weight) * (other + 1e-3) ** weight
-    found: Answers = mixed / mixed.sum(axis=1, keepdims=True)
-    return found
+    means: Answers = mixed / mixed.sum(axis=1, keepdims=True)
+    return means
 
 
 def choose_tier(
-    said: Said, certainty: Certainty, costs: Costs, parts: Sequence[float], loss: float
+    outputs: Outputs, certainty: Certainty, costs: Costs, parts: Sequence[float], loss: float
 ) -> Tier | None:
     """The tier that takes the least time on validation rows and costs at most `loss` there; None: no tier."""
-    today = serve(said, certainty, costs)
+    today = serve(outputs, certainty, costs)
     least = today.right.mean() - loss
-    found = {
-        Tier(part, bound): serve(said, certainty, costs, Tier(part, bound))
+    outcomes = {
+        Tier(part, bound): serve(outputs, certainty, costs, Tier(part, bound))
         for part in parts
         for bound in _BOUNDS
     }
-    kept = {tier: outcome.taken_ms.mean() for tier, outcome in found.items() if outcome.right.mean() >= least}
-    best = min(kept, key=kept.__getitem__, default=None)
-    return best if best and kept[best] < today.taken_ms.mean() else None
+    times_ms = {
+        tier: outcome.taken_ms.mean() for tier, outcome in outcomes.items() if outcome.right.mean() >= least
+    }
+    best = min(times_ms, key=times_ms.__getitem__, default=None)
+    return best if best and times_ms[best] < today.taken_ms.mean() else None
 
 
 def measure(
@@ -339,8 +348,8 @@ def measure(
     for length in _LENGTHS:
         row = [dice.integers(1000, 29_000, length).tolist()]
         taken_ms = [[_time_ms(partial(run, row)) for run in runs.values()] for _ in range(_PASSES)]
-        for depth, found in zip(runs, np.median(taken_ms, axis=0), strict=True):
-            passes_ms[depth].append(float(found))
+        for depth, median_ms in zip(runs, np.median(taken_ms, axis=0), strict=True):
+            passes_ms[depth].append(float(median_ms))
     cutter, estimator = TextWindows(served.folder, served.facts), Estimator(MODELS / EXAMPLE, facts)
 
     def guess(text: str) -> None:
@@ -357,27 +366,31 @@ def _time_ms(work: Callable[[], object]) -> float:
 
 
 def rows_of(
-    name: str, held_out: Mapping[str, Said], test: Mapping[str, Said], certainty: Certainty, costs: Costs
+    name: str,
+    held_out: Mapping[str, Outputs],
+    test: Mapping[str, Outputs],
+    certainty: Certainty,
+    costs: Costs,
 ) -> Iterator[str]:
     """Lines of the table, settings chosen on validation rows in the form that callers send."""
-    sent = next(iter(held_out.values()))
+    default_form = next(iter(held_out.values()))
     for title, parts in CANDIDATES.items():
         for loss in LOSSES:
-            tier = choose_tier(sent, certainty, costs, parts, loss)
-            for form, said in test.items():
-                found = _compare(said, certainty, costs, tier)
-                yield f"| {name}, {form} | {title} | {100 * loss:.1f} | {found} |"
+            tier = choose_tier(default_form, certainty, costs, parts, loss)
+            for form, outputs in test.items():
+                comparison = _compare(outputs, certainty, costs, tier)
+                yield f"| {name}, {form} | {title} | {100 * loss:.1f} | {comparison} |"
 
 
-def _compare(said: Said, certainty: Certainty, costs: Costs, tier: Tier | None) -> str:
-    today = serve(said, certainty, costs)
+def _compare(outputs: Outputs, certainty: Certainty, costs: Costs, tier: Tier | None) -> str:
+    today = serve(outputs, certainty, costs)
     if tier is None:
         return f"none | {today.encoded.mean():.3f} | {today.right.mean():.4f} | 0 | 1.00"
-    found = serve(said, certainty, costs, tier)
-    points, rate = pair(found.right, today.right).difference, _rate(found.taken_ms, today.taken_ms)
+    outcome = serve(outputs, certainty, costs, tier)
+    points, rate = pair(outcome.right, today.right).difference, _rate(outcome.taken_ms, today.taken_ms)
     return (
-        f"{tier.part:g}, {tier.bound:.2f} | {today.encoded.mean():.3f} → {found.encoded.mean():.3f}"
-        f" | {found.right.mean():.4f}"
+        f"{tier.part:g}, {tier.bound:.2f} | {today.encoded.mean():.3f} → {outcome.encoded.mean():.3f}"
+        f" | {outcome.right.mean():.4f}"
         f" | {100 * points.value:+.2f} ({100 * points.low:+.2f} to {100 * points.high:+.2f})"
         f" | {rate[0]:.2f} ({rate[1]:.2f} to {rate[2]:.2f})"
     )
@@ -385,8 +398,10 @@ def _compare(said: Said, certainty: Certainty, costs: Costs, tier: Tier | None) 
 
 def _rate(taken_ms: NDArray[np.floating], today_ms: NDArray[np.floating]) -> tuple[float, float, float]:
     """Texts per second against today's, with the 95 % interval over texts, by bootstrap."""
-    drawn = np.random.default_rng(SEED).integers(len(taken_ms), size=(1000, len(taken_ms)))
-    low, high = np.percentile(today_ms[drawn].mean(axis=1) / taken_ms[drawn].mean(axis=1), (2.5, 97.5))
+    resamples = np.random.default_rng(SEED).integers(len(taken_ms), size=(1000, len(taken_ms)))
+    low, high = np.percentile(
+        today_ms[resamples].mean(axis=1) / taken_ms[resamples].mean(axis=1), (2.5, 97.5)
+    )
     return float(today_ms.mean() / taken_ms.mean()), float(low), float(high)
 
 
@@ -415,13 +430,17 @@ def main() -> None:
     for name, task in (("20 Newsgroups", news), ("tickets", tickets())):
         train, test = part_of("train", task.train, encoder), part_of("test", task.test, encoder)
         held_out = fit_and_see(train, task.fit, train, task.validation, vectors)
-        sent = next(iter(held_out.values()))
-        temperature, threshold = choose_certainty(sent.guessed, sent.steps.whole, sent.target)
-        margin = choose_margin(sent.guessed.at(temperature), sent.steps, threshold, sent.target)
+        default_form = next(iter(held_out.values()))
+        temperature, threshold = choose_certainty(
+            default_form.estimates, default_form.steps.whole, default_form.target
+        )
+        margin = choose_margin(
+            default_form.estimates.at(temperature), default_form.steps, threshold, default_form.target
+        )
         certainty = Certainty(temperature, threshold, margin)
-        rows, judged = np.arange(len(task.train.target)), np.arange(len(task.test.target))
-        said = fit_and_see(train, rows, test, judged, vectors, certainty)
-        print("\n".join(rows_of(name, held_out, said, certainty, costs)))
+        rows, test_rows = np.arange(len(task.train.target)), np.arange(len(task.test.target))
+        outputs = fit_and_see(train, rows, test, test_rows, vectors, certainty)
+        print("\n".join(rows_of(name, held_out, outputs, certainty, costs)))
     print(f"\n{costs}")
 
 

@@ -1,4 +1,4 @@
-"""What was tried for the heads: `.venv-build/bin/python -m layers.model.study.tune [HEAD…]`.
+"""Candidates for the heads: `.venv-build/bin/python -m layers.model.study.tune [HEAD…]`.
 
 Prints one line per candidate, as a Markdown table. All numbers are validation
 accuracies: a fifth of the discussions of the training split, held out. The
@@ -54,14 +54,14 @@ def main(names: list[str]) -> None:
     print("| head | parameters | stripped | full |\n|---|---|---|---|")
     for name, parameters in Progress(list(_candidates(names)), desc="tune", unit="candidate"):
         settings = ", ".join(f"{key} {value}" for key, value in parameters.items())
-        found = validate(name, parameters, data, task.fit, task.validation)
-        Progress.write(f"| {name} | {settings} | {found['stripped']:.4f} | {found['full']:.4f} |")
+        scores = validate(name, parameters, data, task.fit, task.validation)
+        Progress.write(f"| {name} | {settings} | {scores['stripped']:.4f} | {scores['full']:.4f} |")
     stripped_only = Samples({"stripped": task.train.forms["stripped"]}, task.train.target)
     for windows in WINDOWS if "windows" in names or not names else ():
         shortened = encoder._replace(manifest=encoder.manifest.with_windows(windows))
         few = embed_samples("train", stripped_only, shortened)
-        found = validate("logreg", CHOSEN["logreg"], few, task.fit, task.validation)
-        print(f"| logreg, stripped only | windows {windows} | {found['stripped']:.4f} | |")
+        scores = validate("logreg", CHOSEN["logreg"], few, task.fit, task.validation)
+        print(f"| logreg, stripped only | windows {windows} | {scores['stripped']:.4f} | |")
 
 
 def validate(

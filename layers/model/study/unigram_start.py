@@ -64,12 +64,12 @@ def main() -> None:
         words = write_files(folder)
         dice = random.Random(2)
         texts = [" ".join(dice.choices(words, k=_WORDS)) for _ in range(2)]
-        found = measure(folder, texts)
+        figures = measure(folder, texts)
         sizes_mb = {name: (folder / name).stat().st_size / 1e6 for name in (TOKENIZER, PIECES)}
     print(f"{_PIECES:,} pieces, {_WORDS} words a text, {_PROCESSES} processes each, in turns; medians")
     print("| | first ids, ms | ids of another text, ms | of that text again, ms | peak memory, MB |")
     print("|---|---|---|---|---|")
-    medians = {way: list(map(statistics.median, zip(*rows, strict=True))) for way, rows in found.items()}
+    medians = {way: list(map(statistics.median, zip(*rows, strict=True))) for way, rows in figures.items()}
     for way, row in medians.items():
         print(f"| {way} | " + " | ".join(f"{value:.2f}" for value in row) + " |")
     print(f"first ids: {medians['pieces'][0] / medians['library'][0]:.3f} of the library's time")
@@ -97,19 +97,19 @@ def write_files(folder: Path) -> list[str]:
 
 def measure(folder: Path, texts: Sequence[str]) -> dict[str, list[list[float]]]:
     """Milliseconds of the first ids, of another text's and of the same again, and peak memory, by way."""
-    asked = json.dumps([str(folder), *texts])
-    found: dict[str, list[list[float]]] = {way: [] for way in _WAYS}
+    request = json.dumps([str(folder), *texts])
+    by_way: dict[str, list[list[float]]] = {way: [] for way in _WAYS}
     ids = set()
     for _ in Progress(range(_PROCESSES), desc="measure", unit="round"):
         for way, code in _WAYS.items():
             command = [sys.executable, "-c", _CHILD.format(way=code)]
-            done = subprocess.run(command, input=asked, capture_output=True, text=True, check=True)
-            said, figures = json.loads(done.stdout)
-            ids.add(tuple(said))
-            found[way].append(figures)
+            done = subprocess.run(command, input=request, capture_output=True, text=True, check=True)
+            token_ids, figures = json.loads(done.stdout)
+            ids.add(tuple(token_ids))
+            by_way[way].append(figures)
     if len(ids) != 1:
         sys.exit("Error: the two ways give different ids, so that their times say nothing.")
-    return found
+    return by_way
 
 
 if __name__ == "__main__":

@@ -48,15 +48,15 @@ def main() -> None:
     folder = CACHE / "variants"
     folder.mkdir(parents=True, exist_ok=True)
     write_tokenizer(weights, folder)
-    given = documents(folder)
-    paths = build_variants(weights, folder, given.rows[:_CALIBRATION_ROWS])
+    texts = documents(folder)
+    paths = build_variants(weights, folder, texts.rows[:_CALIBRATION_ROWS])
     sessions = {
         name: open_session(path) for name, path in Progress(paths.items(), desc="load", unit="variant")
     }
     times_ms = measure_latency(sessions)
-    found = {name: embed(name, sessions[name], given.rows) for name in paths if name not in _SAME}
-    fidelities = {name: judge(rows, found[FP32], given) for name, rows in found.items()}
-    print_table(paths, times_ms, fidelities, given)
+    embeddings = {name: embed(name, sessions[name], texts.rows) for name in paths if name not in _SAME}
+    fidelities = {name: judge(rows, embeddings[FP32], texts) for name, rows in embeddings.items()}
+    print_table(paths, times_ms, fidelities, texts)
 
 
 def build_variants(weights: Path, folder: Path, calibration: Iterable[Window]) -> dict[str, Path]:
@@ -125,15 +125,15 @@ def open_session(path: Path) -> Session:
     if path.suffix == ".ort":
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    names = [given.name for given in session.get_inputs()]
+    names = [argument.name for argument in session.get_inputs()]
 
     def run(ids: NDArray[np.int64]) -> NDArray[np.float32]:
         others = {"attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-        found = session.run(None, {name: others.get(name, ids) for name in names})[0]
-        if found.ndim == 3:  # (B, T, d): pooling is the caller's
-            found = found.mean(axis=1)
-            found /= np.linalg.norm(found, axis=1, keepdims=True)
-        return found  # type: ignore[no-any-return]
+        output = session.run(None, {name: others.get(name, ids) for name in names})[0]
+        if output.ndim == 3:  # (B, T, d): pooling is the caller's
+            output = output.mean(axis=1)
+            output /= np.linalg.norm(output, axis=1, keepdims=True)
+        return output  # type: ignore[no-any-return]
 
     return run
 
@@ -150,8 +150,8 @@ def measure_latency(sessions: dict[str, Session]) -> dict[str, list[float]]:
                 started = time.perf_counter()
                 run(ids)
                 samples[name].append((time.perf_counter() - started) * 1e3)
-        for name, taken in samples.items():
-            medians[name].append(statistics.median(taken[1:]))  # the first one is a warm-up
+        for name, times_ms in samples.items():
+            medians[name].append(statistics.median(times_ms[1:]))  # the first one is a warm-up
     return medians
 
 
@@ -159,7 +159,7 @@ def print_table(
     paths: Mapping[str, Path],
     times_ms: Mapping[str, list[float]],
     fidelities: Mapping[str, Fidelity],
-    given: Documents,
+    texts: Documents,
 ) -> None:
     """One row per variant: size, latency ratios, cosines, accuracy and its difference to fp32 in points."""
     shapes = " | ".join(f"{rows}×{tokens}" for rows, tokens in SHAPES)
@@ -174,8 +174,8 @@ def print_table(
         size_mb = paths[name].stat().st_size / 1e6
         print(f"| {name} | {size_mb:.0f} | {ratios} | {cosines} | {accuracy(fidelity, fidelities[FP32])} |")
     base = ", ".join(f"{ms:.2f}" for ms in times_ms[BASELINE])
-    judged = len(given.rows[given.judged])
-    print(f"\nBaseline, ms: {base}. {judged} texts, one thread, onnxruntime {ort.__version__}.")
+    count = len(texts.rows[texts.judged])
+    print(f"\nBaseline, ms: {base}. {count} texts, one thread, onnxruntime {ort.__version__}.")
 
 
 def accuracy(fidelity: Fidelity, of_fp32: Fidelity) -> str:

@@ -74,9 +74,9 @@ def target_tracking(mean_by_minute: npt.NDArray[np.float64], least: int, most: i
         low = low + 1 if use < TARGET * _IN_SHARE else 0
         if high < _OUT_MINUTES and low < _IN_MINUTES:
             continue
-        wanted = min(most, max(least, math.ceil(provisioned * use / TARGET)))
-        if wanted != provisioned:
-            changes.append(Change((minute + 1) * 60.0, PROVISION, 0, wanted))
-            provisioned = wanted
+        target = min(most, max(least, math.ceil(provisioned * use / TARGET)))
+        if target != provisioned:
+            changes.append(Change((minute + 1) * 60.0, PROVISION, 0, target))
+            provisioned = target
         high = low = 0
     return tuple(changes)

@@ -54,8 +54,8 @@ class Field:
         self, lever: str, setting: str, scenario: Scenario, overrides: tuple[str, ...], *notes: str
     ) -> Candidate:
         """Simulates a scenario, and keeps what came of it."""
-        known = replace(self.trace, durations_s=self.workload.durations_s)
-        played = play(known, self.measured, scenario)
+        trace = replace(self.trace, durations_s=self.workload.durations_s)
+        played = play(trace, self.measured, scenario)
         summary = played.summary
         common = (f"MemorySize={scenario.memory_mb}", f"Architecture={self.architecture}")
         candidate = Candidate(
@@ -93,7 +93,9 @@ def fields(
     for memory_mb in memories_mb:
         slower = slowdown(memory_mb, traced_memory_mb)
         durations_s: Floats | None = trace.durations_s
-        known = trace if durations_s is None else replace(trace, durations_s=np.float32(slower) * durations_s)
+        scaled = (
+            trace if durations_s is None else replace(trace, durations_s=np.float32(slower) * durations_s)
+        )
         further_ms = None if template.further_ms is None else template.further_ms * slower
         base = replace(template.base, memory_mb=memory_mb)
-        yield replace(template, trace=known, base=base, further_ms=further_ms, tried=template.tried)
+        yield replace(template, trace=scaled, base=base, further_ms=further_ms, tried=template.tried)

@@ -124,8 +124,8 @@ def workload_of(trace: Trace, measured: Measured, scenario: Scenario) -> Workloa
                 "The trace has too many functions for this number of versions. Name one with --function."
             )
         shares = np.array([share for _, share in scenario.versions])
-        chosen = source.choice(len(shares), len(trace), p=shares / shares.sum())
-        pools = (trace.of.astype(np.int64) * len(shares) + chosen).astype(np.uint16)
+        versions = source.choice(len(shares), len(trace), p=shares / shares.sum())
+        pools = (trace.of.astype(np.int64) * len(shares) + versions).astype(np.uint16)
     crashes = source.random(len(trace)) < scenario.crash_share if scenario.crash_share else None
     return Workload(trace.arrivals_s, durations_s, pools, crashes)
 

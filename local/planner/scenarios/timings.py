@@ -51,8 +51,8 @@ class Measured:
             return self.by_memory[memory_mb]
         nearest = min(self.by_memory, key=lambda size: abs(math.log(size / memory_mb)))
         slower = slowdown(memory_mb, nearest)
-        known = self.by_memory[nearest]
-        return Timings(tuple(s * slower for s in known.durations_s), known.inits_s, known.restores_s)
+        timings = self.by_memory[nearest]
+        return Timings(tuple(s * slower for s in timings.durations_s), timings.inits_s, timings.restores_s)
 
     def instead(
         self, duration_ms: float | None, duration_p99_ms: float | None, init_ms: float | None
@@ -202,5 +202,5 @@ def told_by(trace: Trace, measured: Measured) -> str:
 
 def durations_for(count: int, timings: Timings, seed: int) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
     """A duration for each invocation, drawn from the measured durations."""
-    drawn = np.random.default_rng(seed).choice(np.asarray(timings.durations_s, np.float32), count)
-    return np.asarray(drawn, np.float32)
+    sample = np.random.default_rng(seed).choice(np.asarray(timings.durations_s, np.float32), count)
+    return np.asarray(sample, np.float32)

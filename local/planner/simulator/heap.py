@@ -71,15 +71,15 @@ def _pop(due: Any) -> tuple[float, int]:
         left_s, right_s = min(first_s, second_s), min(third_s, fourth_s)
         least_s = min(left_s, right_s)
         left, right = below + int(second_s < first_s), below + 2 + int(fourth_s < third_s)
-        found = right if right_s < left_s else left
+        child = right if right_s < left_s else left
         ties = int(first_s == least_s) + int(second_s == least_s)
         ties += int(third_s == least_s) + int(fourth_s == least_s)
         if ties > 1:  # the lowest number goes first
             for other in range(below, below + 4):
-                if moments_s[other] == least_s and environments[other] < environments[found]:
-                    found = other
-        moments_s[position], environments[position] = least_s, environments[found]
-        position, below = found, 4 * found + 1
+                if moments_s[other] == least_s and environments[other] < environments[child]:
+                    child = other
+        moments_s[position], environments[position] = least_s, environments[child]
+        position, below = child, 4 * child + 1
     if size > 0:
         _rise(due, position, moment, environment)
     return soonest

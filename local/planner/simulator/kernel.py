@@ -87,8 +87,8 @@ def simulate(
                 in_flight[function] -= 1
                 if shared and reserved[function] < 0:
                     claimed[0] -= 1
-                kept, dead = moment + keep[environment], dies[environment]
-                until[environment] = kept if kept < dead else dead
+                expiry, dead = moment + keep[environment], dies[environment]
+                until[environment] = expiry if expiry < dead else dead
                 below[environment] = idle[pool]
                 idle[pool] = environment
             else:

@@ -99,9 +99,9 @@ class Run:
     started: npt.NDArray[np.int64]
     provisioned_init_s: npt.NDArray[np.float64]
 
-    def of(self, chosen: npt.NDArray[np.bool_]) -> Run:
+    def of(self, mask: npt.NDArray[np.bool_]) -> Run:
         """The same run with the chosen invocations only."""
-        return replace(self, outcomes=self.outcomes[chosen], waits_s=self.waits_s[chosen])
+        return replace(self, outcomes=self.outcomes[mask], waits_s=self.waits_s[mask])
 
 
 def simulate(workload: Workload, setup: Setup, engine: Engine = "auto") -> Run:
@@ -198,8 +198,8 @@ def _most_due(setup: Setup) -> int:
     targets = [pool.provisioned for pool in setup.pools]
     changed = [change.value for change in setup.changes if change.kind == provisioning.PROVISION]
     recycles = sum(change.kind == provisioning.RECYCLE for change in setup.changes)
-    asked = sum(targets) + sum(changed)
-    return setup.limits.account_concurrency + asked * (2 + recycles)
+    provisioned = sum(targets) + sum(changed)
+    return setup.limits.account_concurrency + provisioned * (2 + recycles)
 
 
 def _may_exceed(arrivals_s: Floats, rate: float) -> bool:

@@ -107,8 +107,8 @@ def _query(identity: str, metric: str, statistic: str, name: str) -> dict[str, A
 def _between(quantiles: Any, seed: int) -> Any:
     """One draw for each column, with straight lines between its quantiles."""
     shares = np.array([share for _, share in _STATISTICS])
-    drawn = np.random.default_rng(seed).random(quantiles.shape[1])
-    upper = np.clip(np.searchsorted(shares, drawn, side="right"), 1, len(shares) - 1)
+    uniform = np.random.default_rng(seed).random(quantiles.shape[1])
+    upper = np.clip(np.searchsorted(shares, uniform, side="right"), 1, len(shares) - 1)
     columns = np.arange(quantiles.shape[1])
     low, high = quantiles[upper - 1, columns], quantiles[upper, columns]
-    return low + (high - low) * (drawn - shares[upper - 1]) / (shares[upper] - shares[upper - 1])
+    return low + (high - low) * (uniform - shares[upper - 1]) / (shares[upper] - shares[upper - 1])

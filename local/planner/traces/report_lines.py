@@ -85,17 +85,17 @@ def _lines(text: str) -> Iterator[tuple[str, float | None]]:
 def _report(line: str, ended_s: float | None) -> Report | None:
     if '"platform.report"' in line:
         return _json_report(json.loads(line[line.index("{") :]))
-    found = _REPORT.search(line)
-    if found is None:
+    match = _REPORT.search(line)
+    if match is None:
         return None
-    fields = {name: float(value) for name, value in _FIELD.findall(found["fields"])}
+    fields = {name: float(value) for name, value in _FIELD.findall(match["fields"])}
     return Report(
         fields["Duration"] / 1e3,
         # A restore is what an environment of SnapStart waits for instead of an init phase.
         fields.get("Init Duration", fields.get("Restore Duration", 0.0)) / 1e3,
         int(fields["Memory Size"]),
         int(fields["Max Memory Used"]),
-        _stamp(line[: found.start()]) if ended_s is None else ended_s,
+        _stamp(line[: match.start()]) if ended_s is None else ended_s,
     )
 
 

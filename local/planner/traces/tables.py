@@ -43,8 +43,8 @@ def read_table(path: Path, durations: Path | None, seed: int, function: str | No
             rows = csv.DictReader(file)
             columns = set(rows.fieldnames or ())
             if {"HashFunction", "1", "1440"} <= columns:
-                wanted = (row for row in rows if function in (None, row["HashFunction"]))
-                return _minutes(wanted, durations, seed)
+                selection = (row for row in rows if function in (None, row["HashFunction"]))
+                return _minutes(selection, durations, seed)
             if {"func", "end_timestamp", "duration"} <= columns:
                 return _ends(rows)
             if columns & _ARRIVALS.keys():
@@ -66,8 +66,8 @@ def spread(counts: npt.NDArray[np.int64], seed: int | tuple[int, ...]) -> npt.ND
 
 def from_quantiles(shares: Iterable[float], values: Floats, count: int, seed: tuple[int, ...]) -> Floats:
     """Draws whose distribution has these quantiles, with straight lines between them."""
-    drawn = np.random.default_rng(seed).random(count)
-    return np.interp(drawn, np.asarray(list(shares)), values)
+    uniform = np.random.default_rng(seed).random(count)
+    return np.interp(uniform, np.asarray(list(shares)), values)
 
 
 def _minutes(rows: Iterable[Row], durations: Path | None, seed: int) -> Trace:

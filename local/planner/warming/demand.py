@@ -26,13 +26,13 @@ _DURATION_S = 0.05  # where a trace tells none, and of invocations made of minut
 
 @dataclass(frozen=True)
 class Demand:
-    """One function. needed: environments busy at once, the most of each slot; arrivals in order.
+    """One function. peaks: environments busy at once, the most of each slot; arrivals in order.
 
     by_minute: the mean concurrency of each minute, -1 without any invocation.
     """
 
     name: str
-    needed: Levels
+    peaks: Levels
     slot_s: float
     arrivals_s: npt.NDArray[np.float64]
     durations_s: npt.NDArray[np.float32]
@@ -41,7 +41,7 @@ class Demand:
 
     @property
     def span_s(self) -> float:
-        return len(self.needed) * self.slot_s
+        return len(self.peaks) * self.slot_s
 
 
 def demands(path: Path, slot_s: float, seed: int = 0) -> list[Demand]:
@@ -116,10 +116,10 @@ def _of_minutes(name: str, minutes: Levels, memory_mb: float, slot_s: float, see
     arrivals_s = np.repeat(moments_s, minutes)
     durations_s = np.full(len(arrivals_s), _DURATION_S, np.float32)
     if slot_s == MINUTE_S:
-        needed = minutes
+        peaks = minutes
     else:
         slots = int(np.ceil(len(minutes) * MINUTE_S / slot_s))
-        needed = np.zeros(slots, np.int64)
-        np.maximum.at(needed, (moments_s // slot_s).astype(np.int64), minutes)
+        peaks = np.zeros(slots, np.int64)
+        np.maximum.at(peaks, (moments_s // slot_s).astype(np.int64), minutes)
     by_minute = np.where(minutes > 0, minutes, -1.0)
-    return Demand(name, needed, slot_s, arrivals_s, durations_s, by_minute, memory_mb)
+    return Demand(name, peaks, slot_s, arrivals_s, durations_s, by_minute, memory_mb)

@@ -36,6 +36,6 @@ def fit(
         source.shuffle(order)
         for demand in progress(order):
             forecaster = Forecaster(demand.slot_s, new_mixture=new_mixture)
-            for peak in demand.needed.tolist():
+            for peak in demand.peaks.tolist():
                 forecaster.observe(peak)
     return tuple(tuple(round(weight, 3) for weight in row) for row in shared)

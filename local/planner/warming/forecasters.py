@@ -33,9 +33,9 @@ def rounded(forecast: Floats) -> Levels:
     return np.rint(forecast).clip(0, 1e6).astype(np.int64)
 
 
-def fourier(needed: Levels) -> Floats:
+def fourier(peaks: Levels) -> Floats:
     """The trend and the ten slowest harmonics of the past, one slot further."""
-    past = _pasts(needed)  # (slots, PAST)
+    past = _pasts(peaks)  # (slots, PAST)
     times = np.arange(PAST) - (PAST - 1) / 2
     slope = past @ times / (times @ times)
     flat = past - slope[:, None] * np.arange(PAST)
@@ -45,19 +45,19 @@ def fourier(needed: Levels) -> Floats:
     return again + slope * PAST
 
 
-def autoregressive(needed: Levels) -> Floats:
+def autoregressive(peaks: Levels) -> Floats:
     """AR(10) with a constant, fitted to the past of each slot anew."""
     return np.concatenate(
         [
             _predict(rows, targets, np.ones(targets.shape), following)
-            for rows, targets, following in _lagged(needed)
+            for rows, targets, following in _lagged(peaks)
         ]
     )
 
 
-def threshold_autoregressive(needed: Levels) -> Floats:
+def threshold_autoregressive(peaks: Levels) -> Floats:
     """SETAR of two regimes: below and above the median of the past, each with its AR(10)."""
-    return np.concatenate([_of_regime(*of_block) for of_block in _lagged(needed)])
+    return np.concatenate([_of_regime(*of_block) for of_block in _lagged(peaks)])
 
 
 def _of_regime(
@@ -71,9 +71,9 @@ def _of_regime(
     return _predict(rows, targets, np.where(small[:, None], 1.0, mask), following)
 
 
-def smoothed(needed: Levels) -> Floats:
+def smoothed(peaks: Levels) -> Floats:
     """Exponential smoothing, with the factor that was best so far."""
-    values = needed.astype(np.float64)
+    values = peaks.astype(np.float64)
     paths, errors = [], []
     for alpha in _ALPHAS:
         level, path = 0.0, np.zeros(len(values))
@@ -84,36 +84,36 @@ def smoothed(needed: Levels) -> Floats:
         squares = (values - path) ** 2
         errors.append(np.concatenate([[0.0], np.cumsum(squares)[:-1]]))
     best = np.argmin(errors, axis=0)
-    chosen: Floats = np.asarray(paths)[best, np.arange(len(values))]
-    return chosen
+    best_path: Floats = np.asarray(paths)[best, np.arange(len(values))]
+    return best_path
 
 
-def markov(needed: Levels) -> Floats:
+def markov(peaks: Levels) -> Floats:
     """Most frequent successor of the last two slots, in all of the past."""
     followed: defaultdict[tuple[int, int], Counter[int]] = defaultdict(Counter)
-    forecast = np.zeros(len(needed))
+    forecast = np.zeros(len(peaks))
     before = last = 0
-    for slot, value in enumerate(needed.tolist()):
-        seen = followed[before, last]
-        forecast[slot] = max(seen, key=lambda of: (seen[of], of)) if seen else last
-        seen[value] += 1
+    for slot, value in enumerate(peaks.tolist()):
+        counts = followed[before, last]
+        forecast[slot] = max(counts, key=lambda of: (counts[of], of)) if counts else last
+        counts[value] += 1
         before, last = last, value
     return forecast
 
 
-def _pasts(needed: Levels) -> npt.NDArray[np.float64]:
-    padded = np.concatenate([np.zeros(PAST), needed.astype(np.float64)])
-    return np.lib.stride_tricks.sliding_window_view(padded, PAST)[: len(needed)]
+def _pasts(peaks: Levels) -> npt.NDArray[np.float64]:
+    padded = np.concatenate([np.zeros(PAST), peaks.astype(np.float64)])
+    return np.lib.stride_tricks.sliding_window_view(padded, PAST)[: len(peaks)]
 
 
 def _lagged(
-    needed: Levels,
+    peaks: Levels,
 ) -> Iterator[tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]]:
     """Design of each slot: a constant and ten lags of each slot of its past, those slots, and its own lags.
 
     Block by block: a slot takes 10 KB.
     """
-    of_all = _pasts(needed)
+    of_all = _pasts(peaks)
     for start in range(0, len(of_all), _BLOCK):
         past = of_all[start : start + _BLOCK]
         windows = np.lib.stride_tricks.sliding_window_view(past, _LAGS + 1, axis=1)  # (slots, PAST - 10, 11)

@@ -12,25 +12,25 @@ _REPRESENTATIVE = 2.0
 _ARIMA_MARGIN = 0.15
 
 
-def keep_alive(needed: Levels, slots: int) -> Levels:
+def keep_alive(peaks: Levels, slots: int) -> Levels:
     """As many as were needed at once in any of the last slots."""
-    held = np.zeros_like(needed)
-    for back in range(1, min(slots, len(needed) - 1) + 1):
-        held[back:] = np.maximum(held[back:], needed[:-back])
-    return held
+    levels = np.zeros_like(peaks)
+    for back in range(1, min(slots, len(peaks) - 1) + 1):
+        levels[back:] = np.maximum(levels[back:], peaks[:-back])
+    return levels
 
 
-def hybrid_histogram(needed: Levels) -> Levels:
+def hybrid_histogram(peaks: Levels) -> Levels:
     """Shahrad et al., ATC 2020, "Serverless in the Wild", for each level as for an application of its own.
 
     Bins of one slot; warm from the 5th percentile of idle times less 10 % to the 99th plus 10 %. Where bins
     are not representative (coefficient of variation below 2) it is kept for the whole range. Where most idle
     times are out of range their mean forecasts the next, for ARIMA, within 15 %.
     """
-    held = np.zeros_like(needed)
-    for level in range(1, int(needed.max(initial=0)) + 1):
-        held[_histogram(needed >= level)] = level
-    return held
+    levels = np.zeros_like(peaks)
+    for level in range(1, int(peaks.max(initial=0)) + 1):
+        levels[_histogram(peaks >= level)] = level
+    return levels
 
 
 def _histogram(

@@ -58,10 +58,10 @@ def outcomes(demands: Iterable[Demand], terms: Terms) -> Iterator[Outcome]:
     by_ping = ping_usd(gb, of_lambda.on_demand_gb_s_usd, terms.prices.request_usd)
     for demand in demands:
         contest = Contest(demand, gb)
-        needed, most = demand.needed, int(demand.needed.max(initial=0))
-        yield _played(demand, "on demand", np.zeros_like(needed), terms)
+        peaks, most = demand.peaks, int(demand.peaks.max(initial=0))
+        yield _played(demand, "on demand", np.zeros_like(peaks), terms)
         for name, count in (("1", 1), ("5", 5), ("as many as its peak", most)):
-            fixed = np.where(keeping.keep_alive(needed, 1) >= count, 0, count)
+            fixed = np.where(keeping.keep_alive(peaks, 1) >= count, 0, count)
             yield _played(demand, f"pings: {name}, at a fixed rate", fixed, terms)
         costs = HoldCosts(by_ping, terms.cold_usd)
         yield _played(demand, "pings: predicted (ours)", contest.pinged(costs), terms)
@@ -73,12 +73,12 @@ def outcomes(demands: Iterable[Demand], terms: Terms) -> Iterator[Outcome]:
         yield _played(demand, "provisioned: predicted (ours)", contest.predicted(costs), terms, pinged=False)
 
 
-def outcome_table(found: Sequence[Outcome], cold_usd: float) -> str:
+def outcome_table(outcomes: Sequence[Outcome], cold_usd: float) -> str:
     """A row for each policy, summed over all functions. cold_usd: what one cold start is worth."""
-    width = max(len(outcome.policy) for outcome in found)
+    width = max(len(outcome.policy) for outcome in outcomes)
     rows = [f"{'':{width}}{'cold share':>14}{'USD':>14}{'USD a month':>14}{'+ cold starts':>16}"]
-    for policy in dict.fromkeys(outcome.policy for outcome in found):
-        mine = [outcome for outcome in found if outcome.policy == policy]
+    for policy in dict.fromkeys(outcome.policy for outcome in outcomes):
+        mine = [outcome for outcome in outcomes if outcome.policy == policy]
         requests, cold = sum(outcome.requests for outcome in mine), sum(outcome.cold for outcome in mine)
         usd = sum(outcome.usd for outcome in mine)
         month = sum(outcome.usd / outcome.span_s for outcome in mine) * MONTH_S
@@ -89,9 +89,9 @@ def outcome_table(found: Sequence[Outcome], cold_usd: float) -> str:
     return "\n".join(rows)
 
 
-def _played(demand: Demand, policy: str, held: Levels, terms: Terms, pinged: bool = True) -> Outcome:
+def _played(demand: Demand, policy: str, levels: Levels, terms: Terms, pinged: bool = True) -> Outcome:
     """The simulator's account of one policy on one function."""
-    pings = held if pinged else np.zeros_like(held)
+    pings = levels if pinged else np.zeros_like(levels)
     with_rounds = with_pings(Workload(demand.arrivals_s, demand.durations_s), pings, demand.slot_s)
     workload, is_request = with_rounds.workload, with_rounds.requests
     expiry = IdleExpiry()
@@ -99,11 +99,11 @@ def _played(demand: Demand, policy: str, held: Levels, terms: Terms, pinged: boo
         (Pool((terms.init_s,)),),
         (Function(tuple(islice(expiry.draws(terms.seed), _DRAWS))),),
         Limits(allocation_delay_s=ALLOCATION_DELAY.value),
-        () if pinged else slot_by_slot(held.tolist(), demand.slot_s),
+        () if pinged else slot_by_slot(levels.tolist(), demand.slot_s),
     )
     run = simulate(workload, setup)
     used = usage(run, workload, setup, terms.memory_mb, demand.span_s)
-    if held.any():
+    if levels.any():
         used = used.and_on_demand(with_rounds.rounds, with_rounds.warmer_gb_s, with_rounds.calls_usd)
     usd = used.month_usd(terms.prices, terms.architecture) * demand.span_s / MONTH_S
     cold = int(((run.outcomes[is_request] & kernel.COLD) != 0).sum())

@@ -41,12 +41,12 @@ def replay(
     for demand in demands:
         memory_gb = (memory_mb or demand.memory_mb or _MB_PER_GB) / _MB_PER_GB
         contest = Contest(demand, memory_gb)
-        first = scored_from(len(demand.needed))
+        first = scored_from(len(demand.peaks))
         for ratio in ratios:
-            for policy, held in contest.held(ratio).items():
-                found = score(demand.needed[first:], held[first:], ratio, memory_gb, demand.slot_s)
-                slots = len(demand.needed) - first
-                yield Line(trace, demand.name, ratio.name, policy, memory_gb, slots, found)
+            for policy, levels in contest.held(ratio).items():
+                result = score(demand.peaks[first:], levels[first:], ratio, memory_gb, demand.slot_s)
+                slots = len(demand.peaks) - first
+                yield Line(trace, demand.name, ratio.name, policy, memory_gb, slots, result)
 
 
 def totals(lines: Iterable[Line]) -> dict[tuple[str, str], Score]:
@@ -80,5 +80,5 @@ def _least(sums: dict[tuple[str, str], Score], policies: Iterable[str], ratio: s
     return max(min(sums[policy, ratio].rum for policy in policies), 1e-12)
 
 
-def _cell(found: Score) -> str:
-    return f"{found.rum:12,.1f}{found.cold_share:9.1%} "
+def _cell(total: Score) -> str:
+    return f"{total.rum:12,.1f}{total.cold_share:9.1%} "

@@ -60,9 +60,9 @@ class Score:
         )
 
 
-def score(needed: Levels, held: Levels, ratio: Ratio, memory_gb: float, slot_s: float) -> Score:
+def score(peaks: Levels, levels: Levels, ratio: Ratio, memory_gb: float, slot_s: float) -> Score:
     """Each slot for itself: what was needed and not held started cold, what was held in vain was wasted."""
-    cold = int(np.maximum(0, needed - held).sum())
-    wasted_gb_s = float(np.maximum(0, held - needed).sum()) * slot_s * memory_gb
+    cold = int(np.maximum(0, peaks - levels).sum())
+    wasted_gb_s = float(np.maximum(0, levels - peaks).sum()) * slot_s * memory_gb
     rum = ratio.cold * COLD_S * cold + ratio.wasted * wasted_gb_s / GB_S_PER_COLD_S
-    return Score(int(needed.sum()), cold, wasted_gb_s, rum)
+    return Score(int(peaks.sum()), cold, wasted_gb_s, rum)

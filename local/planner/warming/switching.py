@@ -17,7 +17,7 @@ BLOCK = 504
 
 
 def switched(
-    needed: Levels,
+    peaks: Levels,
     offered: Sequence[Levels],
     ratio: Ratio,
     memory_gb: float,
@@ -29,12 +29,12 @@ def switched(
 
     hindsight: each block is served by what is best in it, which nobody can know.
     """
-    held = np.zeros_like(needed)
-    chosen = 0
-    for start in range(0, len(needed), BLOCK):
+    warm = np.zeros_like(peaks)
+    current = 0
+    for start in range(0, len(peaks), BLOCK):
         block = slice(start, start + BLOCK)
-        costs = [score(needed[block], levels[block], ratio, memory_gb, slot_s).rum for levels in offered]
+        costs = [score(peaks[block], levels[block], ratio, memory_gb, slot_s).rum for levels in offered]
         best = int(np.argmin(costs))
-        held[block] = offered[best if hindsight else chosen][block]
-        chosen = best
-    return held
+        warm[block] = offered[best if hindsight else current][block]
+        current = best
+    return warm

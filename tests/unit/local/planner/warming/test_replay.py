@@ -127,10 +127,10 @@ def test_a_table_of_containers_is_read(tmp_path: Path) -> None:
     path = tmp_path / "containers.csv"
     path.write_text("app,memory_mb,invocations,1,2,3,4,5,6\na,140,4,0,1.2,,0,3,0\n")
     (minutes,) = demands(path, 60.0)
-    assert minutes.needed.tolist() == [0, 2, 0, 0, 3, 0]
+    assert minutes.peaks.tolist() == [0, 2, 0, 0, 3, 0]
     assert (minutes.memory_mb, len(minutes.arrivals_s), minutes.span_s) == (140, 5, 360.0)
     (slots,) = demands(path, 180.0)
-    assert slots.needed.tolist() == [2, 3]
+    assert slots.peaks.tolist() == [2, 3]
 
 
 def test_a_table_that_is_none_says_what_was_expected(tmp_path: Path) -> None:
