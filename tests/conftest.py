@@ -37,6 +37,23 @@ from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import NO_DEADLINE, Clock, Deadline, MovingAverage, StartMark
 from coldframe.vectors import Vector, to_floats
 from layers.model.embeddings.matrices import to_matrix, to_vectors
+from tests.support.groups import (
+    pytest_addoption,
+    pytest_collection_modifyitems,
+    pytest_configure,
+    pytest_runtest_logreport,
+    pytest_sessionfinish,
+    pytest_testnodedown,
+)
+
+__all__ = [
+    "pytest_addoption",
+    "pytest_collection_modifyitems",
+    "pytest_configure",
+    "pytest_runtest_logreport",
+    "pytest_sessionfinish",
+    "pytest_testnodedown",
+]
 
 # No law is about how long an example takes: a busy machine would break them all.
 settings.register_profile("no deadline", deadline=None)

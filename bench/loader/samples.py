@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -11,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 from coldframe.errors import ColdframeError
 from local.paths import ROOT
@@ -39,6 +40,8 @@ if os.path.exists("/proc/self/maps"):
 report = dict(begun_ns=begun_ns, loaded_ns=loaded_ns, answered_ns=answered_ns, read_bytes=read_bytes)
 report["answer"] = globals().get("answer")
 report["files"] = sorted(files) if os.environ.get("BENCH_FILES") else []
+if "second" in globals():
+    report |= dict(second=second, again_ns=again_ns, answered_again_ns=answered_again_ns)
 report["stages_ms"], report["calls"] = globals().get("stages_ms", {{}}), globals().get("calls", {{}})
 print(json.dumps(report), flush=True)
 """
@@ -51,6 +54,16 @@ sys_stderr = __import__("sys").stderr
 {mark}
 answer = {handler}({event!r}, Context)
 """
+# Between two answers the process is stopped, as Lambda stops it, with all that its threads left undone.
+_ASK_AGAIN = """
+import sys
+sys.stdout.write({answered!r}); sys.stdout.flush(); sys.stdin.readline()
+again_ns = time.monotonic_ns()
+second = {handler}({event!r}, Context)
+answered_again_ns = time.monotonic_ns()
+"""
+_ANSWERED_MARK = "== answered ==\n"
+_FROZEN_S = 0.1
 _INVOKE_MARK = "== invoke =="
 _IMPORT_TIME = re.compile(r"^import time:\s+(\d+) \|\s+(\d+) \|\s+(\S+)$")
 _BEGIN_MARK = "== begin =="
@@ -79,6 +92,21 @@ class Program:
             return child
         tracer = (ROOT / "bench" / "targets" / "traced.py").read_text()
         return f'{tracer}\nsys.stderr.write("{_BEGIN_MARK}\\n")\n{child}'
+
+    def source_of_two(self, first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
+        """Source text of a process that answers two events, and waits between them for a line of input."""
+        ask = _ASK.format(handler=self.handler, event=first, mark="")
+        again = _ASK_AGAIN.format(answered=_ANSWERED_MARK, handler=self.handler, event=second)
+        return _CHILD.format(load=self.load, ask=ask, done=again)
+
+
+@dataclass(frozen=True)
+class TwoTaken:
+    """Two answers of one process. Milliseconds from its spawn to the first, and of the second alone."""
+
+    first_ms: float
+    second_ms: float
+    answers: tuple[Mapping[str, Any], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -117,6 +145,40 @@ def take(
         raise SampleFailed(f"A fresh process did not answer:\n{line.decode()}{written[-2000:]}")
     report = json.loads(line)
     return _taken(report, called_ns, spawned_ns, written if traced else "")
+
+
+def take_two(source: str, environ: Mapping[str, str], root: Path) -> TwoTaken:
+    """Runs `source_of_two` in a fresh interpreter, which is stopped between the answers as Lambda stops it.
+
+    Raises SampleFailed with the end of what it wrote where it does not report.
+    """
+    with tempfile.TemporaryFile() as errors:
+        called_ns = time.monotonic_ns()
+        with subprocess.Popen(
+            [sys.executable, "-c", source],
+            cwd=root,
+            env=dict(environ),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+        ) as process:
+            requests, reports = cast(IO[bytes], process.stdin), cast(IO[bytes], process.stdout)
+            if reports.readline() == _ANSWERED_MARK.encode():
+                process.send_signal(signal.SIGSTOP)
+                time.sleep(_FROZEN_S)
+                process.send_signal(signal.SIGCONT)
+                requests.write(b"\n")
+                requests.flush()
+            line = reports.readline()
+            process.kill()
+        errors.seek(0)
+        written = errors.read().decode(errors="replace")
+    if not line.startswith(b"{"):
+        raise SampleFailed(f"A fresh process did not answer twice:\n{line.decode()}{written[-2000:]}")
+    report = json.loads(line)
+    first_ms = (report["answered_ns"] - called_ns) / 1e6
+    second_ms = (report["answered_again_ns"] - report["again_ns"]) / 1e6
+    return TwoTaken(first_ms, second_ms, (report["answer"], report["second"]))
 
 
 def _taken(report: dict[str, Any], called_ns: int, spawned_ns: int, import_log: str) -> Taken:

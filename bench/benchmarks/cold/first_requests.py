@@ -79,15 +79,15 @@ def event_of(asked: Mapping[str, object]) -> dict[str, Any]:
     return event | {"body": json.dumps(asked)}
 
 
-def answer_source(series: Series, answer: Mapping[str, Any]) -> str:
-    """Who answered. Raises SampleFailed where that is not whom the series is about, or not a cold start."""
+def answer_source(series: Series, answer: Mapping[str, Any], start: str = "cold") -> str:
+    """Source of an answer. Raises SampleFailed where the series expects another, or another kind of start."""
     if answer.get("statusCode") != 200:
-        raise SampleFailed(f"{series}: the first answer has status {answer.get('statusCode')}, expected 200.")
+        raise SampleFailed(f"{series}: an answer has status {answer.get('statusCode')}, expected 200.")
     body = json.loads(answer["body"])
     (head,) = body["predictions"][0]["heads"].values()
-    if head["by"] != series.source or body["start"] != "cold":
+    if head["by"] != series.source or body["start"] != start:
         raise SampleFailed(
             f"{series}: the answer is by the {head['by']} and {body['start']},"
-            f" expected {series.source} and cold."
+            f" expected {series.source} and {start}."
         )
     return str(head["by"])

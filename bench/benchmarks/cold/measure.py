@@ -11,9 +11,9 @@ from functools import cache
 from pathlib import Path
 
 from bench.benchmarks.cold.first_requests import Chosen, Subject, answer_source, choose_texts, event_of
-from bench.benchmarks.cold.series import ANSWERED, CHECKED, PROGRAMS, THROUGH_CLIENT, Series
+from bench.benchmarks.cold.series import ANSWERED, CHECKED, ORDERS, PROGRAMS, THROUGH_CLIENT, Series
 from bench.loader.runtime_client import take_through_client
-from bench.loader.samples import Taken, take
+from bench.loader.samples import Taken, take, take_two
 from bench.records.raw_files import DROPPED, WARM, Cold, RawFile
 from bench.targets import page_cache
 from bench.targets.machine import describe_run
@@ -73,6 +73,7 @@ class _Sampler:
         self._environ = subject.environ()
         self._series = [series for series in PROGRAMS if series in CHECKED or not checked_only]
         self._through_client = () if checked_only else THROUGH_CLIENT
+        self._orders = () if checked_only else ORDERS
         first = [self._take(series, False, files=True) for series in self._series]
         model = [str(path) for path in subject.model_dir.rglob("*") if path.is_file()]
         self._files = sorted({name for taken in first for name in taken.files} | set(model))
@@ -81,7 +82,8 @@ class _Sampler:
         """One sample of every series."""
         samples = [self.sample(series, number) for series in self._series]
         samples += [self.sample(series, number, traced=True) for series in ANSWERED]
-        return samples + [self._client_sample(series, number) for series in self._through_client]
+        samples += [self._client_sample(series, number) for series in self._through_client]
+        return samples + [self._sample_of_two(series, number) for series in self._orders]
 
     def dropped_round(self, number: int) -> list[Cold]:
         """One sample of every series that has a budget, from files that have to be read."""
@@ -116,3 +118,12 @@ class _Sampler:
         stages = {"init": init_ms, "invoke": invoke_ms}
         by = answer_source(series, json.loads(payload))
         return Cold(series, number, WARM, False, init_ms + invoke_ms, stages, by=by)
+
+    def _sample_of_two(self, series: Series, number: int) -> Cold:
+        sources = ORDERS[series]
+        first, second = (event_of({"text": self.chosen.text(source)}) for source in sources)
+        taken = take_two(PROGRAMS[sources[0]].source_of_two(first, second), self._environ, self._root)
+        expected = zip(sources, taken.answers, ("cold", "warm"), strict=True)
+        by = ", ".join(answer_source(source, answer, start) for source, answer, start in expected)
+        stages = {"first": taken.first_ms, "second": taken.second_ms}
+        return Cold(series, number, WARM, False, taken.first_ms + taken.second_ms, stages, by=by)

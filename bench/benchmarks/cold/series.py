@@ -18,6 +18,10 @@ class Series(StrEnum):
     WEB = "encoder, through FastAPI and Mangum"
     ESTIMATOR_CLIENT = "estimator, through the runtime client"
     ENCODER_CLIENT = "encoder, through the runtime client"
+    SURE_SURE = "first two answers: sure, then sure"
+    SURE_UNSURE = "first two answers: sure, then unsure"
+    UNSURE_SURE = "first two answers: unsure, then sure"
+    UNSURE_UNSURE = "first two answers: unsure, then unsure"
 
     @property
     def source(self) -> str:
@@ -39,3 +43,10 @@ CHECKED = (Series.FLOOR, Series.ESTIMATOR, Series.ENCODER)
 ANSWERED = (Series.ESTIMATOR, Series.ENCODER)
 """One for each way in which the function answers."""
 THROUGH_CLIENT = (Series.ESTIMATOR_CLIENT, Series.ENCODER_CLIENT)
+ORDERS = {
+    Series.SURE_SURE: (Series.ESTIMATOR, Series.ESTIMATOR),
+    Series.SURE_UNSURE: (Series.ESTIMATOR, Series.ENCODER),
+    Series.UNSURE_SURE: (Series.ENCODER, Series.ESTIMATOR),
+    Series.UNSURE_UNSURE: (Series.ENCODER, Series.ENCODER),
+}
+"""Two texts that one process answers in turn, stopped between them: work left for later is counted, too."""

@@ -15,7 +15,7 @@ _PERCENTILES = (0.5, 0.95, 0.99)
 def cold_table(results: Results, budgets: Budgets) -> str:
     """Totals of every series, with its ratio to the floor of the same page cache."""
     head = (
-        "a fresh process, to its first answer",
+        "a fresh process, from its spawn",
         "page cache",
         "p50, ms",
         "p95, ms",

@@ -76,6 +76,24 @@ class _ApiBase(ctypes.Structure):
     ]
 
 
+def _refuse_cut_off(path: str) -> None:
+    """Raises OSError if the end of an ELF file is missing: a process that maps it dies of SIGBUS.
+
+    The table of sections is its last part. Byte 40 has the table's offset, byte 58 the size of an entry,
+    and byte 60 the number of entries (ELF-64, little-endian).
+    """
+    with open(path, "rb", buffering=0) as file:  # noqa: PTH123  (`pathlib` is imported later)
+        header = file.read(64)
+        file_bytes = os.fstat(file.fileno()).st_size
+    if header[:6] != b"\x7fELF\x02\x01" or len(header) < 64:
+        return
+    offset, size, number = (
+        int.from_bytes(header[start:end], "little") for start, end in ((40, 48), (58, 60), (60, 62))
+    )
+    if file_bytes < (whole_bytes := offset + size * number):
+        raise OSError(f"{file_bytes:,} of its {whole_bytes:,} bytes are there")
+
+
 class Library:
     """The loaded library and its one environment, which lives as long as the process. Safe for threads."""
 
@@ -85,6 +103,7 @@ class Library:
         # https://github.com/microsoft/onnxruntime/pull/27379
         os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
         try:
+            _refuse_cut_off(path)
             base_of = ctypes.CDLL(path).OrtGetApiBase
         except (OSError, AttributeError) as exc:
             raise _graph_error(f"{path} cannot be used: {exc}. Install onnxruntime again.") from exc

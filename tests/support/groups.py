@@ -1,0 +1,103 @@
+"""Groups of tests by cost: `--quick` leaves them out, and two groups run one test at a time.
+
+Each test file over ten seconds has a marker of one group. `--record-seconds` writes what each file took to
+`seconds.json`, and `test_groups.py` compares.
+"""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+COSTS = {
+    "trains": "trains a model or fits a head",
+    "builds": "makes encoders or exports graphs",
+    "measures": "runs a benchmark",
+    "browser": "looks at a page in a browser",
+    "waits": "waits for environments, processes or deadlines of the real size",
+    "containers": "builds images or runs containers",
+    "documents": "types the commands of README and docs",
+}
+"""Markers of the groups, and what makes their tests slow."""
+
+ONE_AT_A_TIME = ("containers", "documents")
+"""Groups whose tests share ports, image tags and folders: one process runs them all."""
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SECONDS = ROOT / "tests" / "seconds.json"
+_LEFT_OUT = pytest.StashKey[Counter[str]]()
+_TOOK_S: defaultdict[str, float] = defaultdict(float)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds `--quick` and `--record-seconds`."""
+    group = parser.getgroup("coldframe")
+    group.addoption("--quick", action="store_true", help="Leave slow groups out. Default: run all.")
+    group.addoption(
+        "--record-seconds", action="store_true", help="Write what each test file took to tests/seconds.json."
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Registers the markers."""
+    config.stash[_LEFT_OUT] = Counter()
+    for name, reason in COSTS.items():
+        config.addinivalue_line("markers", f"{name}: {reason}; left out by `--quick`")
+
+
+def cost_of(item: pytest.Item) -> str | None:
+    """Group of a test; None if it is quick."""
+    return next((name for name in COSTS if item.get_closest_marker(name)), None)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves slow groups out if `--quick` is set, and keeps the tests of a file in one process."""
+    if config.getoption("quick"):
+        slow = [item for item in items if cost_of(item)]
+        config.stash[_LEFT_OUT].update(cost for item in slow if (cost := cost_of(item)))
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if not cost_of(item)]
+    if not config.pluginmanager.has_plugin("xdist"):
+        return
+    for item in items:
+        alone = cost_of(item) in ONE_AT_A_TIME
+        item.add_marker(pytest.mark.xdist_group("one at a time" if alone else str(item.path)))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> object:
+    """Prints, as the last line, which tests were left out; in a worker, reports them to the controller."""
+    result = yield
+    config, counts = session.config, session.config.stash[_LEFT_OUT]
+    if hasattr(config, "workeroutput"):
+        config.workeroutput["left_out"] = dict(counts)
+        return result
+    if config.getoption("record_seconds"):
+        record_seconds(_TOOK_S)
+    if counts:
+        groups = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
+        print(f"Left out {counts.total()} slow tests: {groups}. Run them with `make test-all`.")
+    return result
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: object, error: object) -> None:
+    """Takes the counts of a worker. Every worker collects all tests, so their counts are equal."""
+    config = node.config  # type: ignore[attr-defined]
+    config.stash[_LEFT_OUT] = Counter(getattr(node, "workeroutput", {}).get("left_out", {}))
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Adds up what the tests of each file took."""
+    _TOOK_S[report.nodeid.partition("::")[0]] += report.duration
+
+
+def record_seconds(took_s: Mapping[str, float]) -> None:
+    """Writes seconds of each test file that ran; other files keep theirs, unless they are gone."""
+    before = json.loads(SECONDS.read_text()) if SECONDS.exists() else {}
+    seconds = before | {name: round(value, 1) for name, value in took_s.items()}
+    files = {name: value for name, value in sorted(seconds.items()) if (ROOT / name).exists()}
+    SECONDS.write_text(json.dumps(files, indent=1) + "\n")
