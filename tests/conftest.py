@@ -37,7 +37,7 @@ from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import NO_DEADLINE, Clock, Deadline, MovingAverage, StartMark
 from coldframe.vectors import Vector, to_floats
 from layers.model.embeddings.matrices import to_matrix, to_vectors
-from tests.support.groups import (
+from tests.groups import (
     pytest_addoption,
     pytest_collection_modifyitems,
     pytest_configure,

@@ -25,7 +25,7 @@ COSTS = {
 ONE_AT_A_TIME = ("containers", "documents")
 """Groups whose tests share ports, image tags and folders: one process runs them all."""
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parent.parent
 SECONDS = ROOT / "tests" / "seconds.json"
 _LEFT_OUT = pytest.StashKey[Counter[str]]()
 _TOOK_S: defaultdict[str, float] = defaultdict(float)
