@@ -13,8 +13,11 @@ MODELS := models
 BUILT := $(MODELS)/topics/manifest.json
 PIP := -m pip install --disable-pip-version-check
 
+# Tests of one file, and tests that share ports or images, run in one process.
+PYTEST := $(VENV)/bin/python -m pytest -n auto --maxprocesses 4 --dist loadgroup
+
 .DEFAULT_GOAL := help
-.PHONY: help run free-port test lint build image image-server image-gpu image-report sam sam-validate check train bench bench-setup bench-check bench-encoder lock clean
+.PHONY: help run free-port test test-all lint build image image-server image-gpu image-report sam sam-validate check train bench bench-setup bench-check bench-encoder lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -26,8 +29,11 @@ run: free-port $(BUILT) ## Start the local API on http://127.0.0.1:3000
 free-port:
 	@$(PYTHON) -c 'import socket, sys; taken = socket.socket().connect_ex(("127.0.0.1", $(PORT))) == 0; sys.exit(f"Port $(PORT) is in use by another program. Stop that program, or choose another port: make $(or $(firstword $(MAKECMDGOALS)),run) PORT={$(PORT) + 1}" if taken else 0)'
 
-test: $(VENV)/tests.stamp $(BUILT) $(SAM)/stamp $(MINISTACK)/stamp $(KSERVE)/stamp $(SPARK)/stamp ## Run all tests
-	$(VENV)/bin/python -m pytest
+test: $(VENV)/tests.stamp $(BUILT) ## Run the quick tests on every core: all unit tests, and most functional ones
+	$(PYTEST) --quick
+
+test-all: test $(SAM)/stamp $(MINISTACK)/stamp $(KSERVE)/stamp $(SPARK)/stamp ## Run the quick tests, then the slow ones
+	$(PYTEST) --slow
 
 lint: $(VENV)/tests.stamp ## Check style, types, and which package imports which
 	$(VENV)/bin/ruff check .

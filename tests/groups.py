@@ -1,4 +1,4 @@
-"""Groups of tests by cost: `--quick` leaves them out, and two groups run one test at a time.
+"""Groups of slow tests: `--quick` leaves them out, `--slow` runs only them, two run one test at a time.
 
 Each test file over ten seconds has a marker of one group. `--record-seconds` writes what each file took to
 `seconds.json`, and `test_groups.py` compares.
@@ -32,9 +32,10 @@ _TOOK_S: defaultdict[str, float] = defaultdict(float)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds `--quick` and `--record-seconds`."""
+    """Adds `--quick`, `--slow` and `--record-seconds`."""
     group = parser.getgroup("coldframe")
     group.addoption("--quick", action="store_true", help="Leave slow groups out. Default: run all.")
+    group.addoption("--slow", action="store_true", help="Run slow groups only. Default: run all.")
     group.addoption(
         "--record-seconds", action="store_true", help="Write what each test file took to tests/seconds.json."
     )
@@ -54,12 +55,13 @@ def cost_of(item: pytest.Item) -> str | None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves slow groups out if `--quick` is set, and keeps the tests of a file in one process."""
+    """Leaves out what the options leave out, and keeps the tests of a file in one process."""
+    slow = [item for item in items if cost_of(item)]
     if config.getoption("quick"):
-        slow = [item for item in items if cost_of(item)]
         config.stash[_LEFT_OUT].update(cost for item in slow if (cost := cost_of(item)))
-        config.hook.pytest_deselected(items=slow)
-        items[:] = [item for item in items if not cost_of(item)]
+        deselect(config, items, slow)
+    elif config.getoption("slow"):
+        deselect(config, items, [item for item in items if not cost_of(item)])
     if not config.pluginmanager.has_plugin("xdist"):
         return
     for item in items:
@@ -67,14 +69,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         item.add_marker(pytest.mark.xdist_group("one at a time" if alone else str(item.path)))
 
 
+def deselect(config: pytest.Config, items: list[pytest.Item], others: list[pytest.Item]) -> None:
+    """Removes `others` from `items`, and reports them as deselected."""
+    config.hook.pytest_deselected(items=others)
+    removed = set(others)
+    items[:] = [item for item in items if item not in removed]
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> object:
     """Prints, as the last line, which tests were left out; in a worker, reports them to the controller."""
-    result = yield
-    config, counts = session.config, session.config.stash[_LEFT_OUT]
+    config = session.config
     if hasattr(config, "workeroutput"):
-        config.workeroutput["left_out"] = dict(counts)
+        config.workeroutput["left_out"] = dict(config.stash[_LEFT_OUT])
+    result = yield
+    if hasattr(config, "workeroutput"):
         return result
+    counts = config.stash[_LEFT_OUT]
     if config.getoption("record_seconds"):
         record_seconds(_TOOK_S)
     if counts:

@@ -34,6 +34,7 @@ NESTED = "AWS::CloudFormation::Stack"
 UPLOADED = "uploaded-by"
 
 pytestmark = [
+    pytest.mark.containers,
     *stacks.needs_translator,
     pytest.mark.skipif(not MINISTACK.exists(), reason="no .venv-ministack: run `make .venv-ministack/stamp`"),
 ]

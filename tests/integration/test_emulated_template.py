@@ -21,6 +21,7 @@ HTTP_API, REST_API = "AWS::ApiGatewayV2::Api", "AWS::ApiGateway::RestApi"
 MANY_APIS = ROOT / "tests" / "fixtures" / "many_apis.yaml"
 
 pytestmark = [
+    pytest.mark.containers,
     pytest.mark.sam,
     pytest.mark.skipif(not SAM_PYTHON.exists(), reason="no .venv-sam: run `make .venv-sam/stamp`"),
 ]

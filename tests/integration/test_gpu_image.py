@@ -13,7 +13,7 @@ from bench.benchmarks.gpu_image import Weights, weigh, weights_table
 from bench.targets.container import docker
 from tests.support.example import SPACE
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.containers, pytest.mark.docker]
 
 IMAGE = "coldframe:gpu"
 BUDGET_BYTES = 1_500_000_000  # of cuBLAS alone 610 MB, of onnxruntime 320 MB

@@ -29,7 +29,7 @@ from tests.conftest import ROOT
 from tests.support.example import SPACE
 from tests.test_docs import command_environ
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.containers, pytest.mark.docker]
 
 PORT = 9191  # not the one that the image would take by itself
 TEXT = {"text": "The shuttle reached orbit", "heads": ["mlp"], "cache": False}

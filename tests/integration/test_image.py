@@ -31,7 +31,7 @@ from tests.integration.conftest import BuiltImage
 from tests.integration.requests_of_all_routes import REQUESTS, TEXTS, Asked, ask_container
 from tests.support.example import SPACE
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.containers, pytest.mark.docker]
 
 EVENT = EVENTS["the encoder"]
 

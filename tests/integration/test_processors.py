@@ -15,6 +15,7 @@ QEMU = shutil.which("qemu-x86_64")
 HASWELL = [str(QEMU), "-cpu", "Haswell"]
 
 pytestmark = [
+    pytest.mark.containers,
     pytest.mark.qemu,
     pytest.mark.skipif(platform.machine() != "x86_64", reason="compares two x86-64 processors"),
     pytest.mark.skipif(QEMU is None, reason="no qemu-x86_64: on Debian or Ubuntu, apt install qemu-user"),

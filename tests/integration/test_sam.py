@@ -15,6 +15,7 @@ OWN_SAM = ROOT / ".venv-sam" / "bin" / "sam"
 SAM = str(OWN_SAM) if OWN_SAM.exists() else shutil.which("sam")
 
 pytestmark = [
+    pytest.mark.containers,
     pytest.mark.sam,
     pytest.mark.skipif(SAM is None, reason="no SAM CLI: neither .venv-sam/bin/sam nor `sam` on the PATH"),
 ]

@@ -27,7 +27,7 @@ from tests.integration.requests_of_all_routes import REQUESTS, Asked, answer_of,
 from tests.support.example import SPACE
 from tests.test_docs import command_environ
 
-pytestmark = [pytest.mark.docker, pytest.mark.sam]
+pytestmark = [pytest.mark.containers, pytest.mark.docker, pytest.mark.sam]
 
 SAM = ROOT / "local" / "tools" / "sam.sh"
 

@@ -14,7 +14,7 @@ from bench.targets.container import docker
 from tests.conftest import ROOT
 from tests.test_docs import command_environ
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.containers, pytest.mark.docker]
 
 IMAGE = "coldframe:server"
 CAREFUL = (

@@ -18,6 +18,8 @@ from bench.benchmarks.image import OURS_BUDGET_BYTES
 from functions import slim
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.containers
+
 # The instruction set of Lambda that this machine does not have: `test_image.py` sees to the other one.
 MACHINE, ELF_NUMBER = ("x86_64", 62) if platform.machine() == "aarch64" else ("aarch64", 183)
 

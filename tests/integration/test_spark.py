@@ -16,6 +16,8 @@ from coldframe.columns import predict_column
 from coldframe.pipeline.predictor import Predictor
 from local.paths import ROOT, SPARK_PYTHON, python_path
 
+pytestmark = pytest.mark.containers
+
 TEXTS = [None if row % 40 == 7 else text for row, text in enumerate((sentences() * 4)[:400])]
 
 

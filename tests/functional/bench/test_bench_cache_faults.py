@@ -7,6 +7,8 @@ import pytest
 from bench.benchmarks import cache_faults
 from bench.targets.faulty_server import content
 
+pytestmark = pytest.mark.measures
+
 
 def test_a_fault_is_measured(
     bundle: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

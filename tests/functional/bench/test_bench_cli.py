@@ -16,6 +16,8 @@ from bench.records.raw_files import Timing, read_results
 from local.cli import main
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.measures
+
 HEAVY = ("numpy", "onnxruntime", "scipy", "plotly", "tqdm", "msgspec", "asyncio")
 
 

@@ -17,6 +17,8 @@ from bench.targets.peers import ours
 from bench.targets.serving import serve
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.measures
+
 SAMPLES = 3
 
 IMPORT = "import fastapi\n"

@@ -10,6 +10,8 @@ from bench.targets.environments import PEERS
 from bench.targets.peers import load_peers
 from bench.targets.serving import Server, ServerFailed, descendants, free_port, memory_mb, serve
 
+pytestmark = pytest.mark.measures
+
 SLOW_START = """
 import sys, time
 from http.server import BaseHTTPRequestHandler, HTTPServer

@@ -25,6 +25,8 @@ from local.cli import main
 from local.paths import MODELS
 from tests.conftest import ENCODER_NAME, EXAMPLE
 
+pytestmark = pytest.mark.measures
+
 NAME = gpu_encoder(ENCODER_NAME)
 built = pytest.mark.skipif(
     not (encoder_folder(MODELS, NAME) / MANIFEST).exists(), reason="run `coldframe build --gpu` first"

@@ -6,12 +6,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 
+import pytest
+
 from bench.benchmarks.load import CACHE_OFF, CACHE_ON, NULL, LoadOptions, load_points, load_table, run
 from bench.loader.null_target import null_target
 from bench.loader.open_loop import TIMEOUT, Load, send
 from bench.loader.verdict import Slo
 from bench.records.raw_files import Answer, Fact, read_results
 from coldframe.capacity.arrivals import constant
+
+pytestmark = pytest.mark.measures
 
 DUE = constant(200, 60, 0)
 

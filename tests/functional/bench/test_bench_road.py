@@ -11,6 +11,8 @@ from bench.records.budgets import load_budgets
 from local.cli import main
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.measures
+
 BUDGETS = load_budgets().road
 PACKAGE = Path("layers/shared/python/coldframe")
 DETOUR = """

@@ -10,6 +10,8 @@ from bench.benchmarks.serve.table import goals, met_of, serve_table
 from bench.records.raw_files import Answer, Results, read_results
 from bench.targets.peers import load_peers
 
+pytestmark = pytest.mark.measures
+
 
 @pytest.fixture(scope="module")
 def results(bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Results:

@@ -52,6 +52,8 @@ from coldframe.timing import MovingAverage, StartMark
 from tests.conftest import TinyEncoder, post, served, tiny_manifest, tiny_predictor
 from tests.functional.conftest import BUCKET, SECRET_KEY, TABLE
 
+pytestmark = pytest.mark.waits
+
 VERSION = tiny_manifest().version
 TEXTS = ["a first text", "another", "the third of them"]
 TTL_S = 1000

@@ -14,6 +14,8 @@ from local.paths import SAM_PYTHON
 from tests.conftest import ENCODER_NAME, EXAMPLE
 from tests.support.example import BASEBALL, HOCKEY, SPACE
 
+pytestmark = pytest.mark.trains
+
 COLDFRAME = Path(sys.executable).parent / "coldframe"
 
 

@@ -21,6 +21,8 @@ from local.cli import main
 from tests.conftest import ROOT
 from tests.functional.commands.test_cli import COLDFRAME, coldframe
 
+pytestmark = pytest.mark.waits
+
 # Commands whose results are no numbers of their own, and why.
 WITHOUT_JSON = {
     "up": "serves",

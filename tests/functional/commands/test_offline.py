@@ -18,6 +18,8 @@ import pytest
 from tests.conftest import ROOT
 from tests.support.running import coldframe_up, shell_environ
 
+pytestmark = pytest.mark.waits
+
 COLDFRAME = str(Path(sys.executable).parent / "coldframe")
 WORDS = [
     "shuttle",

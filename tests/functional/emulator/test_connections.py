@@ -20,7 +20,7 @@ from local.emulator.front.emulator import Emulator
 from tests.support.emulation import PATIENCE_S, running_pids, until
 from tests.support.running import SERVE, LogLines, emulator_process, options, serving
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.waits, pytest.mark.anyio]
 
 HALF_A_BODY = b"POST /echo HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nhalf"
 

@@ -29,7 +29,7 @@ from tests.support import emulation, running
 from tests.support.emulation import PATIENCE_S, running_pids, until
 from tests.support.example import SPACE
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.browser, pytest.mark.anyio]
 
 PAGE = ROOT / "local" / "emulator" / "console" / "page"
 SCREENSHOTS = ROOT / "build" / "screenshots"

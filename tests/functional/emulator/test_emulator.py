@@ -23,7 +23,7 @@ from local.emulator.front.emulator import Emulator
 from tests.support.emulation import HERE, FakeClock, is_alive, reports, running_pids, until
 from tests.support.running import SERVE, LogLines, client_of, emulator_process, options, serving
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.waits, pytest.mark.anyio]
 
 
 async def test_two_requests_in_a_row_share_one_environment(lines: LogLines) -> None:

@@ -25,7 +25,7 @@ from local.emulator.template.template import Template, load_template
 from tests.conftest import ROOT
 from tests.support.emulation import HERE
 
-pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("aws_environ")]
+pytestmark = [pytest.mark.waits, pytest.mark.anyio, pytest.mark.usefixtures("aws_environ")]
 
 AWS = Path(sys.executable).parent / "aws"
 QUEUE = "coldframe-FailedEvents"

@@ -22,7 +22,7 @@ from local.emulator.options import EmulatorOptions
 from local.emulator.template.template import load_template
 from tests.support.emulation import HERE, FakeClock
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.waits, pytest.mark.anyio]
 
 PATIENCE_S = 60.0
 

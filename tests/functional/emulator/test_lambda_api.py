@@ -22,7 +22,7 @@ from local.emulator.front.emulator import Emulator
 from local.emulator.options import EmulatorOptions, one_function
 from tests.support.emulation import HERE
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.waits, pytest.mark.anyio]
 
 AWS = Path(sys.executable).parent / "aws"
 PATIENCE_S = 60.0

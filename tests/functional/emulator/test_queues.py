@@ -19,7 +19,7 @@ from local.emulator.template.template import Template, load_template
 from tests.conftest import ROOT
 from tests.support.emulation import PATIENCE_S
 
-pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("aws_environ")]
+pytestmark = [pytest.mark.waits, pytest.mark.anyio, pytest.mark.usefixtures("aws_environ")]
 
 CODE = """
 import json, os

@@ -19,7 +19,7 @@ from local.emulator.lambda_service.environments.memory import MemoryMeter
 from local.emulator.options import EmulatorOptions, one_function
 from tests.support.emulation import HERE, PATIENCE_S, is_alive, until
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.waits, pytest.mark.anyio]
 
 REQUESTS, CLIENTS, KILLS, MANY = 1000, 8, 40, 20_000
 

@@ -40,7 +40,7 @@ from tests.support.emulation import (
     until,
 )
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.waits, pytest.mark.anyio]
 
 
 @asynccontextmanager

@@ -32,7 +32,7 @@ from local.emulator.template.template import Template, load_template
 from local.paths import ROOT
 from tests.support.jobs_table import JOBS_TABLE, create_jobs_table
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.waits, pytest.mark.anyio]
 
 PATIENCE_S = 60.0
 TABLE, BUCKET, QUEUE = "coldframe-CacheTable", "coldframe-cachebucket", "coldframe-FailedEvents"

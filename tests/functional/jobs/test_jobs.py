@@ -6,7 +6,7 @@ import pytest
 
 from tests.jobs_processes import Run
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.waits, pytest.mark.anyio]
 
 
 async def test_jobs_survive_kills_and_failing_stores() -> None:

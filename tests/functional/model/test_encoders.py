@@ -23,9 +23,12 @@ from layers.model.encoder_build.make_encoder import LEAST_COSINE
 from local.paths import BUILD_PYTHON
 from tests.support.made_encoders import Made, in_build_environment
 
-pytestmark = pytest.mark.skipif(
-    not BUILD_PYTHON.exists(), reason=f"no {BUILD_PYTHON}: no encoder was made. `make build` sets it up."
-)
+pytestmark = [
+    pytest.mark.builds,
+    pytest.mark.skipif(
+        not BUILD_PYTHON.exists(), reason=f"no {BUILD_PYTHON}: no encoder was made. `make build` sets it up."
+    ),
+]
 
 KINDS = ["uncased", "lowered", "cased", "wide", "xlm-r", "bert-unigram"]
 UNIGRAM = ["xlm-r", "bert-unigram"]

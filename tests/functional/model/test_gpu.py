@@ -37,9 +37,13 @@ from tests.conftest import ENCODER_NAME, EXAMPLE
 from tests.support.made_encoders import in_build_environment
 from tests.support.server_process import serving, starting
 
-pytestmark = pytest.mark.skipif(
-    not BUILD_PYTHON.exists(), reason=f"no {BUILD_PYTHON}: nothing was converted. `make build` sets it up."
-)
+pytestmark = [
+    pytest.mark.builds,
+    pytest.mark.skipif(
+        not BUILD_PYTHON.exists(),
+        reason=f"no {BUILD_PYTHON}: nothing was converted. `make build` sets it up.",
+    ),
+]
 
 CPU = "CPUExecutionProvider"
 NAME = gpu_encoder(ENCODER_NAME)

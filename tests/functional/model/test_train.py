@@ -9,9 +9,12 @@ import pytest
 from coldframe.model.bundle import EstimatorFacts
 from local.paths import BUILD_PYTHON, ROOT, build_environ
 
-pytestmark = pytest.mark.skipif(
-    not BUILD_PYTHON.exists(), reason=f"no {BUILD_PYTHON}: nothing was trained. `make build` sets it up."
-)
+pytestmark = [
+    pytest.mark.trains,
+    pytest.mark.skipif(
+        not BUILD_PYTHON.exists(), reason=f"no {BUILD_PYTHON}: nothing was trained. `make build` sets it up."
+    ),
+]
 
 HEADS_FOLDER = ROOT / "layers" / "model" / "heads"
 MODULES = [

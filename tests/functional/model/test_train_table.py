@@ -25,9 +25,12 @@ from coldframe.vectors import ranked, to_floats
 from local.paths import BUILD_PYTHON, MODELS, ROOT
 from tests.conftest import EXAMPLE, post
 
-pytestmark = pytest.mark.skipif(
-    not BUILD_PYTHON.exists(), reason=f"no {BUILD_PYTHON}: nothing was trained. `make build` sets it up."
-)
+pytestmark = [
+    pytest.mark.trains,
+    pytest.mark.skipif(
+        not BUILD_PYTHON.exists(), reason=f"no {BUILD_PYTHON}: nothing was trained. `make build` sets it up."
+    ),
+]
 
 COLDFRAME = Path(sys.executable).parent / "coldframe"
 TICKETS = ROOT / "layers" / "model" / "examples" / "tickets"
