@@ -81,7 +81,8 @@ def pytest_sessionfinish(session: pytest.Session) -> object:
     """Prints, as the last line, which tests were left out; in a worker, reports them to the controller."""
     config = session.config
     if hasattr(config, "workeroutput"):
-        config.workeroutput["left_out"] = dict(config.stash[_LEFT_OUT])
+        counts: Counter[str] = config.stash[_LEFT_OUT]
+        config.workeroutput["left_out"] = dict(counts)
     result = yield
     if hasattr(config, "workeroutput"):
         return result
