@@ -230,15 +230,18 @@ def _read_json_lines(path: Path, columns: Columns) -> Records:
 
 
 def _read_parquet(path: Path, columns: Columns) -> Records:
-    import polars
+    import pyarrow
+    from pyarrow import parquet
 
     try:
-        schema = polars.read_parquet_schema(path)
-        _places(path, list(schema), columns)
-        cells: Records = polars.read_parquet(path, columns=columns.named).select(columns.named).iter_rows()
-        return cells
-    except polars.exceptions.PolarsError as exc:
-        raise TableFault(f"{path.name} cannot be read as Parquet ({type(exc).__name__}).") from exc
+        with parquet.ParquetFile(path) as file:
+            _places(path, file.schema_arrow.names, columns)
+            rows = file.read(columns=list(dict.fromkeys(columns.named))).to_pylist()
+    except pyarrow.ArrowException as exc:
+        raise TableFault(
+            f"{path.name} cannot be read as Parquet ({type(exc).__name__}). Write the file again."
+        ) from exc
+    return ([row[name] for name in columns.named] for row in rows)
 
 
 _READERS: dict[str, Callable[[Path, Columns], Iterable[Sequence[Any]]]] = {

@@ -229,7 +229,10 @@ def test_two_labels_twice(bundle: Path, tmp_path: Path) -> None:
     """Two labels are enough, and the same rows in CSV and in Parquet give one digest."""
     rows, parquet = made_up(2, 10), tmp_path / "tickets.parquet"
     table = write_csv(tmp_path / "tickets.csv", rows)
-    convert = "import polars, sys; polars.read_csv(sys.argv[1]).write_parquet(sys.argv[2])"
+    convert = (
+        "import sys; from pyarrow import csv, parquet;"
+        " parquet.write_table(csv.read_csv(sys.argv[1]), sys.argv[2])"
+    )
     subprocess.run([BUILD_PYTHON, "-c", convert, table, parquet], check=True)
     options = ("--heads=mlp,rf,hgb", "--seed=7")
     first, again = (trained(path, tmp_path / path.suffix, *options) for path in (table, parquet))
