@@ -4,14 +4,13 @@ import json
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from tests.conftest import ROOT
 from tests.groups import COSTS, ONE_AT_A_TIME, SECONDS
 
-SLOW_S = 10.0
+SLOW_S, SLOWEST_UNIT_S = 10.0, 30.0
 FILES = sorted(
     path.relative_to(ROOT).as_posix()
     for path in (ROOT / "tests").rglob("test_*.py")
@@ -27,13 +26,18 @@ def groups_of(name: str) -> set[str]:
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_slow_file_has_a_group(name: str) -> None:
-    """What each file takes is recorded, and above ten seconds it has a marker of its cost."""
+    """Above ten seconds a file has a marker of its cost. Unit tests have none, and stay below thirty."""
     seconds = json.loads(SECONDS.read_text())
     assert name in seconds, f"Record what it takes: .venv/bin/python -m pytest --record-seconds {name}"
-    assert seconds[name] <= SLOW_S or groups_of(name)
+    if name.startswith("tests/unit/"):
+        assert not groups_of(name), "`make test` runs all unit tests: remove the marker, or move the test."
+        assert seconds[name] <= SLOWEST_UNIT_S
+    else:
+        assert seconds[name] <= SLOW_S or groups_of(name)
 
 
-def test_a_quick_run_says_last_what_it_left_out(tmp_path: Path) -> None:
+@pytest.mark.waits
+def test_a_quick_run_says_last_what_it_left_out() -> None:
     """The last line has the number of tests of each group, also where other processes ran the tests."""
     collected = run("tests/integration/test_homes.py", "tests/test_words.py", "--collect-only", "--slow")
     left_out = re.search(r"(\d+)/\d+ tests collected", collected)

@@ -13,7 +13,7 @@ from moto import mock_aws
 from tests.support import stacks
 from tests.support.stacks import PROVISIONED, properties, stack
 
-pytestmark = [pytest.mark.containers, stacks.needs_translator]
+pytestmark = [pytest.mark.containers, *stacks.needs_translator]
 ALIAS = "function:predict:live"
 
 

@@ -19,6 +19,8 @@ from tests.functional.commands.test_cli import coldframe
 from tests.functional.conftest import BUCKET, SECRET_KEY, TABLE
 from tests.functional.function.test_predict_function import FORBIDDEN, HTTP
 
+pytestmark = pytest.mark.waits
+
 TEXTS = [
     "The shuttle reached orbit",
     "He struck out nine batters in seven innings",

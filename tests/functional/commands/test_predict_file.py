@@ -19,6 +19,8 @@ from local.batch.predict_file.errors import Stopped
 from tests.conftest import tiny_predictor
 from tests.functional.commands.test_cli import COLDFRAME, coldframe
 
+pytestmark = pytest.mark.waits
+
 ROWS = 2500
 TEXTS = [None if row % 50 == 7 else f"{text} {row % 700}" for row, text in enumerate(sentences() * 100)][
     :ROWS

@@ -21,7 +21,7 @@ from local.planner.simulator.simulator import Engine, Function, Pool, Run, Setup
 from local.planner.simulator.summary import summarize
 from tests.support.emulation import function, running_pids, until
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.waits, pytest.mark.anyio]
 
 KEEP_ALIVE_S, RESERVED, PROVISIONED, MEMORY_MB = 600.0, 4, 2, 512
 # Seconds that pass before each round, and how many invocations come at once.

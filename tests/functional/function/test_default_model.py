@@ -30,6 +30,8 @@ from tests.functional.function.test_predict_function import HTTP, to
 from tests.support.example import SPACE
 from tests.support.server_process import PATIENCE_S, serving
 
+pytestmark = pytest.mark.waits
+
 SURE = "NASA launched the shuttle into orbit around the moon"
 INVOKE = """
 import json, sys

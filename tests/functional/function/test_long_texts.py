@@ -16,6 +16,8 @@ from coldframe.pipeline.models import load_predictor
 from coldframe.pipeline.predictor import Predictor
 from tests.conftest import EXAMPLE
 
+pytestmark = pytest.mark.waits
+
 MARGIN = 0.2
 THREADS = 8
 

@@ -18,6 +18,8 @@ from functions.predict.engine import clock_of
 from functions.predict.routes import create_app
 from tests.conftest import served, tiny_encoder_manifest, tiny_predictor
 
+pytestmark = pytest.mark.waits
+
 jsonschema_rs = pytest.importorskip("jsonschema_rs", reason="comes with schemathesis")
 schemathesis = pytest.importorskip("schemathesis", reason="needs schemathesis, which `make test` installs")
 

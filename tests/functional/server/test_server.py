@@ -22,6 +22,8 @@ from tests.conftest import ENCODER_NAME, EXAMPLE
 from tests.functional.conftest import TABLE
 from tests.support.server_process import PATIENCE_S, ROOT, ServerProcess, serving, starting
 
+pytestmark = pytest.mark.waits
+
 TEXT = "The goalie made forty saves"
 PREDICT = {"text": TEXT, "heads": ["logreg"], "cache": False}
 

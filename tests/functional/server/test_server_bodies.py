@@ -13,6 +13,8 @@ import pytest
 from coldframe.server import facts
 from tests.support.server_process import PATIENCE_S, ServerProcess, serving
 
+pytestmark = pytest.mark.waits
+
 MEMORY_MB = 1024
 """What the manifests allow."""
 ACCENTS = "a" + "\u0301" * 7_900_000

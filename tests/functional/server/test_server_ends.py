@@ -15,6 +15,8 @@ from coldframe.pipeline.predictor import Predictor
 from coldframe.server import facts
 from tests.support.server_process import PATIENCE_S, ServerProcess, serving
 
+pytestmark = pytest.mark.waits
+
 CONNECTIONS = 200
 CLOSED = (ConnectionRefusedError,)
 HEAD = "POST /v1/predict HTTP/1.1\r\nhost: here\r\ncontent-length: {}\r\n\r\n"

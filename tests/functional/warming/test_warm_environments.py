@@ -21,6 +21,8 @@ from tests.conftest import EXAMPLE, ROOT, SECOND
 from tests.functional.function.test_predict_function import HTTP
 from tests.support.lambda_door import VERSION, LambdaDoor, lambda_door
 
+pytestmark = pytest.mark.waits
+
 GOLDEN_FILE = ROOT / "layers" / "golden" / "golden.json"
 GOLDEN: dict[str, Any] = json.loads(GOLDEN_FILE.read_text())
 DEPLOYMENT = {"DeploymentId": "d-1", "LifecycleEventHookExecutionId": "hook-1"}

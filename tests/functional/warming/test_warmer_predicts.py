@@ -28,6 +28,8 @@ from functions.warmer import app as warmer
 from tests.functional.conftest import TABLE
 from tests.support.lambda_door import VERSION, LambdaDoor, lambda_door
 
+pytestmark = pytest.mark.waits
+
 NOW = datetime(2026, 11, 22, 12, 2, tzinfo=UTC)
 SLOT = timedelta(minutes=5)
 SETTINGS = Predicting(
