@@ -13,8 +13,7 @@ MODELS := models
 BUILT := $(MODELS)/topics/manifest.json
 PIP := -m pip install --disable-pip-version-check
 
-# Tests of one file, and tests that share ports or images, run in one process.
-PYTEST := $(VENV)/bin/python -m pytest -n auto --maxprocesses 4 --dist loadgroup
+PYTEST := $(VENV)/bin/python -m pytest -n auto --maxprocesses 4
 
 .DEFAULT_GOAL := help
 .PHONY: help run free-port test test-all lint build image image-server image-gpu image-report sam sam-validate check train bench bench-setup bench-check bench-encoder lock clean

@@ -44,6 +44,7 @@ from tests.groups import (
     pytest_runtest_logreport,
     pytest_sessionfinish,
     pytest_testnodedown,
+    pytest_xdist_make_scheduler,
 )
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "pytest_runtest_logreport",
     "pytest_sessionfinish",
     "pytest_testnodedown",
+    "pytest_xdist_make_scheduler",
 ]
 
 # No law is about how long an example takes: a busy machine would break them all.

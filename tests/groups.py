@@ -5,11 +5,14 @@ Each test file over ten seconds has a marker of one group. `--record-seconds` wr
 """
 
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 COSTS = {
     "trains": "trains a model or fits a head",
@@ -27,6 +30,7 @@ ONE_AT_A_TIME = ("containers", "documents")
 
 ROOT = Path(__file__).resolve().parent.parent
 SECONDS = ROOT / "tests" / "seconds.json"
+_MARKED = re.compile(rf"pytest\.mark\.({'|'.join(COSTS)})\b")
 _LEFT_OUT = pytest.StashKey[Counter[str]]()
 _TOOK_S: defaultdict[str, float] = defaultdict(float)
 
@@ -55,18 +59,32 @@ def cost_of(item: pytest.Item) -> str | None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out what the options leave out, and keeps the tests of a file in one process."""
+    """Leaves out what the options leave out."""
     slow = [item for item in items if cost_of(item)]
     if config.getoption("quick"):
         config.stash[_LEFT_OUT].update(cost for item in slow if (cost := cost_of(item)))
         deselect(config, items, slow)
     elif config.getoption("slow"):
         deselect(config, items, [item for item in items if not cost_of(item)])
-    if not config.pluginmanager.has_plugin("xdist"):
-        return
-    for item in items:
-        alone = cost_of(item) in ONE_AT_A_TIME
-        item.add_marker(pytest.mark.xdist_group("one at a time" if alone else str(item.path)))
+
+
+class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # a class without types
+    """Runs the tests of a file in one process, and all files of ONE_AT_A_TIME in one, too."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return "one at a time" if costs_of(file) & {*ONE_AT_A_TIME} else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling:
+    """The scheduler of parallel runs."""
+    return ByFile(config, log)
+
+
+@cache
+def costs_of(file: str) -> set[str]:
+    """Groups that a test file names, by its path from the repository's root."""
+    return set(_MARKED.findall((ROOT / file).read_text(encoding="utf-8")))
 
 
 def deselect(config: pytest.Config, items: list[pytest.Item], others: list[pytest.Item]) -> None:
