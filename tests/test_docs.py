@@ -21,6 +21,8 @@ from coldframe.contract import JSON, READ_AS_JSON
 from coldframe.errors import REQUEST_ERRORS
 from coldframe.model.bundle import load_manifest
 from coldframe.model.files import previous_folder
+from coldframe.scheduling.stats import Stats
+from coldframe.server.metrics import Metrics
 from coldframe.server.settings import ServerSettings
 from local.cli import main
 from local.deploy.check.check import RULES, Rule
@@ -393,3 +395,42 @@ def test_costs_of_homes_are_what_the_command_says(texts: str, options: list[str]
     planned, *pays = re.findall(r"(?:for|from) ([\d,]+)(?: texts/s| on)", printed)
     l4, _, h200 = pays
     assert f"| {texts} | {planned} | {l4} texts/s | {h200} texts/s |" in SERVE
+
+
+# docs/observe.md
+
+OBSERVE = REFERENCE["observe"]
+
+
+def server_metrics() -> dict[str, str]:
+    """Rows of the server's metrics, without their labels, by name."""
+    metrics = Metrics()
+    metrics.add_passes(Stats)
+    rows = {}
+    for family in metrics.registry.collect():
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        rows[name] = f"| `{name}` | {family.type} | {family.documentation} |"
+    return {name: row for name, row in rows.items() if name.startswith("coldframe_")}
+
+
+def test_metrics_are_documented() -> None:
+    """The table has a row for each metric of the server, with its type and its own text, and no other row."""
+    table = OBSERVE.partition("## Metrics")[2].partition("\n## ")[0]
+    assert re.findall(r"^\| `(coldframe_\w+)`", table, re.MULTILINE) == list(server_metrics())
+    assert [row for row in server_metrics().values() if row not in table] == []
+
+
+def test_alert_rules_name_metrics() -> None:
+    """Rules and queries use metrics that exist; a histogram is read by its buckets."""
+    rules = OBSERVE.partition("## Alert rules")[2]
+    named = {name.removesuffix("_bucket") for name in re.findall(r"\bcoldframe_\w+", rules)}
+    assert named and named <= set(server_metrics())
+
+
+def test_log_events_are_documented() -> None:
+    """Each event that the server, its models and a GPU log has a row, and no other event has one."""
+    package = ROOT / "layers" / "shared" / "python" / "coldframe"
+    code = "".join(path.read_text() for path in sorted(package.rglob("*.py")))
+    logged = set(re.findall(r'(?:\.event\(|_log\(|event=)"([a-z-]+)"', code))
+    table = OBSERVE.partition("## Other lines")[2].partition("\n## ")[0]
+    assert set(re.findall(r"^\| `([a-z-]+)` \| (?!when)", table, re.MULTILINE)) == logged

@@ -35,7 +35,7 @@ class Metrics:
         self._requests = counter("requests", "Requests answered", "method", "route", "status")
         self._seconds = Histogram(
             "coldframe_request_duration_seconds",
-            "From a request's head to its answer",
+            "Seconds from a request's head to its answer",
             ["route"],
             buckets=_BUCKETS_S,
             registry=self.registry,
@@ -49,7 +49,7 @@ class Metrics:
         self._texts = counter("texts", "Texts classified or embedded")
         self._estimated = counter("estimated_texts", "Texts answered by the estimator alone")
         self._tokens = counter("tokens", "Tokens encoded")
-        self._cache = counter("cache_answers", "Answers by where they were found", "level")
+        self._cache = counter("cache_answers", "Answers by the cache level that had them", "level")
         self._info = gauge("model_info", "1 for each model that is served", "model", "version", "encoder")
 
     def add_model(self, model: str, version: str, encoder: str) -> None:
@@ -108,28 +108,40 @@ class _Passes(Collector):
 _Values = tuple[tuple[str, str, Callable[[Stats], float]], ...]
 
 _GAUGES: _Values = (
-    ("queue_jobs", "Parts of requests that wait for passes, or are in one", lambda s: s.queued_jobs),
-    ("queue_rows", "Windows of texts of those", lambda s: s.queued_rows),
-    ("queue_bytes", "Bytes of those", lambda s: s.queued_bytes),
-    ("passes_running", "Forward passes now", lambda s: s.running_passes),
+    (
+        "queue_jobs",
+        "Scheduled parts of requests that wait for a pass, or are in one",
+        lambda s: s.queued_jobs,
+    ),
+    ("queue_rows", "Windows of texts in the queue", lambda s: s.queued_rows),
+    ("queue_bytes", "Bytes of the rows in the queue", lambda s: s.queued_bytes),
+    ("passes_running", "Forward passes that run now", lambda s: s.running_passes),
     ("pass_budget_tokens", "Tokens that a pass may have, as learnt", lambda s: s.budget_tokens),
-    ("expected_wait_seconds", "Until all that waits now would be done", lambda s: s.expected_wait_s),
+    ("expected_wait_seconds", "Seconds until the present queue would be done", lambda s: s.expected_wait_s),
 )
 _COUNTERS: _Values = (
     ("passes", "Forward passes", lambda s: s.passes),
-    ("pass_rows", "Windows of texts in them", lambda s: s.rows),
-    ("pass_tokens", "Tokens in them", lambda s: s.tokens),
-    ("pass_seconds", "Time that they took", lambda s: s.actual_s),
-    ("pass_predicted_seconds", "Time that they were predicted to take", lambda s: s.predicted_s),
-    ("queue_wait_seconds", "Time that admitted jobs waited for their first pass", lambda s: s.queue_wait_s),
-    ("jobs_done", "Jobs done", lambda s: s.done),
-    ("jobs_missed", "Jobs given up: they could not be done in time any more", lambda s: s.missed),
+    ("pass_rows", "Windows of texts in forward passes", lambda s: s.rows),
+    ("pass_tokens", "Tokens in forward passes", lambda s: s.tokens),
+    ("pass_seconds", "Seconds that forward passes took", lambda s: s.actual_s),
+    ("pass_predicted_seconds", "Seconds that forward passes were predicted to take", lambda s: s.predicted_s),
+    (
+        "queue_wait_seconds",
+        "Seconds that admitted parts waited for their first pass",
+        lambda s: s.queue_wait_s,
+    ),
+    ("jobs_done", "Scheduled parts done", lambda s: s.done),
+    ("jobs_missed", "Scheduled parts given up, because their time was over", lambda s: s.missed),
     (
         "jobs_late",
-        "Jobs done, but later than their request was promised",
+        "Scheduled parts done, but later than promised",
         lambda s: s.late,
     ),
-    ("jobs_refused", "Jobs refused at once: they could not be done in time", lambda s: s.refused),
-    ("jobs_cancelled", "Jobs whose caller hung up", lambda s: s.cancelled),
-    ("jobs_failed", "Jobs whose pass failed", lambda s: s.failed),
+    (
+        "jobs_refused",
+        "Scheduled parts refused at once, because they could not be done in time",
+        lambda s: s.refused,
+    ),
+    ("jobs_cancelled", "Scheduled parts whose caller hung up", lambda s: s.cancelled),
+    ("jobs_failed", "Scheduled parts whose pass failed", lambda s: s.failed),
 )
