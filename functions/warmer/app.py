@@ -1,6 +1,6 @@
 """The warmer function: keeps environments warm by pings, when traffic does not.
 
-It pings at a fixed rate (`keep_warm`), or by a forecast of the traffic (`coldframe.warming.hold`).
+It pings at a fixed rate (`keep_warm`), or by a forecast of the traffic (`coldframe.warming.round`).
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Any
 
 from coldframe.capacity.prices import PRICES
 from coldframe.coldstart.pings import invoker, ping_environments
-from coldframe.warming.hold import Clients, hold
+from coldframe.warming.round import Clients, run_round
 from coldframe.warming.settings import predicting
 
 _WINDOW = timedelta(minutes=5)  # the schedule's, so that no traffic is counted for two rounds
@@ -22,7 +22,7 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """One round. Returns its result, and prints it as its log line."""
     environ = os.environ
     if (settings := predicting(environ, PRICES)) is not None:
-        report = hold(_all_clients(settings.guards.most), settings, datetime.now(UTC))
+        report = run_round(_all_clients(settings.guards.most), settings, datetime.now(UTC))
         print(json.dumps(report))
         return report
     lambda_client, cloudwatch = _clients(int(environ["WARM_ENVIRONMENTS"]))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Sequence
 
+from coldframe.warming.contexts import RATES, SIDES
 from coldframe.warming.forecast import Forecaster
 from coldframe.warming.mixture import Mixture
-from coldframe.warming.past import RATES, SIDES
 from coldframe.warming.weights import Weights
 from local.planner.warming.demand import Demand
 

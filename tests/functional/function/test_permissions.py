@@ -37,11 +37,11 @@ from coldframe.jobs.services import open_services
 from coldframe.jobs.worker import Message, Worker
 from coldframe.pipeline.models import Models
 from coldframe.timing import Deadline, MovingAverage
-from coldframe.warming import table
-from coldframe.warming.hold import Clients, hold
+from coldframe.warming import dynamodb_record
+from coldframe.warming.decision import Guards
 from coldframe.warming.policy import HoldCosts
 from coldframe.warming.record import Record
-from coldframe.warming.rounds import Guards
+from coldframe.warming.round import Clients, run_round
 from coldframe.warming.settings import Predicting
 from functions.post_traffic import app as post_traffic
 from functions.pre_traffic import app as pre_traffic
@@ -364,13 +364,13 @@ def test_warmer_that_predicts(
         cloudwatch = boto3.client("cloudwatch", endpoint_url=moto)
         dynamodb = boto3.client("dynamodb", endpoint_url=moto)
         scaling = boto3.client("application-autoscaling", endpoint_url=moto)
-        table.write(dynamodb, TABLE, FUNCTION, Record(provisioned=2), 0)
+        dynamodb_record.write(dynamodb, TABLE, FUNCTION, Record(provisioned=2), 0)
         calls.clear()
 
         def pinged(version: str, count: int) -> dict[str, Any]:
             return ping_environments(invoker(lambda_client, version), count)._asdict()
 
-        hold(
+        run_round(
             Clients(lambda_client, cloudwatch, dynamodb, lambda: scaling, pinged), settings, datetime.now(UTC)
         )
         for client in (lambda_client, cloudwatch, dynamodb, scaling):

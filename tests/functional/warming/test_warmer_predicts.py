@@ -18,11 +18,11 @@ from botocore.exceptions import EndpointConnectionError
 
 from bench.targets.faulty_server import FaultyServer
 from coldframe.capacity.prices import PRICES
-from coldframe.warming import table
-from coldframe.warming.hold import Clients, hold
+from coldframe.warming import dynamodb_record
+from coldframe.warming.decision import Guards
 from coldframe.warming.policy import HoldCosts
 from coldframe.warming.record import Record
-from coldframe.warming.rounds import Guards
+from coldframe.warming.round import Clients, run_round
 from coldframe.warming.settings import Predicting, predicting
 from functions.warmer import app as warmer
 from tests.functional.conftest import TABLE
@@ -165,13 +165,13 @@ def timer(world: World, function: str) -> Predicting:
 def test_a_round_learns_pings_and_remembers(world: World) -> None:
     """One call of CloudWatch: the timer's three environments are pinged, and the record has it."""
     settings = timer(world, "half-hourly")
-    line = hold(world.clients, settings, NOW)
+    line = run_round(world.clients, settings, NOW)
     assert world.calls[-3:] == ["GetItem", "GetMetricData", "PutItem"]
     assert world.calls.count("GetMetricData") == 1
     assert world.pinged == [("half-hourly:7", 3)]
     assert (line["pings"], line["reason"], line["state"]) == (3, "expected", "new: there was none")
     json.dumps(line)
-    record, state = table.read(world.dynamodb, TABLE, "half-hourly")
+    record, state = dynamodb_record.read(world.dynamodb, TABLE, "half-hourly")
     assert (state, record.revision) == ("kept", 1)
     assert record.peaks[-6:] == (3, 0, 0, 0, 0, 0)
     assert record.spent_on("2026-11-22") == pytest.approx(3 * 7e-6)
@@ -180,10 +180,10 @@ def test_a_round_learns_pings_and_remembers(world: World) -> None:
 def test_the_next_round_reads_what_is_new(world: World) -> None:
     """It asks for the last slots only, and what was pinged just now needs no ping."""
     settings = timer(world, "again")
-    hold(world.clients, settings, NOW)
-    line = hold(world.clients, settings, NOW + SLOT)
+    run_round(world.clients, settings, NOW)
+    line = run_round(world.clients, settings, NOW + SLOT)
     assert (line["state"], line["pings"], line["skipped"]) == ("kept", 0, True)
-    record, _ = table.read(world.dynamodb, TABLE, "again")
+    record, _ = dynamodb_record.read(world.dynamodb, TABLE, "again")
     assert record.pinged[-1] == 3
     assert len(record.peaks) == 276 + 6 + 1 or record.peaks[-7] == 3
 
@@ -202,19 +202,19 @@ def test_a_record_that_cannot_be_read_is_begun_anew(world: World, item: dict[str
     settings = timer(world, f"damaged {reason}")
     key = {"cache_key": {"S": f"warmer#{settings.function}"}}
     world.dynamodb.put_item(TableName=TABLE, Item=key | item)
-    line = hold(world.clients, settings, NOW)
+    line = run_round(world.clients, settings, NOW)
     assert line["state"].startswith("new: ")
     assert reason in line["state"]
     assert line["pings"] == 3
-    assert table.read(world.dynamodb, TABLE, settings.function)[1] == "kept"
+    assert dynamodb_record.read(world.dynamodb, TABLE, settings.function)[1] == "kept"
 
 
 def test_a_clock_that_was_wrong_is_forgotten(world: World) -> None:
     """A record of the future begins anew."""
     settings = timer(world, "future")
     ahead = Record(end=int(NOW.timestamp()) // 300 + 999, peaks=(1,))
-    table.write(world.dynamodb, TABLE, "future", ahead, 0)
-    line = hold(world.clients, settings, NOW)
+    dynamodb_record.write(world.dynamodb, TABLE, "future", ahead, 0)
+    line = run_round(world.clients, settings, NOW)
     assert (line["state"], line["pings"]) == ("new: its slots are in the future", 3)
 
 
@@ -222,7 +222,7 @@ def test_of_two_warmers_at_once_one_pings(world: World) -> None:
     """Who reads before the other writes does nothing, and says so; the record has one round's money."""
     settings = timer(world, "twice")
     read_by_both = threading.Barrier(2)
-    read = table.read
+    read = dynamodb_record.read
     lines: list[dict[str, Any]] = []
 
     def waits(*args: Any) -> tuple[Record, str]:
@@ -231,9 +231,9 @@ def test_of_two_warmers_at_once_one_pings(world: World) -> None:
         return found
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(table, "read", waits)
+        patched.setattr(dynamodb_record, "read", waits)
         threads = [
-            threading.Thread(target=lambda: lines.append(hold(world.clients, settings, NOW)))
+            threading.Thread(target=lambda: lines.append(run_round(world.clients, settings, NOW)))
             for _ in range(2)
         ]
         for thread in threads:
@@ -251,14 +251,14 @@ def test_a_guarantee_is_a_scheduled_action(world: World) -> None:
     """Provisioned concurrency follows the level that is likely, and goes to zero."""
     settings = guaranteed(world, "promised")
     target = target_of("promised")
-    line = hold(world.clients, settings, NOW)
+    line = run_round(world.clients, settings, NOW)
     assert (line["provisioned"], line["pings"]) == (2, 3)
     [action] = world.scaling.describe_scheduled_actions(**target)["ScheduledActions"]
     assert action["ScalableTargetAction"] == {"MinCapacity": 2, "MaxCapacity": 2}
     assert action["Schedule"] == "at(2026-11-22T12:03:00)"
     world.pass_minute("promised")
     assert world.level == 2
-    assert hold(world.clients, settings, NOW + SLOT)["provisioned"] == 0
+    assert run_round(world.clients, settings, NOW + SLOT)["provisioned"] == 0
     [action] = world.scaling.describe_scheduled_actions(**target)["ScheduledActions"]
     assert action["ScalableTargetAction"] == {"MinCapacity": 0, "MaxCapacity": 0}
 
@@ -278,14 +278,14 @@ def test_a_failed_call_is_repaired_by_the_next_round(world: World, number: int, 
     """Whichever call of a round fails, the next round ends provisioned concurrency that nobody needs."""
     function = f"faulty-{number}-{after}"
     settings = guaranteed(world, function)
-    hold(world.clients, settings, NOW)
+    run_round(world.clients, settings, NOW)
     world.pass_minute(function)
     assert world.level == 2
     world.expect_fault(number, after)
     with pytest.raises(EndpointConnectionError):
-        hold(world.clients, settings, NOW + SLOT)
+        run_round(world.clients, settings, NOW + SLOT)
     world.pass_minute(function)
-    line = hold(world.clients, settings, NOW + 2 * SLOT)
+    line = run_round(world.clients, settings, NOW + 2 * SLOT)
     world.pass_minute(function)
     assert (line["provisioned"], world.level) == (0, 0)
 
@@ -294,9 +294,9 @@ def test_a_level_beyond_the_decision_is_paid_for(world: World) -> None:
     """Provisioned concurrency that AWS holds counts towards the day's money, whatever was decided."""
     settings = guaranteed(world, "beyond")
     world.level = 6
-    line = hold(world.clients, settings, NOW + SLOT)
+    line = run_round(world.clients, settings, NOW + SLOT)
     assert line["provisioned"] == 0
-    spent = table.read(world.dynamodb, TABLE, "beyond")[0].spent_usd
+    spent = dynamodb_record.read(world.dynamodb, TABLE, "beyond")[0].spent_usd
     assert spent == pytest.approx(line["usd"] + 6 * settings.provision.idle_usd)
 
 
@@ -306,14 +306,14 @@ def test_a_guarantee_that_is_switched_off_is_released(world: World, rounds: int)
     function = f"released-{rounds}"
     settings = guaranteed(world, function)
     for number in range(rounds):
-        hold(world.clients, settings, NOW + number * SLOT)
+        run_round(world.clients, settings, NOW + number * SLOT)
         world.level = 2  # a scheduled action that lowers it is deleted with its target
     off = replace(settings, guards=replace(settings.guards, guaranteed=0))
-    hold(world.clients, off, NOW + 3 * SLOT)
+    run_round(world.clients, off, NOW + 3 * SLOT)
     assert world.level == 0
-    hold(world.clients, off, NOW + 4 * SLOT)
+    run_round(world.clients, off, NOW + 4 * SLOT)
     world.level = 3  # set by hand
-    hold(world.clients, off, NOW + 5 * SLOT)
+    run_round(world.clients, off, NOW + 5 * SLOT)
     assert world.level == 3
 
 
@@ -321,9 +321,9 @@ def test_a_level_of_somebody_else_is_left_alone(world: World) -> None:
     """A warmer that has never provisioned asks AWS for no level, ends none, and does not pay for it."""
     settings = timer(world, "by-hand")
     world.level = 6
-    line = hold(world.clients, settings, NOW)
+    line = run_round(world.clients, settings, NOW)
     assert world.level == 6
-    spent = table.read(world.dynamodb, TABLE, "by-hand")[0].spent_usd
+    spent = dynamodb_record.read(world.dynamodb, TABLE, "by-hand")[0].spent_usd
     assert spent == pytest.approx(line["usd"])
 
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from coldframe.capacity.prices import PRICES
-from coldframe.warming.rounds import Guards
+from coldframe.warming.decision import Guards
 from coldframe.warming.settings import predicting
 from local.emulator.template.syntax.cloudformation import load_stack
 from tests.support import stacks

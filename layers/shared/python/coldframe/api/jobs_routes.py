@@ -13,7 +13,7 @@ from coldframe.api.catalogue import find_model
 from coldframe.api.messages import Reply, Request, decode_json, json_reply, read_body
 from coldframe.config import Settings
 from coldframe.errors import Invalid, NotFound, NotReady
-from coldframe.jobs.ending import end, settle
+from coldframe.jobs.finishing import end, end_if_answered
 from coldframe.jobs.object_file import Pin
 from coldframe.jobs.ports import BadSource, Objects, Queue, Store, Unavailable
 from coldframe.jobs.records import (
@@ -229,7 +229,7 @@ class JobsDoor:
         parts = self._parts(job, body.texts)
         self._queue.send(parts)
         # By now all parts may be answered.
-        return settle(self._store.set_parts(job, len(parts)) or job, self._store, self._control)
+        return end_if_answered(self._store.set_parts(job, len(parts)) or job, self._store, self._control)
 
     def _parts(self, job: Job, texts: Sequence[str]) -> list[Body]:
         parts: list[Body] = []

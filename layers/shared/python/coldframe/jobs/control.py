@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from coldframe.jobs.backoff import RetryPolicy, firmly
-from coldframe.jobs.ending import end, settle, sweep
+from coldframe.jobs.finishing import end, end_if_answered, sweep
 from coldframe.jobs.ports import BadSource, Notifier, Objects, Queue, Store, Unavailable
 from coldframe.jobs.records import Job, Notify, Split, SplitPlace, read_control
 from coldframe.jobs.splitting import Splitter
@@ -80,7 +80,7 @@ class Controller:
         if isinstance(body, Notify):
             return self._notify(message, job)
         if job.state.has_ended or job.parts is not None:
-            settle(job, self.store, self.control)
+            end_if_answered(job, self.store, self.control)
             return None
         return self._split(message, job, deadline)
 
@@ -123,7 +123,7 @@ class Controller:
         """
         if job is None:
             return
-        settle(job, self.store, self.control)
+        end_if_answered(job, self.store, self.control)
         if job.parts is None:
             self.control.send([Split(job.id, job.generation)])
 

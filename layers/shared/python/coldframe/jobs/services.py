@@ -10,7 +10,7 @@ from msgspec import Struct
 from coldframe.config import Settings
 from coldframe.jobs.aws import S3Objects, SqsQueue
 from coldframe.jobs.dynamodb import DynamoStore
-from coldframe.jobs.push import PushNotifier
+from coldframe.jobs.notifier import PushNotifier
 from coldframe.timing import Clock
 
 _TIMEOUT_S = 10

@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from coldframe.errors import BundleError, NotReady, OutOfTime, RequestError
 from coldframe.jobs.backoff import RetryPolicy, firmly
-from coldframe.jobs.ending import end, settle
+from coldframe.jobs.finishing import end, end_if_answered
 from coldframe.jobs.pace import Pace, work_bytes
 from coldframe.jobs.ports import Objects, Queue, Store, Unavailable
 from coldframe.jobs.records import (
@@ -117,8 +117,8 @@ class Worker:
 class _Batch:
     """One batch. again, late: ids of messages to receive again; the late ones at once."""
 
-    def __init__(self, by: Worker, deadline: Deadline) -> None:
-        self._by = by
+    def __init__(self, worker: Worker, deadline: Deadline) -> None:
+        self._worker = worker
         self._deadline = deadline
         self._has_begun = False
         self.again: dict[str, Message] = {}
@@ -131,7 +131,7 @@ class _Batch:
             of_options = [task for task in tasks if task.job.options == options]
             self._answer_in_groups([task for task in of_options if task.message.received <= 1])
             self._answer_alone([task for task in of_options if task.message.received > 1])
-        list(self._by.map_all(self._hide, [*self.again.values(), *self.late.values()]))
+        list(self._worker.map_all(self._hide, [*self.again.values(), *self.late.values()]))
         return [*self.again, *self.late]
 
     # Choosing the tasks.
@@ -140,10 +140,10 @@ class _Batch:
         """Parts to answer. All other messages are dealt with."""
         read = [(message, part) for message in messages if (part := self._read(message)) is not None]
         try:
-            jobs = self._firmly(lambda: self._by.store.get_many(list({part.job for _, part in read})))
+            jobs = self._firmly(lambda: self._worker.store.get_many(list({part.job for _, part in read})))
             open_ = [(message, part, job) for message, part in read if (job := _open(jobs, part))]
             names = [part.name for _, part, _ in open_]
-            recorded = self._firmly(lambda: self._by.store.recorded(names)) if names else set()
+            recorded = self._firmly(lambda: self._worker.store.recorded(names)) if names else set()
         except Unavailable:
             self.again |= {message.id: message for message, _ in read}
             return []
@@ -163,7 +163,7 @@ class _Batch:
 
     def _fail(self, message: Message) -> None:
         try:
-            self._by.queue.fail(message.body, NOT_OURS)
+            self._worker.queue.fail(message.body, NOT_OURS)
         except Unavailable:
             self.again[message.id] = message
 
@@ -171,7 +171,7 @@ class _Batch:
         """The task with its texts. Raises Unavailable."""
         if not task.part.key:
             return task
-        return msgspec.structs.replace(task, texts=read_texts(self._by.objects.get(task.part.key)))
+        return msgspec.structs.replace(task, texts=read_texts(self._worker.objects.get(task.part.key)))
 
     def _each(self, tasks: Sequence[_Task], do: Callable[[_Task], T]) -> list[T | None]:
         """Applies `do` to all; a message whose services are not available is received again."""
@@ -184,14 +184,14 @@ class _Batch:
                 return None
 
         # A single task needs no pool, and may run on a thread of the pool that others wait for.
-        return [done(task) for task in tasks] if len(tasks) == 1 else list(self._by.map_all(done, tasks))
+        return [done(task) for task in tasks] if len(tasks) == 1 else list(self._worker.map_all(done, tasks))
 
     # Answering.
 
     def _answer_in_groups(self, tasks: Sequence[_Task]) -> None:
         works = [work_bytes(task.texts) for task in tasks]
         while tasks:
-            size = self._by.pace.group(works, self._deadline.remaining_s())
+            size = self._worker.pace.group(works, self._deadline.remaining_s())
             if not size and not self._has_begun:
                 size = 1  # it may use all the time left
             if not size:
@@ -209,9 +209,9 @@ class _Batch:
         texts = [text for task in tasks for text in task.texts]
         before_s = self._deadline.remaining_s()
         try:
-            answers = self._by.answerer.answer(texts, tasks[0].job.options, self._deadline)
+            answers = self._worker.answerer.answer(texts, tasks[0].job.options, self._deadline)
         except (BundleError, NotReady):  # the environment's fault: no message could be answered
-            list(self._by.map_all(self._retry, tasks))
+            list(self._worker.map_all(self._retry, tasks))
         except Exception as exc:  # a text's error concerns this text alone
             self._learn(texts, before_s)
             self._after_error(tasks, exc, is_first)
@@ -230,7 +230,7 @@ class _Batch:
             self._failed(tasks[0], error)
 
     def _learn(self, texts: Sequence[str], before_s: float) -> None:
-        self._by.pace.add(work_bytes(texts), before_s - self._deadline.remaining_s())
+        self._worker.pace.add(work_bytes(texts), before_s - self._deadline.remaining_s())
 
     def _answer_alone(self, tasks: Sequence[_Task]) -> None:
         """Redelivered messages, those with the fewest starts first."""
@@ -238,11 +238,11 @@ class _Batch:
             return
         ids = [task.message.id for task in tasks]
         try:
-            starts = self._firmly(lambda: self._by.store.starts(ids))
+            starts = self._firmly(lambda: self._worker.store.starts(ids))
         except Unavailable:
-            list(self._by.map_all(self._retry, tasks))
+            list(self._worker.map_all(self._retry, tasks))
             return
-        most = self._by.policy.attempts
+        most = self._worker.policy.attempts
         for task in sorted(tasks, key=lambda task: starts.get(task.message.id, 0)):
             if starts.get(task.message.id, 0) >= most:
                 self._give_up(task, f"{_where(task)}: each of {most} attempts ended its environment")
@@ -253,7 +253,7 @@ class _Batch:
                 self._answer_noted(task, is_first)
 
     def _fits(self, task: _Task) -> bool:
-        return self._by.pace.fits(work_bytes(task.texts), self._deadline.remaining_s())
+        return self._worker.pace.fits(work_bytes(task.texts), self._deadline.remaining_s())
 
     def _answer_noted(self, task: _Task, is_first: bool) -> None:
         """Answers one message, whose start is recorded in the meantime.
@@ -262,15 +262,15 @@ class _Batch:
         """
         message, start = task.message, str(task.message.received)
         try:
-            attempts = self._firmly(lambda: self._by.store.add_start(message.id, start))
+            attempts = self._firmly(lambda: self._worker.store.add_start(message.id, start))
             self._answer_together([msgspec.structs.replace(task, attempts=attempts + 1)], is_first)
             if (message.id in self.again or message.id in self.late) and message.id not in self._errors:
-                self._firmly(lambda: self._by.store.remove_start(message.id, start))
+                self._firmly(lambda: self._worker.store.remove_start(message.id, start))
         except Unavailable:
             self._retry(task)
 
     def _firmly(self, call: Callable[[], T]) -> T:
-        return firmly(call, self._by.pause, self._by.jitter)
+        return firmly(call, self._worker.pause, self._worker.jitter)
 
     # Recording.
 
@@ -293,10 +293,10 @@ class _Batch:
         digest = content_digest(content)
         key = answers_key(task.job, task.part.part, digest) if len(content) > INLINE_BYTES else ""
         if key:
-            self._by.objects.put(key, content)
+            self._worker.objects.put(key, content)
         inline = b"" if key else content
         result = Result(task.part.part, digest, answers.version, len(rows), inline, key)
-        self._by.store.put_result(task.job, result)
+        self._worker.store.put_result(task.job, result)
         return task
 
     def _count(self, stored: Sequence[tuple[Message, Part, Job]]) -> None:
@@ -315,22 +315,22 @@ class _Batch:
             except Unavailable:
                 self.again |= {message.id: message for message, _, _ in lot}
 
-        list(self._by.map_all(counted, of_job.values()))
+        list(self._worker.map_all(counted, of_job.values()))
 
     def _count_of(self, job: Job, parts: set[int]) -> None:
         """Counts parts of one job. Raises Unavailable."""
         current: Job | None = job
         if new := parts - job.done:
-            current = self._firmly(lambda: self._by.store.add_done(job, sorted(new)))
+            current = self._firmly(lambda: self._worker.store.add_done(job, sorted(new)))
         if current is not None:
-            settle(current, self._by.store, self._by.control)
+            end_if_answered(current, self._worker.store, self._worker.control)
 
     # Ending.
 
     def _failed(self, task: _Task, error: Exception) -> None:
         """After an error of the work itself: the message is tried again, or fails."""
         is_final = isinstance(error, RequestError) and error.status < _SERVER_ERROR
-        if not is_final and task.attempts < self._by.policy.attempts:
+        if not is_final and task.attempts < self._worker.policy.attempts:
             self.again[task.message.id] = task.message
             self._errors.add(task.message.id)
             return
@@ -342,8 +342,8 @@ class _Batch:
 
     def _retry(self, task: _Task) -> None:
         """After a failure of a service: the message is received again, unless that has happened too often."""
-        message, most = task.message, self._by.policy.failures
-        if count_failure(self._by.store, message) > most:
+        message, most = task.message, self._worker.policy.failures
+        if count_failure(self._worker.store, message) > most:
             self._give_up(task, f"{_where(task)}: a service was not available in {most} attempts")
         else:
             self.again[message.id] = message
@@ -351,8 +351,8 @@ class _Batch:
     def _give_up(self, task: _Task, reason: str) -> None:
         """Moves the message to the queue of failed messages, and fails its job."""
         try:
-            self._by.queue.fail(task.message.body, reason)
-            end(task.job, Event.FAIL, self._by.store, self._by.control, reason)
+            self._worker.queue.fail(task.message.body, reason)
+            end(task.job, Event.FAIL, self._worker.store, self._worker.control, reason)
         except Unavailable:
             self.again[task.message.id] = task.message
 
@@ -362,9 +362,10 @@ class _Batch:
     def _hide(self, message: Message) -> None:
         """Makes the queue deliver the message later. If that fails, its visibility timeout does it."""
         is_late = message.id in self.late
-        delay_s = _AT_ONCE_S if is_late else self._by.policy.delay_s(message.received, self._by.jitter)
+        worker = self._worker
+        delay_s = _AT_ONCE_S if is_late else worker.policy.delay_s(message.received, worker.jitter)
         with contextlib.suppress(Unavailable):
-            self._by.queue.retry_in(message.receipt_handle, delay_s)
+            worker.queue.retry_in(message.receipt_handle, delay_s)
 
 
 def count_failure(store: Store, message: Message) -> int:

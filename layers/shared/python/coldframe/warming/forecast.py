@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from coldframe.warming.contexts import Past
 from coldframe.warming.mixture import Mixture
-from coldframe.warming.past import Past
 from coldframe.warming.peaks import Peaks
 
 _PARTS = 6

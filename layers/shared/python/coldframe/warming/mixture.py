@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from math import exp, log
 
-from coldframe.warming.past import SIDES
+from coldframe.warming.contexts import SIDES
 from coldframe.warming.weights import WEIGHTS, Weights
 
 RATE = 0.005

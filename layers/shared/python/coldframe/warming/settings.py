@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from coldframe.warming.costs import ping_usd, provisioned_usd
+from coldframe.warming.decision import Guards
 from coldframe.warming.policy import SLOT_S, HoldCosts
-from coldframe.warming.rounds import Guards
 
 _MB_PER_GB = 1024
 

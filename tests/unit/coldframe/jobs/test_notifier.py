@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from coldframe.jobs.notifier import Breaker, PushNotifier, sign
 from coldframe.jobs.ports import BadSource, Unavailable
-from coldframe.jobs.push import Breaker, PushNotifier, sign
 from coldframe.jobs.records import Job, Options, Push
 from coldframe.jobs.states import State
 

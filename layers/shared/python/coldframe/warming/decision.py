@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from coldframe.warming.backtest import fixed_pings, replayed_usd
 from coldframe.warming.forecast import Forecaster
 from coldframe.warming.policy import SLOT_S, HoldCosts, Touched, level_to_hold, level_to_ping
-from coldframe.warming.trial import fixed_pings, replayed_usd
 
 _DAY = 288  # slots
 _SHOWN = 5

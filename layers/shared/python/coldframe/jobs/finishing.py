@@ -21,7 +21,7 @@ def end(job: Job, event: Event, store: Store, control: Queue, reason: str = "") 
     return ended
 
 
-def settle(job: Job, store: Store, control: Queue) -> Job:
+def end_if_answered(job: Job, store: Store, control: Queue) -> Job:
     """Ends a job whose parts are all answered. Raises Unavailable."""
     if job.is_answered and not job.state.has_ended:
         return end(job, Event.FINISH, store, control)
@@ -39,7 +39,7 @@ def sweep(store: Store, control: Queue, now_s: float) -> int:
         if job.state.has_ended:
             control.send([Notify(job.id, job.generation)])
         elif job.is_answered:
-            settle(job, store, control)
+            end_if_answered(job, store, control)
         else:
             end(job, Event.FAIL, store, control, _SILENT)
         if job.push is not None:

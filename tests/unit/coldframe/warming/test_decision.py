@@ -7,9 +7,9 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coldframe.warming.backtest import fixed_pings, replayed_usd
+from coldframe.warming.decision import Decision, Guards, decide
 from coldframe.warming.policy import HoldCosts, pinged_levels
-from coldframe.warming.rounds import Decision, Guards, decide
-from coldframe.warming.trial import fixed_pings, replayed_usd
 from tests.conftest import ROOT
 
 PING, PROVISION = HoldCosts(7e-6, 1e-3), HoldCosts(1.7e-3, 1e-3)
