@@ -13,6 +13,7 @@ from typing import get_type_hints
 import click
 import msgspec
 import pytest
+import yaml
 from click.testing import CliRunner
 from msgspec import Meta
 
@@ -354,6 +355,17 @@ def test_rules_of_check_are_documented(rule: Rule) -> None:
     """Every rule of `coldframe check` is in the table of what it refuses, by the name that it prints."""
     name = "".join(word.title() for word in rule.__name__.split("_")).replace("Snapstart", "SnapStart")
     assert f"`{name}`" in DEPLOY
+
+
+def test_pipeline_calls_what_there_is() -> None:
+    """The pipeline's steps are YAML, and name targets of the Makefile and commands of coldframe."""
+    text = DEPLOY.partition("## In a pipeline")[2].partition("```yaml\n")[2].partition("```")[0]
+    steps = yaml.safe_load(text)["jobs"]["deploy"]["steps"]
+    run = [step["run"].split() for step in steps if "run" in step]
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert {words[1] for words in run if words[0] == "make"} <= set(targets)
+    known = main.list_commands(click.Context(main))
+    assert {words[1] for words in run if words[0].endswith("coldframe")} <= set(known)
 
 
 def test_prices_are_what_the_formulas_give() -> None:
