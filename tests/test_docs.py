@@ -283,6 +283,18 @@ def test_anchors_lead_to_headings(page: Path) -> None:
         assert name in sections(page.parent / target if target else page), f"{target}#{name}"
 
 
+def test_decisions_are_listed_by_their_titles() -> None:
+    """The list of decisions has each record once, in order, by the record's own title."""
+    folder = ROOT / "docs" / "decisions"
+    rows = []
+    for record in sorted(folder.glob("0*.md")):
+        number, title = record.read_text().partition("\n")[0].removeprefix("# ").split(" ", 1)
+        rows.append(f"| [{number}]({record.name}) | {title} |")
+    assert [
+        line for line in (folder / "README.md").read_text().splitlines() if line.startswith("| [")
+    ] == rows
+
+
 READING_PATHS = REFERENCE["README"].partition("## All pages")[0].split("\n**You ")[1:]
 
 

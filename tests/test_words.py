@@ -20,9 +20,6 @@ NOT_YET = (
 )
 """Folders of sources whose words are not yet rewritten. The list only becomes shorter."""
 
-DOCUMENTS_NOT_YET = ("docs/decisions",)
-"""Folders of documents whose words are not yet rewritten."""
-
 FIRST_WORDS = re.compile(r"(Of|That|With|In which|What|Who|Whose|Which)\b")
 LISTED = re.compile(
     r"\b(works off|goes on|is told of|lets expect|borne|heeds|those that|that one(?=[.,;:)])|so many|so long"
@@ -38,22 +35,19 @@ PARTICIPLES = re.compile(
 @cache
 def sources() -> tuple[Path, ...]:
     """Python files of the product whose words are already rewritten."""
-    return tuple(
-        path for folder in CODE for path in sorted((ROOT / folder).rglob("*.py")) if rewritten(path, NOT_YET)
-    )
+    return tuple(path for folder in CODE for path in sorted((ROOT / folder).rglob("*.py")) if rewritten(path))
 
 
 def documents() -> list[Path]:
-    """Markdown files of the repository whose words are already rewritten."""
+    """Markdown files of the repository."""
     roots = [ROOT / name for name in DOCUMENTS]
-    pages = [page for root in roots for page in ([root] if root.is_file() else sorted(root.rglob("*.md")))]
-    return [page for page in pages if rewritten(page, DOCUMENTS_NOT_YET)]
+    return [page for root in roots for page in ([root] if root.is_file() else sorted(root.rglob("*.md")))]
 
 
-def rewritten(path: Path, not_yet: tuple[str, ...]) -> bool:
-    """Whether `path` lies outside every folder of `not_yet`."""
+def rewritten(path: Path) -> bool:
+    """Whether `path` lies outside every folder of NOT_YET."""
     name = path.relative_to(ROOT).as_posix()
-    return not any(name.startswith(f"{folder}/") for folder in not_yet)
+    return not any(name.startswith(f"{folder}/") for folder in NOT_YET)
 
 
 @cache
@@ -167,7 +161,7 @@ def test_few_names_are_bare_participles() -> None:
     assert len(wrong) < 100, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("entry", (*NOT_YET, *DOCUMENTS_NOT_YET))
+@pytest.mark.parametrize("entry", NOT_YET)
 def test_folders_not_yet_rewritten_exist(entry: str) -> None:
     """An entry that names nothing has to leave the list."""
     assert (ROOT / entry).exists(), f"{entry} does not exist. Remove it from NOT_YET."
