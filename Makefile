@@ -28,10 +28,10 @@ run: free-port $(BUILT) ## Start the local API on http://127.0.0.1:3000
 free-port:
 	@$(PYTHON) -c 'import socket, sys; taken = socket.socket().connect_ex(("127.0.0.1", $(PORT))) == 0; sys.exit(f"Port $(PORT) is in use by another program. Stop that program, or choose another port: make $(or $(firstword $(MAKECMDGOALS)),run) PORT={$(PORT) + 1}" if taken else 0)'
 
-test: $(VENV)/tests.stamp $(BUILT) ## Run the quick tests on every core: all unit tests, and most functional ones
+test: $(VENV)/tests.stamp $(BUILT) $(SAM)/stamp $(KSERVE)/stamp ## Run the quick tests on every core: all unit tests, and most functional ones
 	$(PYTEST) --quick
 
-test-all: test $(SAM)/stamp $(MINISTACK)/stamp $(KSERVE)/stamp $(SPARK)/stamp ## Run the quick tests, then the slow ones
+test-all: test $(MINISTACK)/stamp $(SPARK)/stamp ## Run the quick tests, then the slow ones
 	$(PYTEST) --slow
 
 lint: $(VENV)/tests.stamp ## Check style, types, and which package imports which

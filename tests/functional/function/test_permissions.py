@@ -56,7 +56,7 @@ from tests.support.jobs_world import POISON, Echo, Faults, Told
 from tests.support.lambda_door import VERSION, lambda_door
 from tests.support.stacks import GUARANTEED, PREDICTED, WARMED, WITH_JOBS, stack
 
-pytestmark = [pytest.mark.waits, stacks.needs_translator]
+pytestmark = [pytest.mark.waits, *stacks.needs_translator]
 
 ACCOUNT, REGION, FUNCTION, APPLICATION = "123456789012", "us-east-1", "predict", "deployments"
 LAMBDA_ARN = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{FUNCTION}"
