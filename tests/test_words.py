@@ -20,6 +20,9 @@ NOT_YET = (
 )
 """Folders of sources whose words are not yet rewritten. The list only becomes shorter."""
 
+RECORDS = ("CHANGELOG.md", "docs/decisions/")
+LONGEST = 25  # words of a sentence
+
 FIRST_WORDS = re.compile(r"(Of|That|With|In which|What|Who|Whose|Which)\b")
 LISTED = re.compile(
     r"\b(works off|goes on|is told of|lets expect|borne|heeds|those that|that one(?=[.,;:)])|so many|so long"
@@ -99,6 +102,21 @@ def prose_of(page: Path) -> str:
     return re.sub(r"```.*?```|`[^`\n]*`", " ", page.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
+def sentences(page: Path) -> Iterator[str]:
+    """Sentences of a document's paragraphs and lists. Tables, headings, code and addresses are not sentences.
+
+    A full stop, a question mark or a colon ends a sentence.
+    """
+    text = re.sub(r"```.*?```|<!--.*?-->", " ", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for block in re.split(r"\n\s*\n", text):
+        if block.startswith(("    ", "#")):
+            continue
+        prose = "\n".join(line for line in block.splitlines() if not line.startswith("|"))
+        for item in re.split(r"\n\s*(?:[-*]|\d+\.) ", prose):
+            plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"`[^`\n]*`", "code", item))
+            yield from re.split(r"(?<=[.!?:])\**\s+", " ".join(plain.split()))
+
+
 def participles(tree: ast.Module) -> Iterator[str]:
     """Variables and parameters named by a bare participle, once per function or class that binds one."""
 
@@ -152,6 +170,16 @@ def test_documents_have_few_of() -> None:
         count = sum(word.lower() == "of" for word in words)
         if count > 3 and count * 1000 >= 20 * len(words):
             wrong.append(f"{name_of(page)}: {count} in {len(words)} words")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_sentences_are_short() -> None:
+    """A sentence of a page has at most 25 words. Records of what was decided or changed keep their own."""
+    wrong = []
+    for page in documents():
+        if not name_of(page).startswith(RECORDS):
+            long = [text for text in sentences(page) if len(re.findall(r"[\w'][\w',.%-]*", text)) > LONGEST]
+            wrong += [f"{name_of(page)}: {text}" for text in long]
     assert not wrong, "\n".join(wrong)
 
 
