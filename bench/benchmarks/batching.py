@@ -83,7 +83,7 @@ def _parts(texts: Sequence[str], size: int, count: int) -> list[list[str]]:
 
 
 def fixed_batches(lengths: Sequence[int], size: int) -> list[Batch]:
-    """Batches of `size` rows of one length, as far as there are so many."""
+    """Batches of `size` rows of one length, as far as the rows suffice."""
     return [
         batch[start : start + size]
         for batch in plan_batches(lengths, max_batch_tokens=1 << 30)

@@ -1,4 +1,4 @@
-"""What predictions cost: durations and memory measured here, prices of Lambda and of `prices.toml`."""
+"""Cost of predictions: durations and memory measured here, prices of Lambda and from `prices.toml`."""
 
 import json
 import math
@@ -41,7 +41,7 @@ class Container(Struct, frozen=True):
 
 
 class Table(Struct, frozen=True):
-    """Of the shared cache: prices of units, and how many a text takes."""
+    """Prices of the shared cache: of its units, and how many a text takes."""
 
     per_write_unit: float
     per_read_unit: float
@@ -50,7 +50,7 @@ class Table(Struct, frozen=True):
 
 
 class Assumed(Struct, frozen=True):
-    """What is not measured. provisioned_use: share of its time in which a provisioned environment works."""
+    """Assumptions that are not measured. provisioned_use: share of time in which an environment works."""
 
     table_lookup_ms: float
     table_write_ms: float
@@ -209,7 +209,7 @@ def cost_table(results: Results) -> str:
 
 
 def measured_costs(results: Results) -> Measured:
-    """What the prices are applied to. cold_ms: of texts that need the encoder, the dearer ones."""
+    """Durations that the prices apply to. cold_ms: cold starts with texts that need the encoder."""
     return Measured(
         invocations_ms=results.timings_ms(_OURS, what=_COMPUTED),
         hits_ms=results.timings_ms(_OURS, what=_HIT),

@@ -1,4 +1,4 @@
-"""What the emulator itself costs: front door, Runtime API, trivial handler and back, beside a bare uvicorn.
+"""Cost of the emulator itself: front door, Runtime API, trivial handler and back, beside a bare uvicorn.
 
 A third side is the emulator without the freeze between invocations. All run in turns in one run, each as a
 process of its own, asked by the same client. The client, the emulators and their environments share this
@@ -91,7 +91,7 @@ def run(requests: int) -> None:
 
 
 def _rules_us(environments: int, invocations: int = 2000) -> float:
-    """Microseconds that the admission rules take for one invocation, with so many environments."""
+    """Microseconds that the admission rules take for one invocation, with this number of environments."""
     limits = Limits(
         account_concurrency=environments, scaling_burst=environments, requests_per_environment_s=None
     )
@@ -125,7 +125,7 @@ async def _measure(ports: tuple[int, int, int], requests: int) -> tuple[Side, Si
 
 
 async def _repeat(port: int, requests: int) -> list[float]:
-    """Seconds of each of so many requests in a row on one connection.
+    """Seconds of each request, one after the other on one connection.
 
     Raises RuntimeError for a status other than 200.
     """

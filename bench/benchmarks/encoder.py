@@ -68,7 +68,7 @@ def run(options: EncoderOptions) -> Path:
 
 
 def _timings(options: EncoderOptions, name: str, threads: int) -> list[Timing]:
-    """Of one encoder, in a process of its own. Raises PeersMissing where that fails."""
+    """Timings of one encoder, in a process of its own. Raises PeersMissing where that fails."""
     python = options.environments / _NAME / "bin" / "python"
     program = ROOT / "bench" / "peers" / _NAME / "measure.py"
     _, encoder = load_pair(options.model_dir, default_model())

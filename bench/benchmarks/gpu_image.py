@@ -38,7 +38,7 @@ class Weights:
 
 
 def weigh(image: str) -> Weights:
-    """What is in an image, as its own interpreter finds it."""
+    """Content of an image, as its own interpreter finds it."""
     [facts] = json.loads(docker("image", "inspect", image))
     found = json.loads(docker("run", "--rm", "--network=none", "--entrypoint=python3", image, "-c", _WEIGH))
     return Weights(facts["Size"], found["owners"], found["files"])

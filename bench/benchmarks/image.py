@@ -31,9 +31,9 @@ EVENTS = {by: _EVENT | {"body": body} for by, body in BODIES.items()}
 OURS_BUDGET_BYTES = 100_000_000
 """On top of the base image."""
 IMAGE_BUDGET_BYTES = 260_000_000
-"""With the base; the stand-in's is known, AWS's is as large as AWS makes it."""
+"""Size with the base. The stand-in's size is known; AWS decides on that of its own."""
 READ_BUDGET_BYTES = 80_000_000
-"""Of all files, interpreter and system libraries included, until the first answer."""
+"""Bytes of all files until the first answer, interpreter and system libraries included."""
 
 _BASE_LABEL = "org.opencontainers.image.base.name"
 
@@ -60,12 +60,12 @@ class Reads:
 
     @property
     def total_bytes(self) -> int:
-        """Of all folders."""
+        """Bytes of all folders."""
         return sum(self.folders.values())
 
 
 LAYERS = ("dependencies", "encoders and models", "coldframe", "functions")
-"""What the COPY commands of the Dockerfile's last stages add, lowest first."""
+"""Layers that the COPY commands of the Dockerfile's last stages add, lowest first."""
 
 
 def sizes(image: str) -> Sizes:
@@ -78,7 +78,7 @@ def sizes(image: str) -> Sizes:
 
 
 def reads(container: Container) -> Reads:
-    """What the environment of `container` has mapped and read so far."""
+    """Files that the environment in `container` has mapped and read so far."""
     touched = json.loads(container.run_python((ROOT / "bench" / "targets" / "touched.py").read_text()))
     folders: dict[str, int] = {}
     for path, found in touched["mapped"].items():

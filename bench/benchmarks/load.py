@@ -127,7 +127,7 @@ class _Loader:
 
 
 def _facts(options: LoadOptions) -> dict[str, object]:
-    """What of the options a reader of the raw file has to know."""
+    """Options that a reader of the raw file has to know."""
     return {
         "slo": asdict(options.slo),
         "warm_up_s": options.warm_up_s,
@@ -209,5 +209,5 @@ def _row(results: Results, point: Point) -> Row:
 
 
 def _rate_of(target: str, rate_rps: float) -> str:
-    """What a share of hits is about."""
+    """Subject of a fact about the share of hits."""
     return f"{target} at {rate_rps:g} rps"

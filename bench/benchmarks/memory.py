@@ -1,4 +1,4 @@
-"""What a served environment takes: milliseconds of its session, megabytes at their peak.
+"""Needs of a served environment: milliseconds of its session, megabytes at their peak.
 
 Each number is of fresh processes. Peaks are the kernel's own (`VmHWM`): pages of code and model that
 are shared with the page cache count, as they do on Lambda.

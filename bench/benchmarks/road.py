@@ -29,7 +29,7 @@ _PREDICT, _EMBED = "/v1/predict", "/v1/embeddings"
 
 
 class Road(Struct, frozen=True):
-    """What a request ran through. files: each with its first function, in the order entered."""
+    """Code that a request ran through. files: each with its first function, in the order entered."""
 
     files: list[tuple[str, str]]
     functions: int
@@ -69,7 +69,7 @@ def road_table(roads: Mapping[str, Road], budgets: Mapping[str, RoadBudget]) -> 
 
 
 def over_budget(roads: Mapping[str, Road], budgets: Mapping[str, RoadBudget]) -> list[str]:
-    """What is longer or deeper than it may be, and where to look."""
+    """Requests that exceed their budget of files or depth, and where to look."""
     return [
         f"{kind}: {found} {what}, budget {budget}. Merge what is one thought, or raise the budget in"
         " bench/budgets.toml and say why."
@@ -88,7 +88,7 @@ def _files_of(kind: str, road: Road) -> str:
 
 
 def _trips(chosen: Chosen) -> dict[str, Trip]:
-    """What an unsure text needs is loaded by the same text, with the cache off: so it is no hit yet."""
+    """An unsure text, with the cache off, loads what it needs; the cache then has no entry for it yet."""
     sure, unsure = {"text": chosen.sure}, {"text": chosen.unsure}
     load = [_event(_PREDICT, unsure | {"cache": False}), _event(_PREDICT, sure)]
     ask = _event(_PREDICT, unsure)

@@ -72,7 +72,7 @@ def workload(concurrency: float, invocations: int, seed: int) -> Workload:
 
 
 def bytes_per_invocation(count: int = 200_000) -> float:
-    """What a run holds at its peak, its input included."""
+    """Memory that a run holds at its peak, its input included."""
     tracemalloc.start()
     try:
         work = workload(1.0, count, 0)

@@ -18,7 +18,7 @@ from coldframe.errors import ColdframeError
 from local.paths import ROOT, SPARK_PYTHON, default_model, python_path
 
 _EXPONENT = 0.7
-"""Of the popularity of sentences, by rank: Breslau et al. 1999 found 0.64 to 0.83 for web requests."""
+"""Exponent of the sentences' popularity, by rank: Breslau et al. 1999 found 0.64 to 0.83 for web requests."""
 
 
 class SparkFailed(ColdframeError):

@@ -114,7 +114,7 @@ def make_mixes(corpus: Corpus) -> dict[str, list[bytes]]:
 async def take_turn(
     address: str, bodies: Sequence[bytes], connections: int, seconds: float, turns: Turns
 ) -> None:
-    """Asks for so long, and writes down how it went. Raises RuntimeError for an answer that is none."""
+    """Sends requests for the given time, and records them. Raises RuntimeError for an error answer."""
     client, texts = HttpClient(f"{address}/v1/predict"), cycle(bodies)
     until_s = time.perf_counter() + seconds
     done: list[float] = []

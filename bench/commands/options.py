@@ -1,4 +1,4 @@
-"""What commands share: options, where raw files go, and the way a table is shown."""
+"""Parts that commands share: options, where raw files go, and the way a table is shown."""
 
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -21,7 +21,7 @@ ENVIRONMENTS = click.option(
     default=ROOT / ".venv-peers",
     help="Where peers are installed; default: .venv-peers.",
 )
-SEED = click.option("--seed", default=0, show_default=True, help="Of all that is drawn by chance.")
+SEED = click.option("--seed", default=0, show_default=True, help="Seed for all random choices.")
 
 
 def out_option(name: str) -> Callable[[Command], Command]:

@@ -16,7 +16,7 @@ from local.paths import model_dir
     default=12_000,
     show_default=True,
     type=click.IntRange(120),
-    help="Of each measurement.",
+    help="Requests in each measurement.",
 )
 def emulator(requests: int) -> None:
     """The emulator's own latency and throughput, beside a bare uvicorn."""
@@ -62,7 +62,9 @@ def from_zero(image: str, samples: int, cpu: float, memory_mb: int) -> None:
 
 
 @click.command()
-@click.option("--seconds", default=3.0, show_default=True, type=click.FloatRange(0.1), help="Of each size.")
+@click.option(
+    "--seconds", default=3.0, show_default=True, type=click.FloatRange(0.1), help="Seconds for each size."
+)
 def cpu(seconds: float) -> None:
     """How well `up --cpu-from-memory` keeps its promise."""
     from bench.benchmarks.cpu_share import run
@@ -72,7 +74,11 @@ def cpu(seconds: float) -> None:
 
 @click.command()
 @click.option(
-    "--requests", default=20, show_default=True, type=click.IntRange(4, 10_000), help="Of each mix of texts."
+    "--requests",
+    default=20,
+    show_default=True,
+    type=click.IntRange(4, 10_000),
+    help="Requests of each mix of texts.",
 )
 @click.option("--budget", type=click.IntRange(1), help="Tokens of a pass; default: measured here.")
 @SEED
@@ -85,7 +91,11 @@ def batching(requests: int, budget: int | None, seed: int) -> None:
 
 @click.command()
 @click.option(
-    "--requests", default=20, show_default=True, type=click.IntRange(4, 10_000), help="Of each mix of texts."
+    "--requests",
+    default=20,
+    show_default=True,
+    type=click.IntRange(4, 10_000),
+    help="Requests of each mix of texts.",
 )
 @SEED
 def passes(requests: int, seed: int) -> None:
@@ -96,8 +106,12 @@ def passes(requests: int, seed: int) -> None:
 
 
 @click.command()
-@click.option("--seconds", default=3.0, show_default=True, type=click.FloatRange(0.1), help="Of each turn.")
-@click.option("--turns", default=5, show_default=True, type=click.IntRange(1, 100), help="Of each shape.")
+@click.option(
+    "--seconds", default=3.0, show_default=True, type=click.FloatRange(0.1), help="Seconds in each turn."
+)
+@click.option(
+    "--turns", default=5, show_default=True, type=click.IntRange(1, 100), help="Turns of each shape."
+)
 @SEED
 def workers(seconds: float, turns: int, seed: int) -> None:
     """The server's processors: passes at once against threads of one pass, over HTTP, in one run."""
@@ -155,10 +169,14 @@ def cache_faults(requests: int, seed: int) -> None:
     default=2_000_000,
     show_default=True,
     type=click.IntRange(1000),
-    help="Of a round of the fastest side; slower ones get a share.",
+    help="Invocations in a round of the fastest side; slower sides get a share.",
 )
 @click.option(
-    "--rounds", default=5, show_default=True, type=click.IntRange(1, 100), help="In which sides take turns."
+    "--rounds",
+    default=5,
+    show_default=True,
+    type=click.IntRange(1, 100),
+    help="Rounds in which the sides take turns.",
 )
 @SEED
 def simulate(invocations: int, rounds: int, seed: int) -> None:
@@ -186,10 +204,14 @@ def sql(rows: int, labels: int, seed: int) -> None:
 @click.command()
 @click.option("--rows", default=200_000, show_default=True, type=click.IntRange(100), help="Sentences.")
 @click.option(
-    "--cores", default=2, show_default=True, type=click.IntRange(1), help="Of Spark, on this machine."
+    "--cores", default=2, show_default=True, type=click.IntRange(1), help="Cores for Spark on this machine."
 )
 @click.option(
-    "--rounds", default=3, show_default=True, type=click.IntRange(1), help="In which sides take turns."
+    "--rounds",
+    default=3,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Rounds in which the sides take turns.",
 )
 @SEED
 def spark(rows: int, cores: int, rounds: int, seed: int) -> None:

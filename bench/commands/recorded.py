@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     default=1.0,
     show_default=True,
     type=click.FloatRange(0),
-    help="With --url: pause before each.",
+    help="Pause before each cold start; only with --url.",
 )
 @click.option("--image", default="", help="Cold starts in a fresh container of this image, by docker.")
 @out_option("cold.jsonl")
@@ -95,7 +95,7 @@ def cold(samples: int | None, check: bool, url: str, idle_s: float, image: str, 
 @click.option(
     "--texts",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help='What is sent: {"text": "…"} per line.',
+    help='Texts to send: {"text": "…"} per line.',
 )
 @click.option(
     "--duplicates",
@@ -167,7 +167,7 @@ def encoder(out: Path, environments: Path) -> None:
 @out_option("cost.jsonl")
 @SEED
 def cost(out: Path, seed: int, texts: int) -> None:
-    """What a million predictions cost, from durations and memory measured here."""
+    """Cost of a million predictions, from durations and memory measured here."""
     from bench.benchmarks.cost import cost_table, run
 
     require_bench_libraries()
@@ -179,7 +179,11 @@ def cost(out: Path, seed: int, texts: int) -> None:
 @click.option("--rounds", default=3, show_default=True, type=click.IntRange(1), help="Turns of both loaders.")
 @click.option("--requests", default=300, show_default=True, type=click.IntRange(20), help="In each turn.")
 @click.option(
-    "--rate-rps", default=20.0, show_default=True, type=click.FloatRange(0.1), help="Of the scenario Server."
+    "--rate-rps",
+    default=20.0,
+    show_default=True,
+    type=click.FloatRange(0.1),
+    help="Requests per second in the scenario Server.",
 )
 @ENVIRONMENTS
 @out_option("loadgen.jsonl")
@@ -197,13 +201,19 @@ def loadgen(out: Path, seed: int, **given: Any) -> None:
 @click.option(
     "--workers", default=0, type=click.IntRange(0), help="Passes at a time; default: one for each core."
 )
-@click.option("--seconds", default=6.0, show_default=True, type=click.FloatRange(0.2), help="Of each rate.")
+@click.option(
+    "--seconds", default=6.0, show_default=True, type=click.FloatRange(0.2), help="Seconds at each rate."
+)
 @click.option("--rounds", default=1, show_default=True, type=click.IntRange(1), help="Turns of every policy.")
 @click.option(
-    "--deadline-ms", default=500.0, show_default=True, type=click.FloatRange(1), help="Of every request."
+    "--deadline-ms",
+    default=500.0,
+    show_default=True,
+    type=click.FloatRange(1),
+    help="Deadline of every request, in milliseconds.",
 )
 @click.option("--peers", is_flag=True, help="Also beside other servers with their own batching, over HTTP.")
-@click.option("--only", multiple=True, help="With --peers: a folder of bench/peers; may be repeated.")
+@click.option("--only", multiple=True, help="Folder in bench/peers, only with --peers; may be repeated.")
 @ENVIRONMENTS
 @out_option("serve.jsonl")
 @SEED
@@ -261,10 +271,14 @@ def _cold_elsewhere(options: "ColdOptions", url: str, idle_s: float, image: str)
 @click.option(
     "--file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help='What is sent: {"text": "…"} per line; default: as `load`.',
+    help='Texts to send: {"text": "…"} per line; default: as `load`.',
 )
 @click.option(
-    "--seconds", default=3.0, show_default=True, type=click.FloatRange(0.05), help="Of each measurement."
+    "--seconds",
+    default=3.0,
+    show_default=True,
+    type=click.FloatRange(0.05),
+    help="Seconds of each measurement.",
 )
 @click.option(
     "--pass-tokens",
@@ -281,12 +295,12 @@ def _cold_elsewhere(options: "ColdOptions", url: str, idle_s: float, image: str)
     default=(1, 2),
     show_default=True,
     type=click.IntRange(1, 64),
-    help="That drive the device at once; may be repeated.",
+    help="Number of threads that send work to the GPU; may be repeated.",
 )
 @click.option(
     "--peer-python",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Of an environment with sentence-transformers and CUDA's torch; default: no peer.",
+    help="Python of an environment with sentence-transformers and CUDA's torch; default: no peer.",
 )
 @click.option(
     "--http/--no-http", "with_http", default=True, help="Whether `coldframe serve` is measured, too."

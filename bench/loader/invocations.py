@@ -15,7 +15,7 @@ _WARM_UP = 10
 
 
 def main() -> None:
-    """The first events are sent twice: what an environment does once is no warm invocation."""
+    """Sends the first events twice: work done once in an environment does not belong to warm invocations."""
     from functions.predict.app import handler
 
     context = SimpleNamespace(aws_request_id="bench", get_remaining_time_in_millis=lambda: 29_000)

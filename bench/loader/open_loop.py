@@ -20,7 +20,7 @@ TIMEOUT = "timeout"
 
 @dataclass(frozen=True)
 class Load:
-    """What is sent where: one body for each time that a request is due, in seconds from the start."""
+    """Plan of a run: one body for each time that a request is due, in seconds from the start."""
 
     target: str
     url: str
@@ -33,7 +33,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Answered:
-    """What came back: one record and one body per request, in the order due."""
+    """Answers of a run: one record and one body per request, in the order due."""
 
     records: list[Answer]
     bodies: list[bytes]

@@ -77,7 +77,7 @@ class SampleFailed(ColdframeError):
 
 @dataclass(frozen=True)
 class Program:
-    """What a fresh interpreter runs. load: the init phase. handler: what takes the event; empty: no event."""
+    """Program of a fresh interpreter. load: the init phase. handler: takes the event; empty: no event."""
 
     load: str
     handler: str = ""
@@ -111,7 +111,7 @@ class TwoTaken:
 
 @dataclass(frozen=True)
 class Taken:
-    """What one process told. Milliseconds from the call that spawned it to its answer."""
+    """Report of one process. Milliseconds from the call that spawned it to its answer."""
 
     total_ms: float
     stages_ms: dict[str, float]

@@ -18,7 +18,7 @@ from msgspec import Struct
 from coldframe.errors import ColdframeError
 
 WARM, DROPPED = "warm", "dropped"
-"""Of the page cache when a sample was taken."""
+"""States of the page cache when a sample was taken."""
 
 
 class RawFileUnreadable(ColdframeError):
@@ -26,10 +26,10 @@ class RawFileUnreadable(ColdframeError):
 
 
 class Run(Struct, frozen=True, tag="run"):
-    """What was measured, where, and of which state of the code.
+    """Subject of a run: benchmark, machine, and state of the code.
 
-    bundle: version of the model. load_average: of the machine when the run began;
-    what else it was doing then. options: what the command was told.
+    bundle: version of the model. load_average: load of the machine when the run began. options: options of
+    the command.
     """
 
     benchmark: str
@@ -162,7 +162,7 @@ class Results:
 
     @cached_property
     def answers(self) -> Mapping[tuple[str, float], Sequence[Answer]]:
-        """Of each target at each rate, in the order due."""
+        """Answers of each target at each rate, in the order due."""
         found: dict[tuple[str, float], list[Answer]] = defaultdict(list)
         for answer in self.of(Answer):
             found[answer.target, answer.offered_rps].append(answer)
@@ -189,7 +189,7 @@ class Results:
 
 
 def read_results(path: Path) -> Results:
-    """Raises RawFileUnreadable where a line is no record; a line cut off at the end is left out."""
+    """Raises RawFileUnreadable for a line that is not a record; a line cut off at the end is left out."""
     try:
         run, *samples = _records(path)
     except (OSError, ValueError) as exc:

@@ -1,4 +1,4 @@
-"""What all tables share: lines of Markdown, and the word for a goal that was met or missed."""
+"""Parts that all tables share: lines of Markdown, and the word for a goal that was met or missed."""
 
 from collections.abc import Iterable, Sequence
 

@@ -24,7 +24,7 @@ from bench.targets.peers import load_peers
 
 
 def goals_table(results: Mapping[str, Results], budgets: Budgets) -> str:
-    """What was aimed at beside what was reached; of what was not measured, nothing is said."""
+    """Goals beside the results; goals that were not measured are left out."""
     rows = [*_cold_goals(results["cold"], budgets)] if "cold" in results else []
     rows += [*_peer_goals(results["compare"], budgets)] if "compare" in results else []
     return table(("goal", "found", ""), rows)
@@ -92,5 +92,5 @@ def _full_load(results: Results, goal: float, rates: Mapping[str, list[float]]) 
 
 
 def _found(titles: Mapping[str, str], of: Callable[[str], list[float]]) -> dict[str, list[float]]:
-    """What was measured, by title; without those of whom nothing was."""
+    """Measured values by title, without titles that have none."""
     return {title: values for title in titles.values() if (values := of(title))}

@@ -18,7 +18,7 @@ _NO_STAGES = (*_PHASES, "init", "invoke", "imports")
 
 
 def figures(results: Results) -> list[go.Figure]:
-    """What there is to see in a raw file."""
+    """Plots of a raw file."""
     drawn = {"cold": _cold, "load": _load, "encoder": _encoder, "compare": _compare}
     return list(drawn[results.run.benchmark](results)) if results.run.benchmark in drawn else []
 

@@ -58,7 +58,7 @@ def read_all(paths: Sequence[Path]) -> dict[str, Results]:
 
 
 def raw_files(folder: Path) -> list[Path]:
-    """Those that a folder holds."""
+    """Raw files in a folder."""
     return sorted([*folder.glob("*.jsonl"), *folder.glob("*.jsonl.gz")])
 
 

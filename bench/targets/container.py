@@ -58,7 +58,7 @@ class Container:
         self._port = int(docker("port", name, "8080/tcp").splitlines()[0].rpartition(":")[2])
 
     def invoke(self, event: Mapping[str, Any]) -> Any:
-        """What the function returns for `event`. The first call waits for the init phase."""
+        """Response of the function to `event`. The first call waits for the init phase."""
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=_ANSWER_S)
         try:
             connection.request("POST", _INVOKE, json.dumps(event))

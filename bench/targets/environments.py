@@ -15,7 +15,7 @@ _TORCH = "torch==2.13.0"
 
 
 class PeersMissing(ColdframeError):
-    """What peers need cannot be made."""
+    """The environment of a peer cannot be made."""
 
 
 def prepare_model() -> None:

@@ -182,7 +182,7 @@ def breaks_off(exchange: Exchange) -> bool:
 
 
 def processes(keys: int) -> Fault:
-    """Only so many keys or items of each call; the others come back unprocessed, as under throttling."""
+    """Most keys or items processed in each call; the others come back unprocessed, as under throttling."""
 
     def fault(exchange: Exchange) -> bool:
         ((table, asked),) = exchange.asked["RequestItems"].items()
@@ -202,7 +202,7 @@ def processes(keys: int) -> Fault:
 
 
 def first(count: int, fault: Fault) -> Fault:
-    """The fault for so many calls, then none."""
+    """The fault for this number of calls, then none."""
     left = [count]
 
     def until_then(exchange: Exchange) -> bool:

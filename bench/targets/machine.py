@@ -1,4 +1,4 @@
-"""What a run was made of: machine, code, model, versions."""
+"""Facts of a run: machine, code, model, versions."""
 
 import os
 import platform
@@ -16,7 +16,7 @@ from local.paths import ROOT, default_model
 
 # What int8 products run on, where a processor has it; the rest of the flags says nothing here.
 _FLAGS = ("avx2", "avx_vnni", "avx512_vnni", "avx512_bf16", "amx_int8", "asimddp", "i8mm", "sve")
-_BUT_RESULTS = ":!bench/published"  # a file of results that is written just now is no change of the code
+_BUT_RESULTS = ":!bench/published"  # a file of results that is being written does not change the code
 _PACKAGES = ("numpy", "onnxruntime", "tokenizers", "msgspec", "awslambdaric", "fastapi", "mangum")
 
 
@@ -54,7 +54,7 @@ def _processor() -> tuple[str, list[str]]:
 
 
 def _git(*arguments: str) -> str:
-    """Empty where this is no checkout, or no git."""
+    """Empty outside a checkout, or without git."""
     try:
         done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
     except OSError:

@@ -14,7 +14,7 @@ from coldframe.cpus import usable_cpus
 from local.paths import ROOT
 
 BATCH, BATCH_WAIT_S = 32, 0.005
-"""Of servers that put requests together: requests of a batch, and how long its first one waits."""
+"""Batching of servers that put requests together: requests in a batch, and how long the first one waits."""
 
 
 class Batched(Struct, frozen=True, forbid_unknown_fields=True):
@@ -92,7 +92,7 @@ def ours(title: str, heads: str, environ: Mapping[str, str]) -> Contender:
 
 
 def peer_environ() -> dict[str, str]:
-    """What every peer gets: where the model is, a worker per core, and no call to anyone outside."""
+    """Environment of every peer: the model's folder, a worker per core, and no calls to other machines."""
     cores = str(usable_cpus())
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
     return kept | {

@@ -23,7 +23,7 @@ _POLL_S = 0.01
 
 @dataclass(frozen=True)
 class Answer:
-    """Of the server. headers: names in lower case."""
+    """Answer of the server. headers: names in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -51,7 +51,7 @@ class ServerContainer:
             connection.close()
 
     def status(self, path: str) -> int:
-        """Of GET; 0 where nobody answers."""
+        """Status of a GET request; 0 without an answer."""
         try:
             return self.ask("GET", path).status
         except (OSError, http.client.HTTPException):

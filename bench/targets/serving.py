@@ -113,14 +113,14 @@ def processor_s(pid: int) -> float:
 
 
 def descendants(pid: int) -> list[psutil.Process]:
-    """Processes that this one started, and those that they started."""
+    """Processes that this one started, and their descendants."""
     with contextlib.suppress(psutil.NoSuchProcess):
         return psutil.Process(pid).children(recursive=True)
     return []
 
 
 def _of_each(pid: int, measure: Callable[[psutil.Process], float]) -> Iterator[float]:
-    """What is measured of a process and of its descendants, as far as they are still there."""
+    """Measurements of a process and its descendants, as far as they still run."""
     with contextlib.suppress(psutil.NoSuchProcess):
         for process in (psutil.Process(pid), *descendants(pid)):
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -161,7 +161,7 @@ def _answer(server: Server, text: str) -> bytes | None:
 
 
 def _stop(process: "subprocess.Popen[bytes]", family: Sequence[psutil.Process]) -> None:
-    """Asks, waits, and then ends what is left of those that we started, until they are gone."""
+    """Asks the processes that we started to end, waits, and then kills the remaining ones."""
     process.send_signal(signal.SIGTERM)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(_STOP_LIMIT_S)

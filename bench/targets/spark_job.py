@@ -15,13 +15,13 @@ def main(path: str, models: str, model: str, cores: str, rounds: str) -> None:
     """Prints a line of JSON: seconds of each round by each side, and whether their labels are the same."""
     session = SparkSession.builder.master(f"local[{cores}]").config("spark.ui.enabled", "false").getOrCreate()
     frame = session.read.parquet(path).repartition(2 * int(cores), "id").cache()
-    frame.count()  # reading is no side's work
+    frame.count()  # reading belongs to neither side
 
     def with_ours() -> DataFrame:
         return ours.predict(frame, "body", models, model=model).select("id", "label")
 
     def row_by_row(parts: Iterator[Any]) -> Iterator[Any]:
-        """What anyone would write: one row after the other, the same head of the same model, loaded once."""
+        """The plain way: one row after the other, the same head of the same model, loaded once."""
         from coldframe.columns import predict_column
 
         predictor = ours._predictor(models, model)

@@ -19,7 +19,7 @@ _INLINED = ("<listcomp>", "<dictcomp>", "<setcomp>", "<genexpr>")
 
 
 class Walk:
-    """What a request runs through: files in the order entered, functions, lines, and the deepest call.
+    """Code that a request runs through: files in the order entered, functions, lines, and the deepest call.
 
     Only functions of ours count; code that runs because a module is imported does not.
     """
@@ -74,7 +74,7 @@ def _answer(handler: Any, event: Any, walk: Walk | None) -> Any:
 
 
 def main() -> None:
-    """Answers all events but the last one beforehand: what they load is no part of its road."""
+    """Answers all events but the last one beforehand, so that its road has nothing of what they load."""
     from functions.predict.app import handler
 
     *before, last = [json.loads(line) for line in sys.stdin]

@@ -1,4 +1,4 @@
-"""What a fresh process is asked first: texts whose answer source is known, in events of an HTTP API."""
+"""First requests for a fresh process: texts whose answer source is known, in events of an HTTP API."""
 
 import json
 import os
@@ -20,13 +20,13 @@ class NoSuchText(ColdframeError):
 
 @dataclass(frozen=True)
 class Subject:
-    """What is measured. root: the tree whose `functions` and `coldframe` run; in tests a changed copy."""
+    """Subject of a measurement. root: the tree whose code runs; in tests a changed copy."""
 
     model_dir: Path
     root: Path = ROOT
 
     def environ(self) -> dict[str, str]:
-        """Of a sample's process: the tree measured before the one installed, no settings of the caller.
+        """Environment of a sample's process: the measured tree first, no settings of the caller.
 
         Byte code may be written, whatever the caller's shell says: an image has it, too.
         """

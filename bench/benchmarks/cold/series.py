@@ -25,7 +25,7 @@ class Series(StrEnum):
 
     @property
     def source(self) -> str:
-        """Who gives the answer, as `by` in it says."""
+        """Source of the answer, as its `by` says."""
         return "estimator" if self in (Series.ESTIMATOR, Series.ESTIMATOR_CLIENT) else "ensemble"
 
 
@@ -36,10 +36,10 @@ PROGRAMS = {
     Series.ENCODER: Program(load=_FUNCTION, handler="handler"),
     Series.WEB: Program(load=_WEB, handler="engine.fastapi"),
 }
-"""What runs in a process of ours; the series through the runtime client run in AWS's."""
+"""Programs that run in a process of ours. The series through the runtime client run in AWS's process."""
 
 CHECKED = (Series.FLOOR, Series.ESTIMATOR, Series.ENCODER)
-"""Those that have a budget, and the floor beside them."""
+"""Series that have a budget, and the floor beside them."""
 ANSWERED = (Series.ESTIMATOR, Series.ENCODER)
 """One for each way in which the function answers."""
 THROUGH_CLIENT = (Series.ESTIMATOR_CLIENT, Series.ENCODER_CLIENT)

@@ -1,4 +1,4 @@
-"""What cold starts took of their budgets, and what was exceeded."""
+"""Budgets of cold starts: how much was used, and which were exceeded."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ _WHO_IMPORTS = "python -X importtime -c 'from functions.predict.app import handl
 
 @dataclass(frozen=True)
 class Spent:
-    """What one thing took of the floor, or how often it was done, beside what it may."""
+    """Use of one budget: a share of the floor, or a number of calls, beside its limit."""
 
     series: str
     kind: str

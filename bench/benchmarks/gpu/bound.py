@@ -35,7 +35,7 @@ def device_name() -> str:
 
 
 def peak_flops(device: str) -> float | None:
-    """Of the device by its name; None for one that is not in the table."""
+    """Bound of the device by its name; None for one that is not in the table."""
     words = device.split()
     return next((flops for name, flops in _DENSE_FP16_FLOPS.items() if name in words), None)
 

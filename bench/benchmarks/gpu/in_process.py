@@ -23,7 +23,7 @@ _WARM_UP = 3  # passes that are not counted: kernels are loaded, memory is taken
 
 @dataclass(frozen=True)
 class Measured:
-    """What was done, and how long it took. pass_ms: of each pass from its start to its embeddings."""
+    """Work of a run, and its times. pass_ms: time of each pass from its start to its embeddings."""
 
     tokens: int
     seconds: float

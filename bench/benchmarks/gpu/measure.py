@@ -43,9 +43,9 @@ _DEADLINE_S = 0.25
 
 @dataclass(frozen=True)
 class GpuOptions:
-    """What is measured. peer_python: of an environment with sentence-transformers; None: no peer.
+    """Options of a measurement. peer_python: Python with sentence-transformers; None: no peer.
 
-    passes: tokens of a pass, each tried. threads: that drive the device at once, each tried.
+    passes: tokens of a pass, each tried. threads: threads that drive the device, each number tried.
     provider: of onnxruntime; another one than CUDA's where the benchmark itself is tried.
     """
 
@@ -219,7 +219,7 @@ class _Bench:
             input="\n".join(json.dumps(text) for text in self._work.texts),
             capture_output=True,
             text=True,
-            # With its own packages, not with those that this process was told of.
+            # With its own packages, not with the packages of this process.
             env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
         )
         for line in done.stdout.splitlines():

@@ -1,4 +1,4 @@
-"""What a GPU does while something runs: busy share and power, as nvidia-smi says every 100 ms."""
+"""Watch of a GPU while something runs: busy share and power, as nvidia-smi says every 100 ms."""
 
 import subprocess
 from collections.abc import Iterator

@@ -29,10 +29,10 @@ class _TimedTicket(Ticket):
 
 @dataclass(frozen=True)
 class Played:
-    """What one policy answered, in the order due.
+    """Answers of one policy, in the order due.
 
-    tokens_per_s: of requests that were done while others came; what waits in the end is answered without the
-    cost of those that come, and a queue without bounds has most of it. seconds: until the last one had ended.
+    tokens_per_s: rate of requests that were done while others came. At the end, waiting requests are answered
+    without the cost of new ones, which favours a queue without bounds. seconds: until the last one had ended.
     """
 
     answers: list[Answer]
@@ -86,5 +86,5 @@ def play(
 
 
 def _tokens(ticket: _TimedTicket) -> int:
-    """What was computed for it; nothing where it was refused, or ended in another way."""
+    """Tokens computed for it; 0 where it was refused, or ended in another way."""
     return sum(map(len, ticket.rows)) if ticket.outcome is Outcome.DONE else 0

@@ -1,4 +1,4 @@
-"""What is sent: headlines, posts, and both, one text for each request."""
+"""Mixes of requests: headlines, posts, and both, one text for each request."""
 
 import random
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What the scheduler is compared with, behind the same driver: first come, first served, nobody refused."""
+"""Policies beside the scheduler, behind the same driver: first come, first served, without refusals."""
 
 from collections import deque
 from collections.abc import Sequence

@@ -25,7 +25,7 @@ class Met:
 
 
 def met_of(answers: Sequence[Answer], deadline_ms: float) -> Met:
-    """Of these answers. A request that is refused was not admitted."""
+    """Share of these answers. A refused request was not admitted."""
     met = sum(answer.status == _OK and answer.latency_ms <= deadline_ms for answer in answers)
     admitted = sum(answer.status in _ADMITTED for answer in answers)
     return Met(met / len(answers), met / max(1, admitted))
@@ -109,7 +109,7 @@ def policies_table(results: Results) -> str:
 
 
 def goals(results: Results) -> list[str]:
-    """What was to be reached on two cores, and what was."""
+    """Goals on two cores, beside the results."""
     deadline_ms = results.run.options["deadline_ms"]
     met = min(met_of(_answers(results, mix, 1.5, OURS), deadline_ms).of_admitted for mix in MIXES)
     gain = tokens_beside_none(results, HEADLINES, 1.5)

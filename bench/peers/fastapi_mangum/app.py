@@ -1,4 +1,4 @@
-"""What the samples for Lambda do: FastAPI behind Mangum, onnxruntime, transformers' tokenizer, eager."""
+"""The way of the samples for Lambda: FastAPI behind Mangum, onnxruntime, transformers' tokenizer, eager."""
 
 import json
 import os

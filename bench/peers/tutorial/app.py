@@ -1,4 +1,4 @@
-"""What a tutorial does: sentence-transformers, a scikit-learn pickle, FastAPI."""
+"""The way of a tutorial: sentence-transformers, a scikit-learn pickle, FastAPI."""
 
 import os
 from pathlib import Path
