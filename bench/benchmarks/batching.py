@@ -128,16 +128,18 @@ def print_table(mixes: Sequence[Mix], times: dict[str, Times]) -> None:
     print(" | plan | quartiles | plan / best fixed |")
     print("|" + "---|" * (len(FIXED_SIZES) + 4))
     for mix in mixes:
-        taken = times[mix.name]
+        mix_times = times[mix.name]
         speeds = {
-            name: [one / mine for one, mine in zip(taken["1"], spent, strict=True)]
-            for name, spent in taken.items()
+            name: [one / mine for one, mine in zip(mix_times["1"], spent, strict=True)]
+            for name, spent in mix_times.items()
         }
-        medians = {name: statistics.median(found) for name, found in speeds.items()}
+        medians = {name: statistics.median(samples) for name, samples in speeds.items()}
         low, _, high = statistics.quantiles(speeds[PLAN], n=4)
         best = max((str(size) for size in FIXED_SIZES), key=lambda name: medians[name])
-        beside = statistics.median(fixed / mine for fixed, mine in zip(taken[best], taken[PLAN], strict=True))
-        rate = sum(map(len, mix.requests)) / sum(taken["1"])
+        beside = statistics.median(
+            fixed / mine for fixed, mine in zip(mix_times[best], mix_times[PLAN], strict=True)
+        )
+        rate = sum(map(len, mix.requests)) / sum(mix_times["1"])
         cells = [f"{medians[str(size)]:.2f}" for size in FIXED_SIZES[1:]]
         cells += [f"**{medians[PLAN]:.2f}**", f"{low:.2f}–{high:.2f}", f"{beside:.2f} ({best} rows)"]
         print(f"| {mix.name} | {rate:.0f} | " + " | ".join(cells) + " |")

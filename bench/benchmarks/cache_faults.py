@@ -97,13 +97,13 @@ def measure(alone: Predictor, tabled: Predictor, texts: Sequence[str]) -> list[O
     state = "closed"
     for index, text in enumerate(texts):
         pair = [alone, tabled] if index % 2 else [tabled, alone]
-        taken = {id(predictor): _time_s(predictor, text) for predictor in pair}
-        (without_s, plain), (with_s, answered) = taken[id(alone)], taken[id(tabled)]
-        if plain.answers != answered.answers:
+        timed_answers = {id(predictor): _time_s(predictor, text) for predictor in pair}
+        (without_s, plain), (with_s, answer) = timed_answers[id(alone)], timed_answers[id(tabled)]
+        if plain.answers != answer.answers:
             raise ColdframeError("The answer with the table is not that without.")
-        usage = answered.usage.cache
-        asked = not usage.skipped
-        outcomes.append(Outcome(without_s, with_s, "probe" if asked and state != "closed" else state))
+        usage = answer.usage.cache
+        was_called = not usage.skipped
+        outcomes.append(Outcome(without_s, with_s, "probe" if was_called and state != "closed" else state))
         state = usage.breaker
     return outcomes
 
@@ -175,8 +175,8 @@ def moto_server() -> Iterator[str]:
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None  # noqa: S101
-        found = (re.search(r"Running on (http://127\.0\.0\.1:\d+)", line) for line in process.stderr)
-        address = next((match[1] for match in found if match), None)
+        matches = (re.search(r"Running on (http://127\.0\.0\.1:\d+)", line) for line in process.stderr)
+        address = next((match[1] for match in matches if match), None)
         if address is None:
             raise ColdframeError("moto's server did not start. It is installed by `make test`.")
         threading.Thread(target=process.stderr.read, daemon=True).start()  # a full pipe would stop it

@@ -131,10 +131,10 @@ class _Comparison:
 
     def _full_load(self, contender: Contender, passes: int) -> float:
         """Texts that were answered per second, by as many callers at once as asked for."""
-        begun = time.perf_counter()
-        answered = send_closed(_load(contender, [*self._texts] * passes), self._options.concurrency)
-        right = sum(record.status == HTTPStatus.OK for record in answered.records)
-        return right / (time.perf_counter() - begun)
+        start_s = time.perf_counter()
+        replies = send_closed(_load(contender, [*self._texts] * passes), self._options.concurrency)
+        right = sum(record.status == HTTPStatus.OK for record in replies.records)
+        return right / (time.perf_counter() - start_s)
 
     def _time(self, contender: Contender, what: str, ms: float, number: int, status: int = 200) -> None:
         conditions: dict[str, int | str] = {"what": what, "door": SERVER, "round": number, "status": status}
@@ -166,10 +166,10 @@ def _lambda_sample(environment: Path) -> float:
     event |= {"rawPath": "/predict", "body": json.dumps({"text": sentences()[0]})}
     event["requestContext"]["http"]["path"] = "/predict"
     source = Program(load="from app import handler", handler="handler").source(event, traced=False)
-    taken = take(source, False, peer_environ(), PEERS / LAMBDA_PEER, environment / "bin" / "python")
-    if taken.answer.get("statusCode") != HTTPStatus.OK:
-        raise SampleFailed(f"The peer's handler answered {taken.answer.get('statusCode')}, expected 200.")
-    return taken.total_ms
+    process = take(source, False, peer_environ(), PEERS / LAMBDA_PEER, environment / "bin" / "python")
+    if process.answer.get("statusCode") != HTTPStatus.OK:
+        raise SampleFailed(f"The peer's handler answered {process.answer.get('statusCode')}, expected 200.")
+    return process.total_ms
 
 
 def _facts(options: CompareOptions) -> dict[str, object]:
@@ -210,9 +210,9 @@ def _row(results: Results, title: str, reason: str) -> Row:
     memory, installed = (results.facts(name, title) for name in (MEMORY_MB, INSTALLED_MB))
     return (
         f"{title} ({reason})" if reason else title,
-        *(median(found).text() if found else "" for found in cold),
+        *(median(values).text() if values else "" for values in cold),
         *(quantile(warm, p).text(1) if warm else "" for p in (0.5, 0.99)),
-        *(median(found).text(1) if found else "" for found in rates),
+        *(median(values).text(1) if values else "" for values in rates),
         f"{max(memory):.0f}" if memory else "",
         f"{installed[0]:.0f}" if installed else "",
     )

@@ -110,6 +110,6 @@ def _row(results: Results, names: Sequence[str], threads: int, rows: int, tokens
 
 def peak_operations(results: Results, name: str, threads: int) -> float:
     """Multiplications and additions per second in the product of two square matrices."""
-    found = [t for t in results.of(Timing) if t.name == name and t.conditions["threads"] == threads]
-    side = int(found[0].conditions["side"])
-    return 2 * side**3 / median([t.ms for t in found]).value * 1e3
+    timings = [t for t in results.of(Timing) if t.name == name and t.conditions["threads"] == threads]
+    side = int(timings[0].conditions["side"])
+    return 2 * side**3 / median([t.ms for t in timings]).value * 1e3

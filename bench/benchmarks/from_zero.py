@@ -82,8 +82,8 @@ def run(choices: Choices, samples: int) -> None:
         ("it is ready: all golden vectors have passed", "ready_ms"),
         ("its first answer, by the encoder", "first_answer_ms"),
     ):
-        found = sorted(getattr(sample, field) for sample in starts)
-        print(f"  {name:45} {statistics.median(found):7,.0f}  ({found[0]:,.0f} to {found[-1]:,.0f})")
+        values = sorted(getattr(sample, field) for sample in starts)
+        print(f"  {name:45} {statistics.median(values):7,.0f}  ({values[0]:,.0f} to {values[-1]:,.0f})")
     used = memory(choices)
     print(
         f"Memory: {used.at_rest_mb:.0f} MB at rest, {used.peak_mb:.0f} MB at its peak with {choices.at_once}"

@@ -40,8 +40,8 @@ class Weights:
 def weigh(image: str) -> Weights:
     """Content of an image, as its own interpreter finds it."""
     [facts] = json.loads(docker("image", "inspect", image))
-    found = json.loads(docker("run", "--rm", "--network=none", "--entrypoint=python3", image, "-c", _WEIGH))
-    return Weights(facts["Size"], found["owners"], found["files"])
+    report = json.loads(docker("run", "--rm", "--network=none", "--entrypoint=python3", image, "-c", _WEIGH))
+    return Weights(facts["Size"], report["owners"], report["files"])
 
 
 def run(image: str) -> None:
@@ -52,9 +52,9 @@ def run(image: str) -> None:
 def weights_table(weights: Weights) -> str:
     """Megabytes of the image, of its largest parts and its largest files."""
     rows = [["image", _mb(weights.image_bytes)], ["above its base", _mb(weights.ours_bytes)]]
-    for found in (weights.owners, weights.files):
-        largest = sorted(found, key=found.__getitem__, reverse=True)[:_LARGEST]
-        rows += [[f"`{name}`", _mb(found[name])] for name in largest]
+    for group in (weights.owners, weights.files):
+        largest = sorted(group, key=group.__getitem__, reverse=True)[:_LARGEST]
+        rows += [[f"`{name}`", _mb(group[name])] for name in largest]
     return table(["what", "MB"], rows)
 
 

@@ -81,9 +81,9 @@ def reads(container: Container) -> Reads:
     """Files that the environment in `container` has mapped and read so far."""
     touched = json.loads(container.run_python((ROOT / "bench" / "targets" / "touched.py").read_text()))
     folders: dict[str, int] = {}
-    for path, found in touched["mapped"].items():
+    for path, pages in touched["mapped"].items():
         folder = "/".join(path.split("/")[:4] if path.startswith("/opt/") else path.split("/")[:2])
-        folders[folder] = folders.get(folder, 0) + found
+        folders[folder] = folders.get(folder, 0) + pages
     return Reads(folders | {"files that were read, not mapped": touched["read"]})
 
 
@@ -140,26 +140,26 @@ def _emulator() -> Iterator[int]:
             process.terminate()
 
 
-def _print_sizes(image: str, found: Sizes) -> None:
-    print(f"{image}, on {found.base}")
-    base_bytes = found.image_bytes - found.ours_bytes
-    for name, size in {"base": base_bytes, **found.layers}.items():
+def _print_sizes(image: str, sizes: Sizes) -> None:
+    print(f"{image}, on {sizes.base}")
+    base_bytes = sizes.image_bytes - sizes.ours_bytes
+    for name, size in {"base": base_bytes, **sizes.layers}.items():
         print(f"  {name:34} {size / 1e6:7.1f} MB")
-    _print_budget("ours", found.ours_bytes, OURS_BUDGET_BYTES)
-    _print_budget("image", found.image_bytes, IMAGE_BUDGET_BYTES)
+    _print_budget("ours", sizes.ours_bytes, OURS_BUDGET_BYTES)
+    _print_budget("image", sizes.image_bytes, IMAGE_BUDGET_BYTES)
 
 
-def _print_reads(found: Reads) -> None:
+def _print_reads(reads: Reads) -> None:
     print("\nread until the first answer, by the encoder")
-    for folder, size in sorted(found.folders.items(), key=lambda item: -item[1]):
+    for folder, size in sorted(reads.folders.items(), key=lambda item: -item[1]):
         if size >= 1e5:
             print(f"  {folder:34} {size / 1e6:7.1f} MB")
-    _print_budget("all", found.total_bytes, READ_BUDGET_BYTES)
+    _print_budget("all", reads.total_bytes, READ_BUDGET_BYTES)
 
 
-def _print_budget(name: str, found: int, budget: int) -> None:
-    verdict = "within" if found <= budget else "OVER"
-    print(f"  {name:34} {found / 1e6:7.1f} MB  {verdict} {budget / 1e6:.0f} MB")
+def _print_budget(name: str, value: int, budget: int) -> None:
+    verdict = "within" if value <= budget else "OVER"
+    print(f"  {name:34} {value / 1e6:7.1f} MB  {verdict} {budget / 1e6:.0f} MB")
 
 
 def _print_times(times_ms: dict[str, dict[str, list[float]]]) -> None:

@@ -105,9 +105,9 @@ class _Loader:
         texts = load_texts(_BURST, self._options.seed).texts
         bodies = [_body(text, False, heads=_ALL_LOADED) for text in texts]
         for _ in range(_BURSTS):
-            answered = send(Load("warm-up", self._url, 0.0, [0.0] * _BURST, bodies, timeout_s=60.0))
-            cold = any(_COLD in body for body in answered.bodies)
-            if not cold and all(record.status == 200 for record in answered.records):
+            replies = send(Load("warm-up", self._url, 0.0, [0.0] * _BURST, bodies, timeout_s=60.0))
+            cold = any(_COLD in body for body in replies.bodies)
+            if not cold and all(record.status == 200 for record in replies.records):
                 return
 
     def point(self, target: str, rate_rps: float, cache: bool, duplicates: float) -> Point:
@@ -119,11 +119,11 @@ class _Loader:
         fresh = load_texts(count, seed, options.texts)
         texts = with_duplicates(fresh.texts, count, duplicates, options.exponent, seed)
         due_s = options.arrivals(rate_rps, count, seed)
-        answered = send(Load(target, self._url, rate_rps, due_s, [_body(text, cache) for text in texts]))
-        self._raw.write(*answered.records)
+        replies = send(Load(target, self._url, rate_rps, due_s, [_body(text, cache) for text in texts]))
+        self._raw.write(*replies.records)
         if target != NULL:
-            self._raw.write(Fact(HIT_SHARE, _rate_of(target, rate_rps), _hit_share(answered.bodies)))
-        return judge(answered.records, options.slo, options.warm_up_s, self._overhead_ms)
+            self._raw.write(Fact(HIT_SHARE, _rate_of(target, rate_rps), _hit_share(replies.bodies)))
+        return judge(replies.records, options.slo, options.warm_up_s, self._overhead_ms)
 
 
 def _facts(options: LoadOptions) -> dict[str, object]:
@@ -139,15 +139,15 @@ def _facts(options: LoadOptions) -> dict[str, object]:
     }
 
 
-def _body(text: str, cache: bool, **given: object) -> bytes:
-    return json.dumps({"text": text, "cache": cache, **given}).encode()
+def _body(text: str, cache: bool, **options: object) -> bytes:
+    return json.dumps({"text": text, "cache": cache, **options}).encode()
 
 
 def _hit_share(bodies: Sequence[bytes]) -> float:
     """Share of the answered texts that came from the prediction cache."""
     usages = [json.loads(body)["usage"] for body in bodies if body.startswith(b'{"model"')]
-    found: int = sum(usage["cache"]["l1"] + usage["cache"]["l2"] for usage in usages)
-    return found / max(1, len(usages))  # one text each
+    hits: int = sum(usage["cache"]["l1"] + usage["cache"]["l2"] for usage in usages)
+    return hits / max(1, len(usages))  # one text each
 
 
 @contextmanager

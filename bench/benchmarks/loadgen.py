@@ -71,10 +71,10 @@ def _both(
     conditions: dict[str, int | str] = {"scenario": scenario, "round": number}
     for ms in _by_loadgen(options, contender.server.url, bodies, scenario):
         yield Timing(LOADGEN, conditions, ms)
-    answered = _by_ours(options, contender.server.url, bodies, scenario, number)
-    if refused := [record.status for record in answered.records if record.status != HTTPStatus.OK]:
+    replies = _by_ours(options, contender.server.url, bodies, scenario, number)
+    if refused := [record.status for record in replies.records if record.status != HTTPStatus.OK]:
         raise ServerFailed(f"{len(refused)} requests of {scenario} were not answered; one got {refused[0]}.")
-    for record in answered.records:
+    for record in replies.records:
         since_start_ms = (
             (record.sent_s * 1e3 + record.latency_ms) if scenario == OFFLINE else record.latency_ms
         )
@@ -112,10 +112,10 @@ def _by_loadgen(options: LoadGenOptions, url: str, bodies: Sequence[bytes], scen
         )
         if done.returncode:
             raise PeersMissing(f"MLPerf LoadGen ended with status {done.returncode}: {done.stderr[-500:]}")
-        found = json.loads(done.stdout.splitlines()[-1])
-    if found["failed"]:
-        raise ServerFailed(f"{found['failed']} requests of {scenario} by MLPerf LoadGen were not answered.")
-    latencies_ms: list[float] = found["latencies_ms"]
+        report = json.loads(done.stdout.splitlines()[-1])
+    if report["failed"]:
+        raise ServerFailed(f"{report['failed']} requests of {scenario} by MLPerf LoadGen were not answered.")
+    latencies_ms: list[float] = report["latencies_ms"]
     return latencies_ms
 
 

@@ -79,12 +79,12 @@ def run(model_dir: Path, samples: int) -> None:
     _, encoder = load_pair(model_dir, default_model())
     code = _SESSION.format(folder=str(encoder_folder(model_dir, encoder.name)))
     _output(code, environ)  # fills the page cache; not counted
-    taken = [
+    processes = [
         json.loads(_output(code, environ)) for _ in Progress(range(samples), desc="sessions", unit="process")
     ]
     peaks_mb = {name: peak_mb(model_dir, name) for name in Progress(SCENARIOS, desc="memory", unit="process")}
     print("| session create + first run, warm page cache | min | median |\n|---|---|---|")
-    for label, times_ms in zip(("elapsed", "processor time"), zip(*taken, strict=True), strict=True):
+    for label, times_ms in zip(("elapsed", "processor time"), zip(*processes, strict=True), strict=True):
         print(f"| {label} | {min(times_ms):.0f} ms | {statistics.median(times_ms):.0f} ms |")
     print("\n| peak resident memory after | MB |\n|---|---|")
     for name, most_mb in peaks_mb.items():
@@ -111,8 +111,8 @@ def _event(body: Mapping[str, Any]) -> bytes:
     return json.dumps(_ENVELOPE | {"body": json.dumps(body, ensure_ascii=False)}).encode() + b"\n"
 
 
-def _output(code: str, environ: Mapping[str, str], given: bytes = b"") -> bytes:
+def _output(code: str, environ: Mapping[str, str], content: bytes = b"") -> bytes:
     command = [sys.executable, "-c", code]
     return subprocess.run(
-        command, env=environ, cwd=ROOT, input=given, stdout=subprocess.PIPE, check=True
+        command, env=environ, cwd=ROOT, input=content, stdout=subprocess.PIPE, check=True
     ).stdout

@@ -71,14 +71,14 @@ def road_table(roads: Mapping[str, Road], budgets: Mapping[str, RoadBudget]) -> 
 def over_budget(roads: Mapping[str, Road], budgets: Mapping[str, RoadBudget]) -> list[str]:
     """Requests that exceed their budget of files or depth, and where to look."""
     return [
-        f"{kind}: {found} {what}, budget {budget}. Merge what is one thought, or raise the budget in"
+        f"{kind}: {value} {what}, budget {budget}. Merge what is one thought, or raise the budget in"
         " bench/budgets.toml and say why."
         for kind, road in roads.items()
-        for what, found, budget in (
+        for what, value, budget in (
             ("files", len(road.files), budgets[kind].files),
             ("calls deep", road.depth, budgets[kind].depth),
         )
-        if found > budget
+        if value > budget
     ]
 
 
@@ -120,8 +120,8 @@ def _follow(kind: str, trip: Trip, subject: Subject) -> Road:
     )
     if done.returncode:
         raise SampleFailed(f"{kind}: following a request ended with an error:\n{done.stderr[-1000:]}")
-    found = json.loads(done.stdout)
-    body = found["answer"]["body"]
-    if missing := [told for told in trip.told if told not in body]:
+    report = json.loads(done.stdout)
+    body = report["answer"]["body"]
+    if missing := [sign for sign in trip.told if sign not in body]:
         raise SampleFailed(f"{kind}: the answer has no {missing[0]}, found {body[:300]}")
-    return msgspec.convert(found["walked"], Road)
+    return msgspec.convert(report["walked"], Road)

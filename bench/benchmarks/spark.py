@@ -33,12 +33,13 @@ def run(model_dir: Path, rows: int, cores: int, rounds: int, seed: int) -> float
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.parquet"
         pq.write_table(pa.table({"id": range(rows), "body": texts}), path)
-        told = _run_job(path, model_dir, cores, rounds)
-    if not told["same"]:
+        report = _run_job(path, model_dir, cores, rounds)
+    if not report["same"]:
         raise SparkFailed("Both sides ran, and their labels differ.")
-    ours_s, naive_s = (statistics.median(told["taken_s"][side]) for side in ("ours", "naive"))
+    ours_s, naive_s = (statistics.median(report["taken_s"][side]) for side in ("ours", "naive"))
     ratio = statistics.median(
-        naive / ours for naive, ours in zip(told["taken_s"]["naive"], told["taken_s"]["ours"], strict=True)
+        naive / ours
+        for naive, ours in zip(report["taken_s"]["naive"], report["taken_s"]["ours"], strict=True)
     )
     print("| side | seconds | rows/s | |")
     print("|---|---|---|---|")
@@ -57,7 +58,7 @@ def make_rows(rows: int, seed: int) -> tuple[str, list[str]]:
         source, posts = NEWSGROUPS, read_newsgroups().posts
     else:
         source, posts = OWN, load_texts(2000, seed).texts
-    sentences = list(dict.fromkeys(found for post in posts for found in split(post)))
+    sentences = list(dict.fromkeys(sentence for post in posts for sentence in split(post)))
     drawn = random.Random(seed)
     drawn.shuffle(sentences)
     weights = [rank**-_EXPONENT for rank in range(1, len(sentences) + 1)]
@@ -66,8 +67,8 @@ def make_rows(rows: int, seed: int) -> tuple[str, list[str]]:
 
 def split(post: str) -> list[str]:
     """Its sentences of at least three words."""
-    found = (" ".join(part.split()) for part in re.split(r"(?<=[.!?])\s+|\n\n", post))
-    return [sentence for sentence in found if sentence.count(" ") >= 2]
+    sentences = (" ".join(part.split()) for part in re.split(r"(?<=[.!?])\s+|\n\n", post))
+    return [sentence for sentence in sentences if sentence.count(" ") >= 2]
 
 
 def _run_job(path: Path, model_dir: Path, cores: int, rounds: int) -> dict[str, dict[str, list[float]]]:
@@ -81,5 +82,5 @@ def _run_job(path: Path, model_dir: Path, cores: int, rounds: int) -> dict[str, 
     done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True)
     if done.returncode:
         raise SparkFailed(f"The job failed: {done.stderr.strip().splitlines()[-1]}")
-    told: dict[str, dict[str, list[float]]] = json.loads(done.stdout.splitlines()[-1])
-    return told
+    report: dict[str, dict[str, list[float]]] = json.loads(done.stdout.splitlines()[-1])
+    return report

@@ -40,14 +40,14 @@ def run(model_dir: Path, rows: int, labels: int, seed: int) -> bool:
         source, texts = mix.source, mix.texts
     passes = usable_cpus()
     known = _load(model_dir, passes).manifest.labels
-    asked = known[:: max(1, len(known) // labels)][:labels]
+    chosen_labels = known[:: max(1, len(known) // labels)][:labels]
     print(
         "| label | rows | plain, s | `topic`, s | `is_topic`, one pass at once, s | `is_topic`, s"
         " | plain / `topic` | plain / `is_topic`, one pass at once | plain / `is_topic` | lost | same |"
     )
     print("|---|---|---|---|---|---|---|---|---|---|---|")
     same, totals_s = True, [0.0] * 4
-    for label in Progress(asked, unit="label"):
+    for label in Progress(chosen_labels, unit="label"):
         plain_s, plain = _measure(_plain, _load(model_dir, passes), texts, _TOPIC, label)
         topic_s, topic = _measure(register, _load(model_dir, passes), texts, _TOPIC, label)
         alone_s, alone = _measure(_register_rejecting, _load(model_dir, 1), texts, _IS_TOPIC, label)
@@ -102,5 +102,5 @@ def _measure(
         add(connection, predictor)
         connection.register("posts", pa.table({"id": range(len(texts)), "body": texts}))
         started_s = time.perf_counter()
-        found = connection.execute(query, {"label": label}).fetchall()
-        return time.perf_counter() - started_s, sorted(found)
+        rows = connection.execute(query, {"label": label}).fetchall()
+        return time.perf_counter() - started_s, sorted(rows)

@@ -76,15 +76,15 @@ def run(model_dir: Path, seconds: float, turns: int, seed: int, shapes: Sequence
     """Prints one table. seconds: of each turn of each shape with each mix."""
     corpus = load_corpus(seed)
     mixes = make_mixes(corpus)
-    found = {(mix, shape): Turns() for mix in mixes for shape in shapes}
+    results = {(mix, shape): Turns() for mix in mixes for shape in shapes}
     with ExitStack() as stack:
         addresses = {shape: stack.enter_context(server_process(model_dir, shape.environ)) for shape in shapes}
         order = [(mix, shape) for _ in range(turns) for mix in mixes for shape in shapes]
         for mix, shape in Progress(order, unit="turn"):
             connections = CONNECTIONS_OF_MANY if mix.startswith("64") else CONNECTIONS
-            turn = take_turn(addresses[shape], mixes[mix], connections, seconds, found[mix, shape])
+            turn = take_turn(addresses[shape], mixes[mix], connections, seconds, results[mix, shape])
             asyncio.run(turn)
-    print_table(mixes, shapes, found)
+    print_table(mixes, shapes, results)
     print(
         f"\nWorkers × threads of a pass; requests a second, medians of {turns} turns of {seconds:g} s, and"
         f" medians of ratios to the first shape. {corpus.source}, the loader on"
@@ -95,8 +95,8 @@ def run(model_dir: Path, seconds: float, turns: int, seed: int, shapes: Sequence
 def make_mixes(corpus: Corpus) -> dict[str, list[bytes]]:
     """Bodies of requests by the name of the mix; every text is encoded but in the last two."""
 
-    def body(**asked: object) -> bytes:
-        return json.dumps({"cache": False, **asked}).encode()
+    def body(**fields: object) -> bytes:
+        return json.dumps({"cache": False, **fields}).encode()
 
     some, encoder = corpus.headlines, ["logreg"]
     many = [some[start : start + _MANY_AT_ONCE] for start in range(0, len(some), _MANY_AT_ONCE)]
@@ -136,15 +136,15 @@ async def take_turn(
 def print_table(
     mixes: Sequence[str] | Mapping[str, object],
     shapes: Sequence[Shape],
-    found: Mapping[tuple[str, Shape], Turns],
+    results: Mapping[tuple[str, Shape], Turns],
 ) -> None:
     """A row for each mix and shape."""
     print("| mix | workers × threads | requests/s | to the first | p50 ms | p99 ms |")
     print("|---|---|---|---|---|---|")
     for mix in mixes:
-        first = found[mix, shapes[0]]
+        first = results[mix, shapes[0]]
         for shape in shapes:
-            turns = found[mix, shape]
+            turns = results[mix, shape]
             ratios = [mine / other for mine, other in zip(turns.rates, first.rates, strict=True)]
             cuts_s = statistics.quantiles(turns.latencies_s, n=100)
             print(

@@ -106,7 +106,7 @@ def cold(samples: int | None, check: bool, url: str, idle_s: float, image: str, 
 )
 @out_option("load.jsonl")
 @SEED
-def load(arrivals: str, out: Path, seed: int, slo_ms: float, success: float, **given: Any) -> None:
+def load(arrivals: str, out: Path, seed: int, slo_ms: float, success: float, **options: Any) -> None:
     """The highest offered rate that holds the objective, open loop, without and with the cache."""
     from bench.benchmarks.load import LoadOptions, load_table, run
     from bench.loader.verdict import Slo
@@ -114,10 +114,10 @@ def load(arrivals: str, out: Path, seed: int, slo_ms: float, success: float, **g
 
     require_bench_libraries()
     try:
-        given |= {"arrivals": arrivals_by_name(arrivals), "arrivals_name": arrivals}
+        options |= {"arrivals": arrivals_by_name(arrivals), "arrivals_name": arrivals}
     except TraceUnreadable as exc:
         raise click.BadParameter(str(exc), param_hint="--arrivals") from exc
-    run(LoadOptions(model_dir(), out, seed, Slo(bound_ms=slo_ms, success=success), **given))
+    run(LoadOptions(model_dir(), out, seed, Slo(bound_ms=slo_ms, success=success), **options))
     show(load_table, out)
 
 
@@ -141,12 +141,12 @@ def load(arrivals: str, out: Path, seed: int, slo_ms: float, success: float, **g
 @ENVIRONMENTS
 @out_option("compare.jsonl")
 @SEED
-def compare(out: Path, seed: int, **given: Any) -> None:
+def compare(out: Path, seed: int, **options: Any) -> None:
     """Peers side by side: cold start, one caller, full load, memory, installed size."""
     from bench.benchmarks.compare import CompareOptions, compare_table, run
 
     require_bench_libraries()
-    run(CompareOptions(model_dir(), out, seed, **given))
+    run(CompareOptions(model_dir(), out, seed, **options))
     show(compare_table, out)
 
 
@@ -188,12 +188,12 @@ def cost(out: Path, seed: int, texts: int) -> None:
 @ENVIRONMENTS
 @out_option("loadgen.jsonl")
 @SEED
-def loadgen(out: Path, seed: int, **given: Any) -> None:
+def loadgen(out: Path, seed: int, **options: Any) -> None:
     """MLPerf LoadGen beside our own loader, on the same server."""
     from bench.benchmarks.loadgen import LoadGenOptions, loadgen_table, run
 
     require_bench_libraries()
-    run(LoadGenOptions(model_dir(), out, seed, **given))
+    run(LoadGenOptions(model_dir(), out, seed, **options))
     show(loadgen_table, out)
 
 
@@ -217,13 +217,13 @@ def loadgen(out: Path, seed: int, **given: Any) -> None:
 @ENVIRONMENTS
 @out_option("serve.jsonl")
 @SEED
-def serve(out: Path, seed: int, **given: Any) -> None:
+def serve(out: Path, seed: int, **options: Any) -> None:
     """Passes shared across requests: the scheduler beside a fixed delay and beside none, open loop."""
     from bench.benchmarks.serve.measure import ServeOptions, run
     from bench.benchmarks.serve.table import serve_table
 
     require_bench_libraries()
-    run(ServeOptions(model_dir(), out, seed, **given))
+    run(ServeOptions(model_dir(), out, seed, **options))
     show(serve_table, out)
 
 
@@ -307,12 +307,12 @@ def _cold_elsewhere(options: "ColdOptions", url: str, idle_s: float, image: str)
 )
 @out_option("gpu.jsonl")
 @SEED
-def gpu(out: Path, seed: int, **given: Any) -> None:
+def gpu(out: Path, seed: int, **options: Any) -> None:
     """The encoder on an NVIDIA GPU: both graphs, texts to embeddings, over HTTP, beside a peer."""
     from bench.benchmarks.gpu.measure import GpuOptions, run
     from bench.benchmarks.gpu.table import gpu_table
 
-    run(GpuOptions(model_dir(), out, seed, **given))
+    run(GpuOptions(model_dir(), out, seed, **options))
     show(gpu_table, out)
 
 

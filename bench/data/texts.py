@@ -47,16 +47,16 @@ def load_texts(count: int, seed: int, file: Path | None = None) -> TextMix:
     file: a JSON string or {"text": …} per line; without it the data set, or else our own.
     """
     if file is not None:
-        found = TextMix(file.name, _read_file(file))
+        mix = TextMix(file.name, _read_file(file))
     elif is_available():
-        found = TextMix(NEWSGROUPS, read_newsgroups().posts)
+        mix = TextMix(NEWSGROUPS, read_newsgroups().posts)
     else:
         return TextMix(OWN, _own_texts(count, random.Random(seed)))
-    usable = [text for text in found.texts if text.strip()]
+    usable = [text for text in mix.texts if text.strip()]
     if not usable:
-        raise TextsMissing(f"{found.source} has no texts. Expected at least one that is not empty.")
+        raise TextsMissing(f"{mix.source} has no texts. Expected at least one that is not empty.")
     chosen = random.Random(seed).sample(usable, min(count, len(usable)))
-    return TextMix(found.source, chosen)
+    return TextMix(mix.source, chosen)
 
 
 def with_duplicates(

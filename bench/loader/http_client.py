@@ -24,9 +24,9 @@ class HttpClient:
     def __init__(self, url: str, headers: Mapping[str, str] = _JSON) -> None:
         parts = urlsplit(url)
         self._host, self._port = parts.hostname or "127.0.0.1", parts.port or 80
-        given = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         self._head = (
-            f"POST {parts.path or '/'} HTTP/1.1\r\nhost: {parts.netloc}\r\n{given}content-length: "
+            f"POST {parts.path or '/'} HTTP/1.1\r\nhost: {parts.netloc}\r\n{lines}content-length: "
         ).encode()
         self._idle: list[_Connection] = []
         self._free = asyncio.Semaphore(_MAX_CONNECTIONS)

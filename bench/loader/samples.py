@@ -213,8 +213,8 @@ def _imports(log: str) -> tuple[dict[str, float], dict[str, float]]:
 
 
 def _own_times(log: str) -> dict[str, float]:
-    found = (_IMPORT_TIME.match(line) for line in log.splitlines())
-    return {match[3]: int(match[1]) / 1e3 for match in found if match}
+    matches = (_IMPORT_TIME.match(line) for line in log.splitlines())
+    return {match[3]: int(match[1]) / 1e3 for match in matches if match}
 
 
 def _by_package(modules_ms: Mapping[str, float]) -> dict[str, float]:

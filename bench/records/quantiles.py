@@ -38,16 +38,16 @@ def quantile(values: Sequence[float], probability: float) -> Interval:
 
     Source: Conover, Practical Nonparametric Statistics, 1999, section 3.2.
     """
-    found = stats.quantile_test(np.asarray(values), p=probability).confidence_interval(CONFIDENCE)
-    low = -math.inf if math.isnan(found.low) else float(found.low)
-    high = math.inf if math.isnan(found.high) else float(found.high)
+    interval = stats.quantile_test(np.asarray(values), p=probability).confidence_interval(CONFIDENCE)
+    low = -math.inf if math.isnan(interval.low) else float(interval.low)
+    high = math.inf if math.isnan(interval.high) else float(interval.high)
     return Interval(float(np.quantile(values, probability, method="higher")), low, high)
 
 
 def median(values: Sequence[float]) -> Interval:
     """The middle of the samples, with its interval."""
-    found = quantile(values, 0.5)
-    return Interval(float(np.median(values)), found.low, found.high)
+    interval = quantile(values, 0.5)
+    return Interval(float(np.median(values)), interval.low, interval.high)
 
 
 def median_ratio(values: Sequence[float], base: Sequence[float], seed: int) -> Interval:

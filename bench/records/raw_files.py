@@ -155,18 +155,18 @@ class Results:
 
     @cached_property
     def _by_kind(self) -> dict[type[Sample], list[Sample]]:
-        found: dict[type[Sample], list[Sample]] = defaultdict(list)
+        groups: dict[type[Sample], list[Sample]] = defaultdict(list)
         for sample in self.samples:
-            found[type(sample)].append(sample)
-        return found
+            groups[type(sample)].append(sample)
+        return groups
 
     @cached_property
     def answers(self) -> Mapping[tuple[str, float], Sequence[Answer]]:
         """Answers of each target at each rate, in the order due."""
-        found: dict[tuple[str, float], list[Answer]] = defaultdict(list)
+        groups: dict[tuple[str, float], list[Answer]] = defaultdict(list)
         for answer in self.of(Answer):
-            found[answer.target, answer.offered_rps].append(answer)
-        return found
+            groups[answer.target, answer.offered_rps].append(answer)
+        return groups
 
     def timings_ms(self, name: str, **conditions: int | str) -> list[float]:
         """Milliseconds of everything timed under a name and these conditions, in the order taken."""
@@ -184,8 +184,8 @@ class Results:
 
     def facts(self, name: str, subject: str) -> list[float]:
         """Values of a fact about a subject; facts that are words are left out."""
-        found = (fact.value for fact in self.of(Fact) if (fact.name, fact.subject) == (name, subject))
-        return [value for value in found if value is not None]
+        values = (fact.value for fact in self.of(Fact) if (fact.name, fact.subject) == (name, subject))
+        return [value for value in values if value is not None]
 
 
 def read_results(path: Path) -> Results:

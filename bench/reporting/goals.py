@@ -84,10 +84,12 @@ def _full_load(results: Results, goal: float, rates: Mapping[str, list[float]]) 
     more = Interval(1 / ratio.value, 1 / ratio.high, 1 / ratio.low)
     label = f"full load, texts/s ≥ {goal:g} × the best peer ({strongest})"
     times = _found({title: title for title in rates}, lambda title: results.facts(PROCESSOR_MS, title))
-    least = min(times.values(), key=lambda found: median(found).value, default=[])
-    taken = median_ratio(results.facts(PROCESSOR_MS, OURS_AUTO), least, seed) if least else None
-    share = f"; processor time per text {taken.text(2)} × the least" if taken else ""
-    worse = max((found for found in (ratio, taken) if found), key=lambda found: found.value)
+    least = min(times.values(), key=lambda interval: median(interval).value, default=[])
+    share_ratio = median_ratio(results.facts(PROCESSOR_MS, OURS_AUTO), least, seed) if least else None
+    share = f"; processor time per text {share_ratio.text(2)} × the least" if share_ratio else ""
+    worse = max(
+        (interval for interval in (ratio, share_ratio) if interval), key=lambda interval: interval.value
+    )
     return (label, more.text(2) + share, verdict(worse, 1 / goal).replace(f"≤ {1 / goal:g}", f"≥ {goal:g}"))
 
 

@@ -44,8 +44,8 @@ def _waterfall(results: Results, series: str) -> go.Figure:
     traced = [sample for sample in results.of(Cold) if sample.series == series and sample.traced]
     packages = [by_package(sample.imports_ms) for sample in traced]
     bars = {name: [sample.stages_ms.get(name, 0.0) for sample in traced] for name in _PHASES}
-    for package in dict.fromkeys(name for found in packages for name in found):
-        bars[f"import {package}"] = [found.get(package, 0.0) for found in packages]
+    for package in dict.fromkeys(name for package_ms in packages for name in package_ms):
+        bars[f"import {package}"] = [package_ms.get(package, 0.0) for package_ms in packages]
     for stage in dict.fromkeys(name for sample in traced for name in sample.stages_ms):
         if stage not in _NO_STAGES:
             bars[stage] = [sample.stages_ms.get(stage, 0.0) for sample in traced]

@@ -51,10 +51,10 @@ class NoResults(ColdframeError):
 
 def read_all(paths: Sequence[Path]) -> dict[str, Results]:
     """One raw file per benchmark; of several, the one begun last."""
-    found = sorted((read_results(path) for path in paths), key=lambda results: results.run.started)
-    if not found:
+    runs = sorted((read_results(path) for path in paths), key=lambda results: results.run.started)
+    if not runs:
         raise NoResults("There are no raw files to report on. Run `make bench` first.")
-    return {results.run.benchmark: results for results in found}
+    return {results.run.benchmark: results for results in runs}
 
 
 def raw_files(folder: Path) -> list[Path]:
@@ -66,21 +66,21 @@ def markdown(results: Mapping[str, Results]) -> dict[str, str]:
     """The tables by name: what the README quotes and the page shows."""
     budgets = load_budgets()
     made = {"goals": goals_table(results, budgets), "summary": summary_table(results, budgets)}
-    for name, found in results.items():
+    for name, run in results.items():
         if name == "cold":
             made |= {
-                "cold": cold_table(found, budgets),
-                "budgets": budget_table(spent(found, budgets)),
+                "cold": cold_table(run, budgets),
+                "budgets": budget_table(spent(run, budgets)),
             }
         elif name == "serve":
             made |= {
-                "serve": policies_table(found),
-                "serve_goals": "".join(f"- {line}\n" for line in goals(found)),
+                "serve": policies_table(run),
+                "serve_goals": "".join(f"- {line}\n" for line in goals(run)),
             }
-            if found.run.options["peers"]:
-                made["serve_http"] = servers_table(found)
+            if run.run.options["peers"]:
+                made["serve_http"] = servers_table(run)
         elif name in _TABLES:
-            made[name] = _TABLES[name](found)
+            made[name] = _TABLES[name](run)
     return made
 
 
@@ -105,11 +105,11 @@ def write_page(results: Mapping[str, Results], out: Path) -> None:
 
 def fill(document: str, made: Mapping[str, str]) -> str:
     """A Markdown document with the tables between its marks made anew; other text stays as it is."""
-    for name, found in made.items():
+    for name, content in made.items():
         mark = _MARK.format(name=name)
         document = re.sub(
             f"{re.escape(mark)}\n.*?{re.escape(_END)}",
-            lambda _, mark=mark, found=found: f"{mark}\n{found}{_END}",  # type: ignore[misc]
+            lambda _, mark=mark, content=content: f"{mark}\n{content}{_END}",  # type: ignore[misc]
             document,
             flags=re.DOTALL,
         )
@@ -134,9 +134,11 @@ def _facts(results: Results) -> str:
     return f"<dl>{''.join(rows)}</dl>"
 
 
-def _table(found: str) -> str:
+def _table(content: str) -> str:
     """A Markdown table as HTML."""
-    head, _, *rows = ([cell.strip() for cell in line.strip("|").split(" | ")] for line in found.splitlines())
+    head, _, *rows = (
+        [cell.strip() for cell in line.strip("|").split(" | ")] for line in content.splitlines()
+    )
     lines = ["".join(f"<th>{_cell(cell)}</th>" for cell in head)]
     lines += ["".join(f"<td>{_cell(cell)}</td>" for cell in row) for row in rows]
     return f'<div class="wide"><table>{"".join(f"<tr>{line}</tr>" for line in lines)}</table></div>'

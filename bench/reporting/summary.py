@@ -38,8 +38,8 @@ def _first_answers(results: Results) -> Iterable[Row]:
 def _beside_peers(results: Results, budgets: Budgets) -> Iterable[Row]:
     titles = {name: peer.title for name, peer in load_peers().items()}
     labels = ("one caller, median latency", "full load, texts per second")
-    for label, (_, found, _) in zip(labels, load_goals(results, budgets, titles), strict=False):
-        ratio = found.partition(";")[0]
+    for label, (_, value, _) in zip(labels, load_goals(results, budgets, titles), strict=False):
+        ratio = value.partition(";")[0]
         yield (label, f"{ratio} × the best peer's", "`coldframe bench compare`")
 
 

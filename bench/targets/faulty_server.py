@@ -185,9 +185,9 @@ def processes(keys: int) -> Fault:
     """Most keys or items processed in each call; the others come back unprocessed, as under throttling."""
 
     def fault(exchange: Exchange) -> bool:
-        ((table, asked),) = exchange.asked["RequestItems"].items()
+        ((table, table_keys),) = exchange.asked["RequestItems"].items()
         reading = exchange.operation == "BatchGetItem"
-        entries = asked["Keys"] if reading else asked
+        entries = table_keys["Keys"] if reading else table_keys
         done, left = entries[:keys], entries[keys:]
         if done:
             part = {table: {"Keys": done} if reading else done}

@@ -35,7 +35,7 @@ def describe_run(benchmark: str, model_dir: Path, seed: int, options: Mapping[st
         memory_mb=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20,
         system=f"{platform.system()} {platform.release()} {platform.machine()}",
         python=platform.python_version(),
-        versions={name: found for name in _PACKAGES if (found := _version(name))},
+        versions={name: version for name in _PACKAGES if (version := _version(name))},
         load_average=round(os.getloadavg()[0], 2),
         seed=seed,
         options=dict(options),
@@ -48,9 +48,9 @@ def _processor() -> tuple[str, list[str]]:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return platform.processor() or platform.machine(), []
-    found = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
-    flags = set(found.get("flags", found.get("Features", "")).split())
-    return found.get("model name", platform.machine()), [flag for flag in _FLAGS if flag in flags]
+    facts = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+    flags = set(facts.get("flags", facts.get("Features", "")).split())
+    return facts.get("model name", platform.machine()), [flag for flag in _FLAGS if flag in flags]
 
 
 def _git(*arguments: str) -> str:

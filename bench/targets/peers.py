@@ -42,14 +42,14 @@ class Peer(Struct, frozen=True, forbid_unknown_fields=True):
         """As `contender`, with requests put together."""
         how = self.batched or Batched()
         peer = Peer(self.title, how.command or self.command, how.path or self.path, how.body or self.body)
-        found = peer.contender(name, environment).server
+        server = peer.contender(name, environment).server
         batches = {
             "PEER_BATCH": str(BATCH),
             "PEER_BATCH_WAIT_S": str(BATCH_WAIT_S),
             "MLSERVER_MODEL_MAX_BATCH_SIZE": str(BATCH),
             "MLSERVER_MODEL_MAX_BATCH_TIME": str(BATCH_WAIT_S),
         }
-        return Contender(self.title, replace(found, environ={**found.environ, **batches}))
+        return Contender(self.title, replace(server, environ={**server.environ, **batches}))
 
     def contender(self, name: str, environment: Path) -> "Contender":
         """This peer on a port of its own. name: its folder; environment: where it is installed."""

@@ -37,14 +37,14 @@ def main(path: str, models: str, model: str, cores: str, rounds: str) -> None:
         return frame.mapInPandas(row_by_row, "id long, label string")
 
     sides = {"ours": with_ours, "naive": naive}
-    taken: dict[str, list[float]] = {name: [] for name in sides}
+    times: dict[str, list[float]] = {name: [] for name in sides}
     labels = {}
     for _ in range(int(rounds)):
         for name, make in sides.items():
             started_s = time.perf_counter()
             labels[name] = {row.id: row.label for row in make().collect()}
-            taken[name].append(time.perf_counter() - started_s)
-    print(json.dumps({"taken_s": taken, "same": labels["ours"] == labels["naive"]}))
+            times[name].append(time.perf_counter() - started_s)
+    print(json.dumps({"taken_s": times, "same": labels["ours"] == labels["naive"]}))
     session.stop()
 
 

@@ -27,14 +27,14 @@ def _is_runtime(folder: Path) -> bool:
 
 def _mapped(smaps: Path) -> dict[str, int]:
     """Bytes in memory by mapped file. Each mapping is one line with its path, then lines of `Name: value`."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     path = ""
     for line in smaps.read_text().splitlines():
         if mapping := re.match(r"\S+-\S+ \S+ \S+ \S+ \d+\s*(.*)", line):
             path = mapping[1]
         elif line.startswith("Rss:") and path.startswith("/"):
-            found[path] = found.get(path, 0) + int(line.split()[1]) * 1024
-    return found
+            sizes[path] = sizes.get(path, 0) + int(line.split()[1]) * 1024
+    return sizes
 
 
 if __name__ == "__main__":

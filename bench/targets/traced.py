@@ -20,14 +20,14 @@ def timed(
 ) -> Callable[..., Any]:
     """The same call, which adds its time to `stage` and, with `count`, what it was asked to do."""
 
-    def wrapper(*given: Any, **named: Any) -> Any:
-        begun = time.perf_counter()
+    def wrapper(*arguments: Any, **named: Any) -> Any:
+        start_s = time.perf_counter()
         try:
-            return call(*given, **named)
+            return call(*arguments, **named)
         finally:
-            stages_ms[stage] = stages_ms.get(stage, 0.0) + (time.perf_counter() - begun) * 1e3
+            stages_ms[stage] = stages_ms.get(stage, 0.0) + (time.perf_counter() - start_s) * 1e3
             if count is not None:
-                calls[stage] = calls.get(stage, 0) + count(*given)
+                calls[stage] = calls.get(stage, 0) + count(*arguments)
 
     return wrapper
 
@@ -41,16 +41,16 @@ class TimedTokenizer:
         self._made = made
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._made, name)
+        attribute = getattr(self._made, name)
         if name.startswith("encode"):
-            return timed("tokenize", found, lambda texts: 1 if isinstance(texts, str) else len(texts))
-        return found
+            return timed("tokenize", attribute, lambda texts: 1 if isinstance(texts, str) else len(texts))
+        return attribute
 
     @classmethod
     def load(cls, name: str) -> Callable[..., Any]:
         """`from_file`, `from_buffer` or `from_str` of the original."""
         make = timed("tokenizer", getattr(cls.inner, name))
-        return lambda *given: cls(make(*given))
+        return lambda *arguments: cls(make(*arguments))
 
 
 def wrap_tokenizers(module: ModuleType) -> None:
@@ -68,9 +68,9 @@ def wrap_encoder(module: ModuleType) -> None:
     later = timed("encode", encoder.encode)
     first = timed("first_run", encoder.encode)
 
-    def encode(*given: Any, **named: Any) -> Any:
+    def encode(*arguments: Any, **named: Any) -> Any:
         calls["passes"] = calls.get("passes", 0) + 1
-        return (first if calls["passes"] == 1 else later)(*given, **named)
+        return (first if calls["passes"] == 1 else later)(*arguments, **named)
 
     encoder.encode = encode
 
@@ -79,8 +79,8 @@ def wrap_heads(module: ModuleType) -> None:
     """Reading a head's file, and each prediction by it."""
     load = timed("heads", module.load_head)
 
-    def load_head(*given: Any, **named: Any) -> Any:
-        head = load(*given, **named)
+    def load_head(*arguments: Any, **named: Any) -> Any:
+        head = load(*arguments, **named)
         head.predict = timed("heads", head.predict, lambda rows: 1)
         return head
 
@@ -91,13 +91,13 @@ def wrap_estimator(module: ModuleType) -> None:
     """Mapping the estimator's file, and each text whose tokens are added up."""
     estimator = module.Estimator
     estimator.__init__ = timed("estimator", estimator.__init__)
-    estimator.evidence = timed("estimator", estimator.evidence, lambda *given: 1)
+    estimator.evidence = timed("estimator", estimator.evidence, lambda *arguments: 1)
 
 
 def wrap_wordpiece(module: ModuleType) -> None:
     """Each text that is cut in plain Python."""
     wordpiece = module.PlainWordpiece
-    wordpiece.ids = timed("tokenize", wordpiece.ids, lambda *given: 1)
+    wordpiece.ids = timed("tokenize", wordpiece.ids, lambda *arguments: 1)
 
 
 def wrap_vocabulary(module: ModuleType) -> None:
@@ -122,8 +122,8 @@ class Hooked:
     def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
         hook = HOOKS.get(name)
         finders = [finder for finder in sys.meta_path if finder is not Hooked] if hook else []
-        found = (finder.find_spec(name, path, target) for finder in finders)
-        spec: Any = next((spec for spec in found if spec is not None), None)
+        specs = (finder.find_spec(name, path, target) for finder in finders)
+        spec: Any = next((spec for spec in specs if spec is not None), None)
         if hook is not None and spec is not None and spec.loader is not None:
             execute = spec.loader.exec_module
 

@@ -32,7 +32,7 @@ class Walk:
         self.lines: set[tuple[str, int]] = set()
         self.depth = 0
 
-    def trace(self, frame: FrameType, event: str, given: Any) -> Any:
+    def trace(self, frame: FrameType, event: str, argument: Any) -> Any:
         """For `sys.settrace`: called when a function is entered."""
         if not self._is_ours(frame) or (depth := self._depth_of(frame)) is None:
             return None
@@ -43,7 +43,7 @@ class Walk:
             self.depth = max(self.depth, depth)
         return self._line
 
-    def _line(self, frame: FrameType, event: str, given: Any) -> Any:
+    def _line(self, frame: FrameType, event: str, argument: Any) -> Any:
         if event == "line":
             self.lines.add((frame.f_code.co_filename, frame.f_lineno))
         return self._line

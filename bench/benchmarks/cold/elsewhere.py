@@ -39,12 +39,12 @@ def run_http(options: ColdOptions, url: str, idle_s: float) -> Path:
                 time.sleep(idle_s)
                 body = json.dumps({"text": chosen.text(series)}).encode()
                 load = Load(series, url.rstrip("/") + "/v1/predict", 0.0, [0.0], [body], _LIMIT_S)
-                answered = send_closed(load, 1)
-                answer = {"statusCode": answered.records[0].status, "body": answered.bodies[0].decode()}
-                if answer["statusCode"] == 200 and json.loads(answered.bodies[0])["start"] == "warm":
+                replies = send_closed(load, 1)
+                answer = {"statusCode": replies.records[0].status, "body": replies.bodies[0].decode()}
+                if answer["statusCode"] == 200 and json.loads(replies.bodies[0])["start"] == "warm":
                     warm += 1
                     continue
-                raw.write(_cold(series, "over HTTP", number, answered.records[0].latency_ms, answer))
+                raw.write(_cold(series, "over HTTP", number, replies.records[0].latency_ms, answer))
         raw.write(Fact("warm_answers", url, warm))
     return options.out
 

@@ -60,23 +60,24 @@ def choose_texts(subject: Subject) -> Chosen:
     program = PROGRAMS[Series.ENCODER].source(event_of({"texts": texts}), traced=False)
     answer = take(program, False, subject.environ(), subject.root).answer
     predictions = json.loads(answer["body"])["predictions"]
-    found = [prediction["heads"]["auto"]["by"] for prediction in predictions]
+    sources = [prediction["heads"]["auto"]["by"] for prediction in predictions]
     sure, unsure = (
-        [text for text, by in zip(texts, found, strict=True) if by == series.source]
+        [text for text, by in zip(texts, sources, strict=True) if by == series.source]
         for series in (Series.ESTIMATOR, Series.ENCODER)
     )
     if not sure or not unsure:
         missing = "unsure" if sure else "sure"
         raise NoSuchText(
-            f"The estimator of {subject.model_dir} is {missing} of none of bench/data/sentences.txt."
+            f"bench/data/sentences.txt has no text of which the estimator of {subject.model_dir} is {missing}."
+            " Train the model on more rows."
         )
     return Chosen(sure[len(sure) // 2], unsure[len(unsure) // 2])
 
 
-def event_of(asked: Mapping[str, object]) -> dict[str, Any]:
+def event_of(request: Mapping[str, object]) -> dict[str, Any]:
     """A recorded event of an HTTP API, with another body."""
     event: dict[str, Any] = json.loads((ROOT / "tests" / "events" / "http_api_predict.json").read_text())
-    return event | {"body": json.dumps(asked)}
+    return event | {"body": json.dumps(request)}
 
 
 def answer_source(series: Series, answer: Mapping[str, Any], start: str = "cold") -> str:

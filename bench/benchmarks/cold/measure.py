@@ -76,7 +76,7 @@ class _Sampler:
         self._orders = () if checked_only else ORDERS
         first = [self._take(series, False, files=True) for series in self._series]
         model = [str(path) for path in subject.model_dir.rglob("*") if path.is_file()]
-        self._files = sorted({name for taken in first for name in taken.files} | set(model))
+        self._files = sorted({name for sample in first for name in sample.files} | set(model))
 
     def round(self, number: int) -> list[Cold]:
         """One sample of every series."""
@@ -93,18 +93,18 @@ class _Sampler:
         """One fresh process."""
         if dropped:
             page_cache.drop(self._files)
-        taken = self._take(series, traced)
+        process = self._take(series, traced)
         return Cold(
             series=series,
             round=number,
             page_cache=DROPPED if dropped else WARM,
             traced=traced,
-            total_ms=taken.total_ms,
-            stages_ms=taken.stages_ms,
-            imports_ms=taken.imports_ms,
-            calls=taken.calls,
-            by=answer_source(series, taken.answer) if taken.answer else "",
-            read_bytes=taken.read_bytes,
+            total_ms=process.total_ms,
+            stages_ms=process.stages_ms,
+            imports_ms=process.imports_ms,
+            calls=process.calls,
+            by=answer_source(series, process.answer) if process.answer else "",
+            read_bytes=process.read_bytes,
         )
 
     def _take(self, series: Series, traced: bool, files: bool = False) -> Taken:
@@ -122,8 +122,8 @@ class _Sampler:
     def _sample_of_two(self, series: Series, number: int) -> Cold:
         sources = ORDERS[series]
         first, second = (event_of({"text": self.chosen.text(source)}) for source in sources)
-        taken = take_two(PROGRAMS[sources[0]].source_of_two(first, second), self._environ, self._root)
-        expected = zip(sources, taken.answers, ("cold", "warm"), strict=True)
+        process = take_two(PROGRAMS[sources[0]].source_of_two(first, second), self._environ, self._root)
+        expected = zip(sources, process.answers, ("cold", "warm"), strict=True)
         by = ", ".join(answer_source(source, answer, start) for source, answer, start in expected)
-        stages = {"first": taken.first_ms, "second": taken.second_ms}
-        return Cold(series, number, WARM, False, taken.first_ms + taken.second_ms, stages, by=by)
+        stages = {"first": process.first_ms, "second": process.second_ms}
+        return Cold(series, number, WARM, False, process.first_ms + process.second_ms, stages, by=by)

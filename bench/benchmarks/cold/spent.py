@@ -59,15 +59,15 @@ def _series(results: Results, budgets: Budgets, series: str, budget: SeriesBudge
         times = [sample.stages_ms.get(stage, 0.0) for sample in traced]
         yield Spent(series, "stage", stage, median_ratio(times, floor, seed), limit)
     imports = [by_package(sample.imports_ms) for sample in traced]
-    for package in dict.fromkeys([*budget.imports, *(name for found in imports for name in found)]):
+    for package in dict.fromkeys([*budget.imports, *(name for use in imports for name in use)]):
         limit = budget.imports.get(package, budgets.unlisted_import)
-        ratio = median_ratio([found.get(package, 0.0) for found in imports], floor, seed)
+        ratio = median_ratio([use.get(package, 0.0) for use in imports], floor, seed)
         yield Spent(series, "imports", package, ratio, limit, _import_note(package, budget, traced))
     for name in dict.fromkeys([*budget.calls, *(name for sample in traced for name in sample.calls)]):
         counts = [sample.calls.get(name, 0) for sample in traced]
         # Every process does the same: the smallest count is a fact, not an estimate.
-        found = Interval(max(counts), min(counts), max(counts))
-        yield Spent(series, "calls", name, found, budget.calls.get(name, 0))
+        use = Interval(max(counts), min(counts), max(counts))
+        yield Spent(series, "calls", name, use, budget.calls.get(name, 0))
 
 
 def by_package(imports_ms: Mapping[str, float]) -> dict[str, float]:

@@ -51,10 +51,10 @@ def measure_passes(encoder: RowEncoder, passes: Sequence[Pass], threads: int, se
             tokens[thread] += sum(map(len, rows))
 
     with watch() as watched, ThreadPoolExecutor(threads) as pool:
-        begun = time.perf_counter()
-        ends = begun + seconds
+        start_s = time.perf_counter()
+        ends = start_s + seconds
         list(pool.map(drive, range(threads)))
-        spent_s = time.perf_counter() - begun
+        spent_s = time.perf_counter() - start_s
     return Measured(sum(tokens), spent_s, pass_ms, watched)
 
 
@@ -69,10 +69,10 @@ def measure_tokenizer(windows: TextWindows, texts: Sequence[str], threads: int, 
             tokens[thread] += sum(len(row) for text in windows.cut(next(chunks)) for row in text)
 
     with ThreadPoolExecutor(threads) as pool:
-        begun = time.perf_counter()
-        ends = begun + seconds
+        start_s = time.perf_counter()
+        ends = start_s + seconds
         list(pool.map(drive, range(threads)))
-        spent_s = time.perf_counter() - begun
+        spent_s = time.perf_counter() - start_s
     return Measured(sum(tokens), spent_s, [], Watched())
 
 
@@ -99,12 +99,12 @@ def measure_texts(
         ThreadPoolExecutor(tokenizer_threads) as cutters,
         ThreadPoolExecutor(encoder_threads) as drivers,
     ):
-        begun = time.perf_counter()
-        chunks = _until(begun + seconds, cycle(_chunks(texts)))
+        start_s = time.perf_counter()
+        chunks = _until(start_s + seconds, cycle(_chunks(texts)))
         cut = _ahead(cutters, windows.cut, chunks, 2 * tokenizer_threads)
         passes = _fill((row for chunk in cut for text in chunk for row in text), pass_tokens)
         tokens = sum(_ahead(drivers, encode, passes, 2 * encoder_threads))
-        spent_s = time.perf_counter() - begun
+        spent_s = time.perf_counter() - start_s
     return Measured(tokens, spent_s, pass_ms, watched)
 
 
@@ -113,11 +113,11 @@ def rows_per_s(
 ) -> float:
     """Rows that a head classifies per second, all of `embeddings` in each call."""
     classify(embeddings)
-    begun, calls = time.perf_counter(), 0
-    while time.perf_counter() - begun < seconds:
+    start_s, calls = time.perf_counter(), 0
+    while time.perf_counter() - start_s < seconds:
         classify(embeddings)
         calls += 1
-    return calls * len(embeddings) / (time.perf_counter() - begun)
+    return calls * len(embeddings) / (time.perf_counter() - start_s)
 
 
 def _chunks(texts: Sequence[str]) -> list[Sequence[str]]:

@@ -71,8 +71,8 @@ def run(options: GpuOptions) -> None:
     folder = encoder_folder(options.model_dir, gpu_encoder(base.name))
     windows = open_tokenizer(folder, manifest)
     work = load_work(windows, options.texts, options.seed, options.file)
-    told = {"texts": options.texts, "seconds": options.seconds, "provider": options.provider}
-    with RawFile(options.out, describe_run("gpu", options.model_dir, options.seed, told)) as raw:
+    facts = {"texts": options.texts, "seconds": options.seconds, "provider": options.provider}
+    with RawFile(options.out, describe_run("gpu", options.model_dir, options.seed, facts)) as raw:
         _Bench(options, raw, manifest, folder, windows, work).run(base.name)
 
 
@@ -135,25 +135,25 @@ class _Bench:
             for tokens in self._options.passes:
                 passes = make_passes(self._work.rows, order, tokens)
                 for threads in self._options.threads:
-                    found = measure_passes(encoder, passes, threads, self._options.seconds)
+                    measurement = measure_passes(encoder, passes, threads, self._options.seconds)
                     by: dict[str, int | str] = {"graph": graph, "order": order, "tokens": tokens}
-                    self._measured("pass", {**by, "threads": threads}, found)
+                    self._measured("pass", {**by, "threads": threads}, measurement)
 
     def _tokenizer(self) -> None:
         for threads in sorted({1, usable_cpus()}):
-            found = measure_tokenizer(self._windows, self._work.texts, threads, self._options.seconds)
-            self._measured("tokenize", {"threads": threads}, found)
+            measurement = measure_tokenizer(self._windows, self._work.texts, threads, self._options.seconds)
+            self._measured("tokenize", {"threads": threads}, measurement)
 
     def _texts(self, encoder: MixedEncoder) -> None:
         cutters = max(1, usable_cpus() - 2)
         for tokens in self._options.passes:
             for threads in self._options.threads:
-                found = measure_texts(
+                measurement = measure_texts(
                     self._windows, encoder, self._work.texts, tokens, cutters, threads, self._options.seconds
                 )
                 conditions: dict[str, int | str] = {"graph": encoder.graph, "tokens": tokens}
                 self._measured(
-                    "texts", {**conditions, "threads": threads, "tokenizer_threads": cutters}, found
+                    "texts", {**conditions, "threads": threads, "tokenizer_threads": cutters}, measurement
                 )
 
     def _heads(self, encoder: MixedEncoder) -> None:
@@ -196,16 +196,18 @@ class _Bench:
         except ServerFailed as exc:
             self._fact("failed", "server", text=str(exc))
 
-    def _loaded(self, name: str, conditions: Mapping[str, int | str], found: Loaded, tokens: int) -> float:
+    def _loaded(
+        self, name: str, conditions: Mapping[str, int | str], measurement: Loaded, tokens: int
+    ) -> float:
         """Notes a load; returns its answers per second. tokens: of all its requests."""
-        good = sum(answer.status == 200 for answer in found.answers)
-        rate = good / found.seconds
+        good = sum(answer.status == 200 for answer in measurement.answers)
+        rate = good / measurement.seconds
         subject = _subject(name, conditions)
-        self._raw.write(*found.answers)
-        self._fact("tokens_per_s", subject, rate * tokens / max(1, len(found.answers)))
+        self._raw.write(*measurement.answers)
+        self._fact("tokens_per_s", subject, rate * tokens / max(1, len(measurement.answers)))
         self._fact("answered", subject, good)
-        self._fact("asked", subject, len(found.answers))
-        self._watched(subject, found.watched.mean_busy, found.watched.mean_power_w)
+        self._fact("asked", subject, len(measurement.answers))
+        self._watched(subject, measurement.watched.mean_busy, measurement.watched.mean_power_w)
         return rate
 
     def _peer(self) -> None:
@@ -229,12 +231,12 @@ class _Bench:
             reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
             self._fact("missing", "sentence-transformers", text=reason)
 
-    def _measured(self, name: str, conditions: Mapping[str, int | str], found: Measured) -> None:
-        for ms in found.pass_ms:
+    def _measured(self, name: str, conditions: Mapping[str, int | str], measurement: Measured) -> None:
+        for ms in measurement.pass_ms:
             self._raw.write(Timing(name, dict(conditions), ms))
         subject = _subject(name, conditions)
-        self._fact("tokens_per_s", subject, found.tokens_per_s)
-        self._watched(subject, found.watched.mean_busy, found.watched.mean_power_w)
+        self._fact("tokens_per_s", subject, measurement.tokens_per_s)
+        self._watched(subject, measurement.watched.mean_busy, measurement.watched.mean_power_w)
 
     def _watched(self, subject: str, busy: float | None, power_w: float | None) -> None:
         if busy is not None:

@@ -99,8 +99,8 @@ def request_body(texts: Sequence[str], timeout_s: float | None) -> bytes:
         "shape": [len(texts)],
         "parameters": {"binary_data_size": len(binary)},
     }
-    asked = json.dumps({"inputs": [tensor], "parameters": parameters}).encode()
-    return asked.ljust(_HEADER_BYTES) + binary
+    request = json.dumps({"inputs": [tensor], "parameters": parameters}).encode()
+    return request.ljust(_HEADER_BYTES) + binary
 
 
 def _loaded(
@@ -119,10 +119,10 @@ def _loaded(
         },
     )
     with watch() as watched:
-        begun = time.perf_counter()
-        answered = send_closed(load, concurrency) if concurrency else send(load)
-        spent_s = time.perf_counter() - begun
-    return Loaded(answered.records, spent_s, watched)
+        start_s = time.perf_counter()
+        replies = send_closed(load, concurrency) if concurrency else send(load)
+        spent_s = time.perf_counter() - start_s
+    return Loaded(replies.records, spent_s, watched)
 
 
 def _wait_until_ready(process: "subprocess.Popen[bytes]", port: int, started: float) -> float:

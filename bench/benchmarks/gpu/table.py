@@ -41,12 +41,14 @@ def gpu_table(results: Results) -> str:
 
 def _ratios(results: Results) -> list[str]:
     """The best of each side by side: packed to padded, and ours to the peer's."""
-    found = {
+    ratios = {
         fact.subject: fact.value for fact in results.of(Fact) if fact.name == "tokens_per_s" and fact.value
     }
 
     def best(*words: str) -> float:
-        return max((rate for name, rate in found.items() if all(word in name for word in words)), default=0.0)
+        return max(
+            (rate for name, rate in ratios.items() if all(word in name for word in words)), default=0.0
+        )
 
     lines = []
     for order in ("arrival", "sorted"):

@@ -63,9 +63,9 @@ def run(options: ServeOptions) -> Path:
     """Measures the capacity of each mix, then every policy at shares of it; returns the raw file."""
     corpus = load_corpus(options.seed)
     names = ("workers", "seconds", "rounds", "deadline_ms", "peers")
-    told: dict[str, object] = {name: getattr(options, name) for name in names}
-    told |= {"source": corpus.source, "delay_ms": _DELAY_S * 1e3, "batch_rows": _BATCH_ROWS}
-    with RawFile(options.out, describe_run("serve", options.model_dir, options.seed, told)) as raw:
+    facts: dict[str, object] = {name: getattr(options, name) for name in names}
+    facts |= {"source": corpus.source, "delay_ms": _DELAY_S * 1e3, "batch_rows": _BATCH_ROWS}
+    with RawFile(options.out, describe_run("serve", options.model_dir, options.seed, facts)) as raw:
         comparison = _Comparison(options, raw)
         mixes = make_mixes(corpus, options.seed)
         for mix in mixes:
@@ -73,7 +73,7 @@ def run(options: ServeOptions) -> Path:
         if options.peers:
             from bench.benchmarks.serve.over_http import HttpOptions, measure_over_http
 
-            asked = HttpOptions(
+            http_options = HttpOptions(
                 options.model_dir,
                 options.seed,
                 options.seconds,
@@ -81,7 +81,7 @@ def run(options: ServeOptions) -> Path:
                 options.only,
                 options.environments,
             )
-            measure_over_http(asked, raw, mixes)
+            measure_over_http(http_options, raw, mixes)
     return options.out
 
 

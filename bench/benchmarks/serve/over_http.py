@@ -102,8 +102,8 @@ def _send_rates(
         bodies = [contender.server.ask(text) for text in mix.take(count)]
         due_s = poisson(rate_rps, count, options.seed)
         target = http_target(mix.name, contender.title)
-        answered = send(Load(target, contender.server.url, rate_rps, due_s, bodies, _TIMEOUT_S))
-        raw.write(*answered.records)
+        replies = send(Load(target, contender.server.url, rate_rps, due_s, bodies, _TIMEOUT_S))
+        raw.write(*replies.records)
 
 
 def _full_load(contender: Contender, mix: TextMix, count: int) -> float:

@@ -85,8 +85,8 @@ def _http_rows(results: Results, mix: str, load: float) -> list[Row]:
 
 
 def _http_rate(results: Results, mix: str, load: float) -> float:
-    found = results.facts(HTTP_CAPACITY_RPS, mix)
-    return load * found[0] if found else 0.0
+    rates = results.facts(HTTP_CAPACITY_RPS, mix)
+    return load * rates[0] if rates else 0.0
 
 
 def policies_table(results: Results) -> str:
@@ -156,5 +156,5 @@ def _answers(results: Results, mix: str, load: float, policy: str) -> Sequence[A
 
 def _tokens_per_s(results: Results, mix: str, load: float, policy: str) -> float:
     subject = f"{target_of(mix, policy)} at {_rate_rps(results, mix, load):g} rps"
-    found = [fact.value for fact in results.of(Fact) if (fact.name, fact.subject) == (TOKENS_PER_S, subject)]
-    return float(np.median([value for value in found if value is not None]))
+    rates = [fact.value for fact in results.of(Fact) if (fact.name, fact.subject) == (TOKENS_PER_S, subject)]
+    return float(np.median([value for value in rates if value is not None]))

@@ -54,14 +54,14 @@ def _onnxruntime(path: Path, threads: int) -> Run:
     if path.suffix == ".ort":  # optimised when it was built
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(str(path), options, ["CPUExecutionProvider"])
-    return _run([given.name for given in session.get_inputs()], lambda inputs: session.run(None, inputs))
+    return _run([tensor.name for tensor in session.get_inputs()], lambda inputs: session.run(None, inputs))
 
 
 def _openvino(path: Path, threads: int) -> Run:
     """In its own choice of precision, which is bfloat16 where the processor has it."""
     options = {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY"}
     model = openvino.Core().compile_model(str(path), "CPU", options)
-    return _run([given.any_name for given in model.inputs], model)
+    return _run([tensor.any_name for tensor in model.inputs], model)
 
 
 def _ctranslate2(folder: Path, kind: str, threads: int) -> Run:

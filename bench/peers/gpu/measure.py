@@ -87,12 +87,12 @@ def _forward(model: BertModel, passes: list[tuple[torch.Tensor, torch.Tensor]]) 
 def _measure(name: str, tokens: int, seconds: float, call: Callable[[], object]) -> None:
     call()
     torch.cuda.synchronize()
-    begun, calls = time.perf_counter(), 0
-    while time.perf_counter() - begun < seconds:
+    start_s, calls = time.perf_counter(), 0
+    while time.perf_counter() - start_s < seconds:
         call()
         calls += 1
     torch.cuda.synchronize()
-    spent_s = time.perf_counter() - begun
+    spent_s = time.perf_counter() - start_s
     line = {"name": name, "tokens_per_s": calls * tokens / spent_s, "seconds": spent_s}
     print(json.dumps(line), flush=True)
 

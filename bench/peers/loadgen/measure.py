@@ -67,7 +67,7 @@ def main(scenario: str, url: str, bodies: Sequence[bytes], count: int, rate_rps:
     mlperf_loadgen.DestroyQSL(library)
     mlperf_loadgen.DestroySUT(sut)
     trace = (folder / "mlperf_log_trace.json").read_text()
-    latencies_ms = [int(found) / 1e6 for found in _SAMPLE.findall(trace)]
+    latencies_ms = [int(sample) / 1e6 for sample in _SAMPLE.findall(trace)]
     print(json.dumps({"latencies_ms": latencies_ms, "failed": target.failed}))
 
 
