@@ -8,14 +8,9 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parent.parent
 CODE = ("layers", "functions", "local", "bench")
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs", "local", "bench")
-
-NOT_YET = ("local",)
-"""Folders of sources whose words are not yet rewritten. The list only becomes shorter."""
 
 LONGEST = 25  # words of a sentence
 
@@ -33,20 +28,14 @@ PARTICIPLES = re.compile(
 
 @cache
 def sources() -> tuple[Path, ...]:
-    """Python files of the product whose words are already rewritten."""
-    return tuple(path for folder in CODE for path in sorted((ROOT / folder).rglob("*.py")) if rewritten(path))
+    """Python files of the product and of its benchmarks."""
+    return tuple(path for folder in CODE for path in sorted((ROOT / folder).rglob("*.py")))
 
 
 def documents() -> list[Path]:
     """Markdown files of the repository."""
     roots = [ROOT / name for name in DOCUMENTS]
     return [page for root in roots for page in ([root] if root.is_file() else sorted(root.rglob("*.md")))]
-
-
-def rewritten(path: Path) -> bool:
-    """Whether `path` lies outside every folder of NOT_YET."""
-    name = path.relative_to(ROOT).as_posix()
-    return not any(name.startswith(f"{folder}/") for folder in NOT_YET)
 
 
 @cache
@@ -184,9 +173,3 @@ def test_few_names_are_bare_participles() -> None:
     """Fewer than 100 variables and parameters are participles without their noun, such as `found`."""
     wrong = [f"{name_of(path)}: {name}" for path in sources() for name in participles(tree_of(path))]
     assert len(wrong) < 100, "\n".join(wrong)
-
-
-@pytest.mark.parametrize("entry", NOT_YET)
-def test_folders_not_yet_rewritten_exist(entry: str) -> None:
-    """An entry that names nothing has to leave the list."""
-    assert (ROOT / entry).exists(), f"{entry} does not exist. Remove it from NOT_YET."
