@@ -51,10 +51,10 @@ image-server: $(BUILT) $(SAM)/stamp ## Build the container image `coldframe:serv
 image-gpu: $(BUILT) $(SAM)/stamp ## Build the container image `coldframe:gpu`: the server on an NVIDIA GPU (a download of 0.8 GB; needs Docker)
 	@test -e $(MODELS)/encoders/minilm-l6-v2-gpu/manifest.json || $(VENV)/bin/coldframe build --gpu
 	@local/tools/server-image.sh gpu
-	@$(VENV)/bin/coldframe bench image --gpu
+	@$(VENV)/bin/coldframe bench check gpu-image
 
 image-report: image ## Weigh the image and measure its cold start
-	@$(VENV)/bin/coldframe bench image
+	@$(VENV)/bin/coldframe bench check image
 
 sam: free-port $(BUILT) $(SAM)/stamp ## Build with the SAM CLI and serve with `sam local start-api` (needs Docker)
 	@local/tools/sam.sh build

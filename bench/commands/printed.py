@@ -1,6 +1,8 @@
 """Commands that print what they measured, and keep nothing."""
 
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.util import find_spec
 
 import click
@@ -9,131 +11,145 @@ from bench.commands.options import SEED, require_bench_libraries
 from local.commands.outputs import require
 from local.paths import model_dir
 
-
-@click.command("emulator")
-@click.option(
-    "--requests",
-    default=12_000,
-    show_default=True,
-    type=click.IntRange(120),
-    help="Requests in each measurement.",
-)
-def emulator(requests: int) -> None:
-    """The emulator's own latency and throughput, beside a bare uvicorn."""
-    from bench.benchmarks.emulator import run
-
-    run(requests)
+BATCH, REQUEST, SERVER = "batch", "request", "server"
+DUCKDB, SPARK = "duckdb", "spark"
+_SIMULATOR_ROUNDS = 5
 
 
 @click.command()
-@click.argument("image", default="coldframe")
+@click.argument("where", type=click.Choice([BATCH, REQUEST, SERVER]), default=REQUEST)
 @click.option(
-    "--samples", default=5, show_default=True, type=click.IntRange(1, 1000), help="Fresh containers."
+    "--requests",
+    default=20,
+    show_default=True,
+    type=click.IntRange(4, 10_000),
+    help="Requests of each mix of texts; not for `server`.",
+)
+@click.option("--budget", type=click.IntRange(1), help="Tokens of a pass, for `batch`; default: measured.")
+@click.option(
+    "--seconds",
+    default=3.0,
+    show_default=True,
+    type=click.FloatRange(0.1),
+    help="Seconds in each turn of `server`.",
 )
 @click.option(
-    "--gpu", is_flag=True, help="IMAGE is `coldframe:gpu`, or like it: what it weighs, and no more."
+    "--turns", default=5, show_default=True, type=click.IntRange(1, 100), help="Turns of each server."
 )
-def image(image: str, samples: int, gpu: bool) -> None:
-    """The container IMAGE: its size, what a cold start reads, and how long one takes."""
-    if gpu:
-        from bench.benchmarks.gpu_image import run as weigh
+@SEED
+def passes(where: str, requests: int, budget: int | None, seconds: float, turns: int, seed: int) -> None:
+    """Processors, threads and rows of a pass, in one run: in a batch, in a request, or in a server.
 
-        weigh("coldframe:gpu" if image == "coldframe" else image)
+    `batch` compares one text at a time, fixed sizes and the budgeted plan. `request` compares threads
+    of each pass with passes at once. `server` compares the same two over HTTP.
+    """
+    if where == BATCH:
+        from bench.benchmarks.batching import run as run_batches
+
+        run_batches(model_dir(), requests, budget, seed)
+    elif where == REQUEST:
+        from bench.benchmarks.passes import run as run_requests
+
+        run_requests(model_dir(), requests, seed)
+    else:
+        from bench.benchmarks.workers import run as run_servers
+
+        run_servers(model_dir(), seconds, turns, seed)
+
+
+@click.command()
+@click.argument("engine", type=click.Choice([DUCKDB, SPARK]), default=DUCKDB)
+@click.option("--rows", type=click.IntRange(10), help="Rows; default: 2000, with Spark 200,000.")
+@click.option(
+    "--labels", default=5, show_default=True, type=click.IntRange(1), help="Labels to find, in DuckDB."
+)
+@click.option(
+    "--cores", default=2, show_default=True, type=click.IntRange(1), help="Cores for Spark on this machine."
+)
+@click.option("--rounds", default=3, show_default=True, type=click.IntRange(1), help="Turns, with Spark.")
+@SEED
+def tables(engine: str, rows: int | None, labels: int, cores: int, rounds: int, seed: int) -> None:
+    """Functions in DuckDB, or `coldframe.spark`, beside a plain function row by row."""
+    if engine == SPARK:
+        from bench.benchmarks.spark import run as run_spark
+
+        run_spark(model_dir(), rows or 200_000, cores, rounds, seed)
         return
-    from bench.benchmarks.image import run
+    require("duckdb", "duckdb")
+    from bench.benchmarks.sql import run as run_duckdb
 
-    run(image, samples)
-
-
-@click.command("from-zero")
-@click.argument("image", default="coldframe:server")
-@click.option(
-    "--samples", default=5, show_default=True, type=click.IntRange(1, 1000), help="Fresh containers."
-)
-@click.option("--cpu", default=1.0, show_default=True, type=click.FloatRange(0.25))
-@click.option("--memory-mb", default=1024, show_default=True, type=click.IntRange(256))
-def from_zero(image: str, samples: int, cpu: float, memory_mb: int) -> None:
-    """The server's IMAGE as Knative runs it: from no container to the first answer, and its memory."""
-    from bench.benchmarks.from_zero import run
-    from local.deploy.homes.facts import ALLOW_ANYONE, Choices, Replicas, Size
-
-    anyone = {ALLOW_ANYONE: "true"}
-    run(Choices("server", image, Size(cpu, memory_mb), Replicas(0, 1), anyone), samples)
+    if not run_duckdb(model_dir(), rows or 2000, labels, seed):
+        raise click.ClickException("The ways found different rows.")
 
 
-@click.command()
-@click.option(
-    "--seconds", default=3.0, show_default=True, type=click.FloatRange(0.1), help="Seconds for each size."
-)
-def cpu(seconds: float) -> None:
-    """How well `up --cpu-from-memory` keeps its promise."""
-    from bench.benchmarks.cpu_share import run
+@dataclass(frozen=True)
+class Size:
+    """Defaults of one check: the image it starts, its samples, and the fewest samples."""
 
-    run(seconds)
+    image: str
+    samples: int
+    least: int
 
 
-@click.command()
-@click.option(
-    "--requests",
-    default=20,
-    show_default=True,
-    type=click.IntRange(4, 10_000),
-    help="Requests of each mix of texts.",
-)
-@click.option("--budget", type=click.IntRange(1), help="Tokens of a pass; default: measured here.")
-@SEED
-def batching(requests: int, budget: int | None, seed: int) -> None:
-    """Batching inside a request: one text at a time, fixed sizes and the budgeted plan, in one run."""
-    from bench.benchmarks.batching import run
+@dataclass(frozen=True)
+class Check:
+    """One run of a check."""
 
-    run(model_dir(), requests, budget, seed)
+    image: str
+    samples: int
+    seed: int
 
 
-@click.command()
-@click.option(
-    "--requests",
-    default=20,
-    show_default=True,
-    type=click.IntRange(4, 10_000),
-    help="Requests of each mix of texts.",
-)
-@SEED
-def passes(requests: int, seed: int) -> None:
-    """A request's processors: threads of each pass, or passes at once, beside one processor, in one run."""
-    from bench.benchmarks.passes import run
-
-    run(model_dir(), requests, seed)
-
-
-@click.command()
-@click.option(
-    "--seconds", default=3.0, show_default=True, type=click.FloatRange(0.1), help="Seconds in each turn."
-)
-@click.option(
-    "--turns", default=5, show_default=True, type=click.IntRange(1, 100), help="Turns of each shape."
-)
-@SEED
-def workers(seconds: float, turns: int, seed: int) -> None:
-    """The server's processors: passes at once against threads of one pass, over HTTP, in one run."""
-    from bench.benchmarks.workers import run
-
-    run(model_dir(), seconds, turns, seed)
-
-
-@click.command()
-@click.option(
-    "--samples", default=15, show_default=True, type=click.IntRange(3, 1000), help="Fresh processes."
-)
-def memory(samples: int) -> None:
-    """A served environment: milliseconds of its session, peak memory after requests of every size."""
+def _memory(check: Check) -> None:
     from bench.benchmarks.memory import run
 
-    run(model_dir(), samples)
+    run(model_dir(), check.samples)
 
 
-@click.command()
-def road() -> None:
-    """Files, functions, lines and depth of the code that one request runs through, by kind of request."""
+def _emulator(check: Check) -> None:
+    from bench.benchmarks.emulator import run
+
+    run(check.samples)
+
+
+def _simulator(check: Check) -> None:
+    from bench.benchmarks.simulate import run
+
+    run(check.samples, _SIMULATOR_ROUNDS, check.seed)
+
+
+def _image(check: Check) -> None:
+    from bench.benchmarks.image import run
+
+    run(check.image, check.samples)
+
+
+def _gpu_image(check: Check) -> None:
+    from bench.benchmarks.gpu_image import run
+
+    run(check.image)
+
+
+def _from_zero(check: Check) -> None:
+    from bench.benchmarks.from_zero import run
+    from local.deploy.homes.facts import ALLOW_ANYONE, Choices, Replicas
+    from local.deploy.homes.facts import Size as Container
+
+    anyone = {ALLOW_ANYONE: "true"}
+    run(Choices("server", check.image, Container(1.0, 1024), Replicas(0, 1), anyone), check.samples)
+
+
+def _cache_faults(check: Check) -> None:
+    if find_spec("moto") is None:
+        raise click.ClickException(
+            "moto is not installed. Run `make test`, or install tests/requirements.txt."
+        )
+    from bench.benchmarks.cache_faults import run
+
+    run(model_dir(), check.samples, check.seed)
+
+
+def _road(check: Check) -> None:
     from bench.benchmarks.road import over_budget, road_table, run
     from bench.records.budgets import load_budgets
 
@@ -147,92 +163,45 @@ def road() -> None:
         sys.exit(1)
 
 
-@click.command("cache-faults")
+CHECKS: dict[str, tuple[Callable[[Check], None], Size]] = {
+    "road": (_road, Size("", 1, 1)),
+    "memory": (_memory, Size("", 15, 3)),
+    "cache-faults": (_cache_faults, Size("", 40, 10)),
+    "emulator": (_emulator, Size("", 12_000, 120)),
+    "simulator": (_simulator, Size("", 2_000_000, 1000)),
+    "image": (_image, Size("coldframe", 5, 1)),
+    "gpu-image": (_gpu_image, Size("coldframe:gpu", 1, 1)),
+    "from-zero": (_from_zero, Size("coldframe:server", 5, 1)),
+}
+
+
+@click.command()
+@click.argument("part", type=click.Choice(list(CHECKS)))
+@click.option("--image", help="Image of the last three; default: coldframe, coldframe:gpu, coldframe:server.")
 @click.option(
-    "--requests", default=40, show_default=True, type=click.IntRange(10, 10_000), help="For each fault."
+    "--samples", type=click.IntRange(1), help="Number of processes, containers, requests or invocations."
 )
 @SEED
-def cache_faults(requests: int, seed: int) -> None:
-    """The shared table down, slow, throttling, wrong or stale, beside no table at all, in one run."""
-    if find_spec("moto") is None:
-        raise click.ClickException(
-            "moto is not installed. Run `make test`, or install tests/requirements.txt."
+def check(part: str, image: str | None, samples: int | None, seed: int) -> None:
+    """One PART of Coldframe: its size, memory, code, or behaviour when something fails.
+
+    \b
+    road          files, functions, lines and depth of the code that one request runs through
+    memory        the session's milliseconds, and peak memory after requests of every size
+    cache-faults  a shared table that fails, beside no table
+    emulator      latency and throughput of the emulator, beside a bare uvicorn
+    simulator     invocations per second of the planner's simulator, beside SimFaaS
+    image         size of the function's image, what a cold start reads, and how long one takes
+    gpu-image     size of the image for a GPU
+    from-zero     the server's container from its start to its first answer
+    """
+    run, size = CHECKS[part]
+    if samples is not None and samples < size.least:
+        raise click.BadParameter(
+            f"{samples} is too few for {part}: expected at least {size.least}. Raise --samples.",
+            param_hint="--samples",
         )
-    from bench.benchmarks.cache_faults import run
-
-    run(model_dir(), requests, seed)
+    run(Check(image or size.image, samples or size.samples, seed))
 
 
-@click.command()
-@click.option(
-    "--invocations",
-    default=2_000_000,
-    show_default=True,
-    type=click.IntRange(1000),
-    help="Invocations in a round of the fastest side; slower sides get a share.",
-)
-@click.option(
-    "--rounds",
-    default=5,
-    show_default=True,
-    type=click.IntRange(1, 100),
-    help="Rounds in which the sides take turns.",
-)
-@SEED
-def simulate(invocations: int, rounds: int, seed: int) -> None:
-    """The simulator's invocations a second, beside the admission rules and SimFaaS, in one run."""
-    from bench.benchmarks.simulate import run
-
-    run(invocations, rounds, seed)
-
-
-@click.command()
-@click.option("--rows", default=2000, show_default=True, type=click.IntRange(10), help="Rows of the table.")
-@click.option(
-    "--labels", default=5, show_default=True, type=click.IntRange(1), help="Labels that are asked for."
-)
-@SEED
-def sql(rows: int, labels: int, seed: int) -> None:
-    """Functions in DuckDB: a plain one row by row, `topic`, and `is_topic` with early rejection."""
-    require("duckdb", "duckdb")
-    from bench.benchmarks.sql import run
-
-    if not run(model_dir(), rows, labels, seed):
-        raise click.ClickException("The ways found different rows.")
-
-
-@click.command()
-@click.option("--rows", default=200_000, show_default=True, type=click.IntRange(100), help="Sentences.")
-@click.option(
-    "--cores", default=2, show_default=True, type=click.IntRange(1), help="Cores for Spark on this machine."
-)
-@click.option(
-    "--rounds",
-    default=3,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Rounds in which the sides take turns.",
-)
-@SEED
-def spark(rows: int, cores: int, rounds: int, seed: int) -> None:
-    """`coldframe.spark` beside a naive map of the same model, row by row, on sentences with repeats."""
-    from bench.benchmarks.spark import run
-
-    run(model_dir(), rows, cores, rounds, seed)
-
-
-COMMANDS = (
-    emulator,
-    image,
-    from_zero,
-    cpu,
-    batching,
-    passes,
-    workers,
-    memory,
-    road,
-    cache_faults,
-    simulate,
-    sql,
-    spark,
-)
+COMMANDS = (passes, tables, check)

@@ -1,4 +1,4 @@
-"""Files that an environment has used so far; `bench image` runs this inside its container.
+"""Files that an environment has used so far; `bench check image` runs this inside its container.
 
 Prints a JSON object: bytes by file that is mapped into memory, and the bytes of all files that were
 read. Mapped are the pages that were touched, in the kernel's steps of 64 KB: neither how much a disk

@@ -18,7 +18,7 @@ _RATES = tuple(10.0**power for power in range(-1, 5))
 @click.option(
     "--text-ms",
     type=click.FloatRange(0.001),
-    help="One text on one virtual processor: `coldframe bench batching` tells rows per second.  [default:"
+    help="One text on one virtual processor: `coldframe bench passes batch` tells rows per second.  [default:"
     f" {_POST_MS:g}, Coldframe's own for posts of 20 Newsgroups]",
 )
 @click.option("--texts", default=1, show_default=True, type=click.IntRange(1), help="Texts in one request.")

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 _MODELS, _DEVICE = "COLDFRAME_MODELS", "COLDFRAME_DEVICE"
-# By whether there is a GPU. `coldframe bench from-zero` measures what the first of the two sizes holds at its
-# peak; nobody has measured yet what CUDA takes.
+# By whether there is a GPU. `coldframe bench check from-zero` measures what the first of the two sizes holds
+# at its peak; nobody has measured yet what CUDA takes.
 _IMAGES = {False: "coldframe:server", True: "coldframe:gpu"}
 _MEMORIES_MB = {False: 1024, True: 4096}
 _OPTIONS = (

@@ -168,7 +168,7 @@ def test_sigterm_under_load_loses_nothing(chosen: Choices) -> None:
 
 
 def test_start_from_zero_is_measured(chosen: Choices) -> None:
-    """`coldframe bench from-zero`: it lives before it is ready, and is ready before it has answered."""
+    """`coldframe bench check from-zero`: it lives before it is ready, and is ready before it has answered."""
     found = start(chosen)
     assert 0 < found.live_ms <= found.ready_ms <= found.first_answer_ms
 

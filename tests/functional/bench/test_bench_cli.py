@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from bench.benchmarks.cost import cost_table
 from bench.benchmarks.cost import run as run_cost
 from bench.cli import bench
+from bench.commands.printed import CHECKS
 from bench.records.raw_files import Timing, read_results
 from local.cli import main
 from tests.conftest import ROOT
@@ -70,10 +71,31 @@ def test_every_benchmark_has_a_command() -> None:
     """The help lists what can be measured, and `bench/README.md` has a line for each."""
     shown = CliRunner().invoke(main, ["bench", "--help"]).output
     page = (ROOT / "bench" / "README.md").read_text()
-    assert {"cold", "load", "compare", "report", "road", "cache-faults"} <= bench.commands.keys()
+    assert {"cold", "load", "compare", "report", "passes", "check"} <= bench.commands.keys()
     for name in bench.commands:
         assert f"  {name} " in shown
         assert f"| `{name}` |" in page
+
+
+def test_benchmarks_are_at_most_twelve() -> None:
+    """A new question becomes an argument of a command, or replaces one that nobody asks."""
+    assert len(bench.commands) <= 12, sorted(bench.commands)
+
+
+def test_every_check_is_explained() -> None:
+    """`bench/README.md` and the help have every part that `check` takes."""
+    shown = CliRunner().invoke(main, ["bench", "check", "--help"]).output
+    page = (ROOT / "bench" / "README.md").read_text()
+    for name in CHECKS:
+        assert f"  {name} " in shown
+        assert f"`{name}`" in page
+
+
+def test_too_few_samples_of_a_check_are_an_error() -> None:
+    """The message names the check and the fewest samples; nothing is measured."""
+    done = CliRunner().invoke(main, ["bench", "check", "memory", "--samples", "2"])
+    assert done.exit_code == 2
+    assert "expected at least 3" in done.output
 
 
 def test_every_folder_is_explained() -> None:

@@ -1,4 +1,4 @@
-"""`coldframe bench sql` and `passes`, run as a user runs them, on texts of our own."""
+"""`coldframe bench tables duckdb` and `passes`, run as a user runs them, on texts of our own."""
 
 import os
 import subprocess
@@ -35,7 +35,7 @@ def rows_of(printed: str) -> list[list[str]]:
 
 def test_functions_in_duckdb(bundle: Path) -> None:
     """`topic` finds the rows of the plain function; the ratio of all labels together is said."""
-    printed = run_bench(bundle, "sql", "--rows", "80", "--labels", "2")
+    printed = run_bench(bundle, "tables", "duckdb", "--rows", "80", "--labels", "2")
     rows = rows_of(printed)
     assert len(rows) == 2
     assert all(row[-1] == "yes" for row in rows)
@@ -44,7 +44,7 @@ def test_functions_in_duckdb(bundle: Path) -> None:
 
 def test_processors_of_a_request(bundle: Path) -> None:
     """Threads and passes stand beside one processor, for every mix of texts."""
-    rows = rows_of(run_bench(bundle, "passes", "--requests", "4"))
+    rows = rows_of(run_bench(bundle, "passes", "request", "--requests", "4"))
     assert len(rows) == 4
     for _, one_ms, *shares in rows:
         assert float(one_ms) > 0

@@ -17,7 +17,10 @@ COLDFRAME = Path(sys.executable).parent / "coldframe"
 def test_benchmark_prints_all_sides_and_their_ratios() -> None:
     """Latency and throughput of the emulator, frozen and not, and of a bare uvicorn, from one run."""
     finished = subprocess.run(
-        [COLDFRAME, "bench", "emulator", "--requests", "240"], capture_output=True, text=True, check=True
+        [COLDFRAME, "bench", "check", "emulator", "--samples", "240"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     line = r"{}\s+([\d.]+) ms\s+[\d.]+ ms\s+([\d,]+) requests/s"
     emulator = re.search(line.format("emulator, trivial handler"), finished.stdout)

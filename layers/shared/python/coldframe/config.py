@@ -16,7 +16,7 @@ from coldframe.setting_facts import OF_SERVER, OF_TRAINING, RANGES
 
 PREFIX = facts.PREFIX
 DEFAULT_BATCH_TOKENS = 256
-"""Result of `coldframe bench batching` on the machines measured; close to the best on each of them."""
+"""Result of `coldframe bench passes batch` on the machines measured; close to the best on each of them."""
 
 
 def _about(why: str, name: str | None = None) -> Meta:
