@@ -1,6 +1,7 @@
 """The loaded function: API Gateway's events in, API Gateway's responses out."""
 
 import base64
+import os
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias
@@ -41,7 +42,7 @@ class Engine:
         models = load_models(settings)
         initialization_type = environ.get("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand")
         is_on_demand = initialization_type == "on-demand"
-        self.api = Api(models, settings, StartMark(is_warm=not is_on_demand))
+        self.api = Api(models, settings, StartMark(is_warm=not is_on_demand), start_kind=initialization_type)
         if not is_on_demand:
             # On a Managed Instance this is one of several processes that share processors.
             is_alone = environ.get("AWS_LAMBDA_MAX_CONCURRENCY", "1") == "1"
@@ -135,6 +136,7 @@ def read_event(event: Event, context: Context) -> Request:
         context.aws_request_id,
         time_left_s=clock_of(context),
         principal=principal_of(event),
+        platform_trace=os.environ.get("_X_AMZN_TRACE_ID", ""),
     )
 
 

@@ -1,6 +1,9 @@
 """`coldframe up`: the local API."""
 
 import os
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -10,6 +13,7 @@ from coldframe.capacity.idle_expiry import IdleExpiry
 from coldframe.capacity.switches import Switches
 from local.commands.rules import lifetimes, rate_switches
 from local.emulator.lambda_service.settings import RESTORE_MS
+from local.emulator.lambda_service.telemetry.log_pipe import Log
 from local.name_value import template_parameters
 from local.paths import ROOT, check_served
 
@@ -23,7 +27,7 @@ _AWS_ACCESS = (
     "AWS_ENDPOINT_URL_S3",
     "AWS_CA_BUNDLE",
 )
-_MODELS = "COLDFRAME_MODELS"
+_METRICS, _MODELS, _TRACES = "COLDFRAME_METRICS", "COLDFRAME_MODELS", "COLDFRAME_TRACES"
 _TEMPLATE = ROOT / "template.yaml"
 _DEMO_ENVIRONMENTS = 10  # what `coldframe up` alone may take of a small machine
 
@@ -116,6 +120,11 @@ _DEMO_ENVIRONMENTS = 10  # what `coldframe up` alone may take of a small machine
     is_flag=True,
     help="Failures of functions have AWS's statuses and bodies, for clients whose retries are to be tried.",
 )
+@click.option(
+    "--otlp",
+    metavar="URL",
+    help="Collector of OpenTelemetry that gets a trace of each request, such as http://127.0.0.1:4318.",
+)
 @click.option("--verbose", is_flag=True, help="Say which properties of the template are ignored, and why.")
 @click.option("--reload", is_flag=True, help="Load changed code: environments are replaced.")
 @click.option(
@@ -172,6 +181,7 @@ def up(
     timeout_s: float | None,
     models: tuple[str, ...],
     as_aws: bool,
+    otlp: str | None,
     verbose: bool,
     reload: bool,
     stores: bool,
@@ -210,29 +220,51 @@ def up(
     for model_name in loaded.values_of(_MODELS):
         # A missing model is better said here than by each environment.
         check_served(os.environ.get(_MODELS) or model_name)
-    environ: dict[str, str] = {}
+    environ = _telemetry(otlp)
     if os.environ.get("COLDFRAME_CACHE_TABLE"):
         # A table of one's own: its AWS settings pass, as Lambda gives its functions those of their role.
         environ |= {name: os.environ[name] for name in _AWS_ACCESS if name in os.environ}
         stores = False
-    run(
-        EmulatorOptions(
-            host=host,
-            port=port,
-            template=loaded if stores else without_stores(loaded),
-            max_environments=concurrency or (_DEMO_ENVIRONMENTS if template == _TEMPLATE else None),
-            account_concurrency=account_concurrency,
-            switches=switches,
-            keep_alive_s=keep_alive_s or 0.0,
-            idle_expiry=None if keep_alive_s else idle_expiry,
-            max_age_s=max_age_s,
-            seed=seed,
-            environ=environ,
-            stores=StoreOptions(dynamodb_endpoint, s3_endpoint, sqs_endpoint, stores_port),
-            schedules=schedules,
-            event_source_mappings=event_source_mappings,
-            reload=reload,
-            as_aws=as_aws,
-            verbose=verbose,
-        )
+    options = EmulatorOptions(
+        host=host,
+        port=port,
+        template=loaded if stores else without_stores(loaded),
+        max_environments=concurrency or (_DEMO_ENVIRONMENTS if template == _TEMPLATE else None),
+        account_concurrency=account_concurrency,
+        switches=switches,
+        keep_alive_s=keep_alive_s or 0.0,
+        idle_expiry=None if keep_alive_s else idle_expiry,
+        max_age_s=max_age_s,
+        seed=seed,
+        environ=environ,
+        stores=StoreOptions(dynamodb_endpoint, s3_endpoint, sqs_endpoint, stores_port),
+        schedules=schedules,
+        event_source_mappings=event_source_mappings,
+        reload=reload,
+        as_aws=as_aws,
+        verbose=verbose,
     )
+    if otlp is None:
+        run(options)
+        return
+    from coldframe.telemetry.spans import open_sender
+
+    with closing(open_sender("coldframe", otlp)) as sender:
+        run(replace(options, log=_also(options.log, sender)))
+    if sender.lost:
+        click.echo(f"{otlp} did not take {sender.lost} spans. Start a collector there.", err=True)
+
+
+def _telemetry(otlp: str | None) -> dict[str, str]:
+    """Variables of every function. Metrics are for CloudWatch; spans are for a collector, if there is one."""
+    traces = {} if otlp is None else {_TRACES: "log"}
+    quiet = {name: "off" for name in (_METRICS, _TRACES) if name not in os.environ}
+    return quiet | traces
+
+
+def _also(write: Log, send: Callable[[str], None]) -> Log:
+    def write_and_send(line: str) -> None:
+        send(line)
+        write(line)
+
+    return write_and_send

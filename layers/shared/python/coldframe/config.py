@@ -125,6 +125,14 @@ class Settings(Struct, frozen=True, kw_only=True):
     verify_at_init: Annotated[
         bool, _about("compare a golden vector before the model answers; `true` or `false`")
     ] = True
+    metrics: Annotated[
+        Literal["off", "emf"],
+        _about("`emf`: the log line of each request holds CloudWatch's metrics; a custom metric has a price"),
+    ] = "off"
+    traces: Annotated[
+        Literal["off", "log"],
+        _about("`log`: requests continue their caller's trace, and log lines hold the spans"),
+    ] = "off"
     log_level: Annotated[Literal["info", "off"], _about("`info`: one line per request; `off`: none")] = "info"
 
 

@@ -98,6 +98,10 @@ class TextAnswer(Struct):
     heads: dict[str, HeadAnswer]
 
 
+CACHE_LEVELS = ("l1", "l2", "embedding", "miss")
+"""Fields of `CacheUsage` with the sources of predictions."""
+
+
 class CacheUsage(Struct, omit_defaults=True):
     """Sources of the predictions (unique texts × heads), and errors of the cache."""
 

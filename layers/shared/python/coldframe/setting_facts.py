@@ -23,7 +23,7 @@ SERVER_RANGES = {
     "drain_grace_s": (0, 3600),
 }
 """Lowest and highest value of each numeric setting of the server alone."""
-SERVER_TEXTS = ("host", "tokens", "tokens_file")
+SERVER_TEXTS = ("host", "tokens", "tokens_file", "otlp_endpoint")
 SERVER_FLAGS = ("allow_anyone",)
 OF_SERVER = frozenset(PREFIX + name.upper() for name in (*SERVER_RANGES, *SERVER_TEXTS, *SERVER_FLAGS))
 """Variables of the server, which a shell may export: functions ignore them."""
@@ -53,6 +53,8 @@ RANGES = {
 CHOICES = {
     "cache_policy": ("adaptive", "always", "off"),
     "device": ("cpu", "cuda", "auto"),
+    "metrics": ("off", "emf"),
+    "traces": ("off", "log"),
     "log_level": ("info", "off"),
 }
 TEXTS = frozenset(

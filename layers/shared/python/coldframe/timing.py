@@ -20,13 +20,21 @@ Clock = Callable[[], float]
 _LATE_S = 0.05
 
 
+Block = tuple[str, float, float]
+"""Name of a stage, and the start and end of one of its `with` blocks, by the clock of its request."""
+
+
+BLOCKS = "stage_blocks"
+"""Field of a log record with `StageTimes.blocks`. It never reaches the log."""
+
+
 class Stage:
     """One `with` block of a request. A class takes less than half of a generator's time."""
 
-    __slots__ = ("_clock", "_name", "_stages_ms", "_started")
+    __slots__ = ("_blocks", "_clock", "_name", "_started")
 
-    def __init__(self, stages_ms: dict[str, float], name: str, clock: Clock) -> None:
-        self._stages_ms = stages_ms
+    def __init__(self, blocks: list[Block], name: str, clock: Clock) -> None:
+        self._blocks = blocks
         self._name = name
         self._clock = clock
 
@@ -34,30 +42,41 @@ class Stage:
         self._started = self._clock()
 
     def __exit__(self, *_: object) -> None:
-        spent_ms = (self._clock() - self._started) * 1e3
-        self._stages_ms[self._name] = self._stages_ms.get(self._name, 0.0) + spent_ms
+        self._blocks.append((self._name, self._started, self._clock()))
 
 
 class StageTimes:
-    """Milliseconds spent in each named stage of one request, in order. Not safe for threads."""
+    """Times of each named stage of one request, in order. Not safe for threads."""
 
     def __init__(self, clock: Clock = time.perf_counter) -> None:
         self._clock = clock
         self._started = clock()
-        self.stages_ms: dict[str, float] = {}
+        self.blocks: list[Block] = []
 
     def stage(self, name: str) -> "Stage":
         """Adds the time of the `with` block to `name`, whether it succeeds or not."""
-        return Stage(self.stages_ms, name, self._clock)
+        return Stage(self.blocks, name, self._clock)
+
+    @property
+    def stages_ms(self) -> dict[str, float]:
+        """Milliseconds by stage, all of its blocks together."""
+        totals_ms: dict[str, float] = {}
+        for name, start, end in self.blocks:
+            totals_ms[name] = totals_ms.get(name, 0.0) + (end - start) * 1e3
+        return totals_ms
 
     def total_ms(self) -> float:
         """Milliseconds since this object was created."""
         return (self._clock() - self._started) * 1e3
 
-    def rounded(self) -> dict[str, object]:
-        """Stages and total in milliseconds, for the log line."""
+    def log_fields(self) -> dict[str, object]:
+        """Stages and total in milliseconds, and `stage_blocks`, for the log line."""
         rounded = {name: round(ms, 3) for name, ms in self.stages_ms.items()}
-        return {"stages_ms": rounded, "total_ms": round(self.total_ms(), 3)}
+        return {
+            "stages_ms": rounded,
+            "total_ms": round(self.total_ms(), 3),
+            BLOCKS: self.blocks,
+        }
 
     def server_timing(self) -> str:
         """Value of the `Server-Timing` header (W3C Server Timing)."""
@@ -113,8 +132,14 @@ _FADE = 0.02  # about 35 fades undo half of the deviation
 
 
 def log_line(**values: object) -> str:
-    """One line of JSON for CloudWatch. Callers pass counts and times, never texts."""
-    return msgspec.json.encode(values).decode()
+    """One line of JSON for CloudWatch, with the time of day. Callers pass counts and times, never texts."""
+    return msgspec.json.encode({"time": time_of_day(time.time()), **values}).decode()
+
+
+def time_of_day(now_s: float) -> str:
+    """Seconds since 1970 as RFC 3339 in UTC, with microseconds. `datetime` would cost an import."""
+    seconds, microseconds = divmod(round(now_s * 1e6), 1_000_000)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{microseconds:06d}Z"
 
 
 class Deadline:

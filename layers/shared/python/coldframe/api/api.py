@@ -15,6 +15,7 @@ from coldframe.api.messages import (
     Reply,
     Request,
     check_size,
+    count_answers,
     deadline_of,
     decode_json,
     json_reply,
@@ -43,13 +44,15 @@ from coldframe.schemas import (
     Start,
     TextAnswer,
 )
-from coldframe.timing import StageTimes, StartMark, log_line
+from coldframe.timing import BLOCKS, StageTimes, StartMark, log_line
 from coldframe.vectors import Vector, ranked, to_floats
 
 if TYPE_CHECKING:
     from coldframe.api.inference_protocol import InferenceProtocol
     from coldframe.api.jobs_routes import JobsDoor
     from coldframe.api.sql_routes import SqlRoutes
+    from coldframe.telemetry.telemetry import Telemetry
+    from coldframe.telemetry.trace import Trace
 
 __all__ = ["Api", "Reply", "Request"]
 
@@ -70,7 +73,9 @@ class Api:
         settings: Settings,
         start: StartMark,
         log: Callable[[str], None] = print,
+        start_kind: str = "server",
     ) -> None:
+        """start_kind: how the environment was initialised, for its metrics."""
         self.models = models
         self._settings = settings
         self._start = start
@@ -98,6 +103,7 @@ class Api:
             **{("POST", path): lambda r: self._sql.answer(r) for path in SQL_PATHS},
         }
         self._router = Router(self.routes)
+        self._telemetry = _open_telemetry(settings, start_kind)
 
     @property
     def settings(self) -> Settings:
@@ -116,10 +122,17 @@ class Api:
     def answer(self, request: Request) -> Reply:
         """The reply to any request. Never raises: an error becomes a problem+json reply."""
         start = self._start.take()
+        started_s = time.perf_counter()
+        trace = (
+            self._telemetry.trace(request.headers, request.platform_trace)
+            if self._telemetry is not None
+            else None
+        )
         unsaved: Unsaved = {}
         try:
             match = self._router.find(request.method, request.path)
-            reply = match.handler(msgspec.structs.replace(request, start=start, params=match.params))
+            known = msgspec.structs.replace(request, start=start, params=match.params, trace=trace)
+            reply = match.handler(known)
             unsaved = reply.unsaved
             check_size(reply, self._settings.max_answer_bytes)
         except RequestError as exc:
@@ -129,11 +142,13 @@ class Api:
         except Exception as exc:  # a defect of the program: no detail may reach the caller or the log
             defect = RequestError("An internal error occurred. Send the request again.")
             reply = problem_reply(defect, request.path, exc)
+        if trace is not None:
+            reply.headers.update(trace.reply_headers(request.headers))
         if unsaved:
             reply.log.update(self._save(unsaved, request))
         is_quiet = self._settings.log_level == "off" or (request.is_probe and reply.status == HTTPStatus.OK)
         if not is_quiet:
-            self._log(self._line(request, reply, start))
+            self._log(self._line(request, reply, start, started_s, trace))
         return reply
 
     def before_snapshot(self) -> None:
@@ -176,7 +191,8 @@ class Api:
             usage=prediction.usage,
         )
         timing = {"server-timing": prediction.times.server_timing()}
-        log = {"model": manifest.name, "version": manifest.version, **work_log(prediction)}
+        log = {"model": manifest.name, "version": manifest.version, "heads": heads, **work_log(prediction)}
+        log["answers"] = count_answers(reply.predictions)
         return json_reply(reply, timing, log, _TOO_LARGE_HINT, prediction.unsaved)
 
     def _texts(self, request: PredictRequest) -> list[str]:
@@ -223,10 +239,27 @@ class Api:
         versions = {predictor.manifest.name: predictor.manifest.version for predictor in self.models.all()}
         return json_reply(Health("ok", next(iter(versions.values())), versions))
 
-    def _line(self, request: Request, reply: Reply, start: Start) -> str:
+    def _line(
+        self, request: Request, reply: Reply, start: Start, started_s: float, trace: "Trace | None"
+    ) -> str:
         path = self._router.pattern(request.path) or "other"  # an unknown path is the caller's text
-        record = log_record(request.request_id, request.method, path, reply.status, start)
-        return log_line(**record, **reply.log)
+        record = log_record(request, path, reply.status, start, time.perf_counter() - started_s)
+        record |= reply.log
+        if self._telemetry is None:
+            record.pop(BLOCKS, None)
+        else:
+            self._telemetry.add_to(record, trace, started_s, time.time())
+        return log_line(**record)
+
+
+def _open_telemetry(settings: Settings, start_kind: str) -> "Telemetry | None":
+    """None where neither metrics nor traces are wanted: then nothing is imported for them."""
+    has_metrics, has_traces = settings.metrics != "off", settings.traces != "off"
+    if not has_metrics and not has_traces:
+        return None
+    from coldframe.telemetry.telemetry import Telemetry
+
+    return Telemetry(has_metrics, has_traces, start_kind)
 
 
 def text_answers(prediction: Prediction, predictor: Predictor, request: PredictRequest) -> list[TextAnswer]:

@@ -174,7 +174,7 @@ class InferenceProtocol:
         times = StageTimes()
         with times.stage("heads"):
             probabilities = _predict_rows(predictor, rows, head)
-        return _outputs(labels, probabilities, least), times, times.rounded(), {}
+        return _outputs(labels, probabilities, least), times, times.log_fields(), {}
 
     def _reply(
         self,

@@ -1,7 +1,7 @@
 """Requests and replies between entry points and routes, and how a body is read and written."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, TypeVar
 
@@ -12,12 +12,13 @@ from coldframe.cache.cache import Unsaved
 from coldframe.config import Settings
 from coldframe.contract import ENVELOPE_BYTES, JSON, READ_AS_JSON
 from coldframe.errors import AnswerTooLarge, Malformed, RequestError, TooLarge, UnsupportedMediaType
-from coldframe.schemas import Problem, Start
+from coldframe.schemas import Problem, Start, TextAnswer
 from coldframe.timing import Deadline
 
 if TYPE_CHECKING:
     from coldframe.pipeline.answers import Answered
     from coldframe.scheduling.caller import Caller
+    from coldframe.telemetry.trace import Trace
 
 BINARY = "application/octet-stream"
 
@@ -55,6 +56,10 @@ class Request(Struct, frozen=True):
     """Whether the entry point has decompressed the body and checked its limits."""
     is_probe: bool = False
     """Whether a platform sends a health check: an answer of 200 is not logged."""
+    platform_trace: str = ""
+    """X-Ray's header as the platform hands it to an invocation; "" outside Lambda."""
+    trace: "Trace | None" = None
+    """Place in a distributed trace. `Api` sets it where `COLDFRAME_TRACES` is on."""
 
 
 class Reply(Struct, frozen=True):
@@ -167,7 +172,18 @@ def json_reply(
 def work_log(prediction: "Answered") -> dict[str, object]:
     """Fields of a request's log line about its work: counts, times and failures."""
     failed = {"cache_error": prediction.cache_error} if prediction.cache_error else {}
-    return {"usage": prediction.usage, **prediction.times.rounded(), **failed}
+    return {"usage": prediction.usage, **prediction.times.log_fields(), **failed}
+
+
+def count_answers(answers: Iterable[TextAnswer]) -> dict[str, int]:
+    """Answers of heads by the part that gave them, and those abstained or rushed."""
+    counts: dict[str, int] = {}
+    for text in answers:
+        for answer in text.heads.values():
+            parts = (answer.by or "", "abstained" * answer.abstained, "rushed" * answer.rushed)
+            for part in filter(None, parts):
+                counts[part] = counts.get(part, 0) + 1
+    return counts
 
 
 def problem_reply(error: RequestError, path: str, cause: Exception | None = None) -> Reply:
@@ -205,13 +221,16 @@ def content_encoding(headers: Mapping[str, str]) -> str:
     return headers.get("content-encoding", "").strip().lower()
 
 
-def log_record(request_id: str, method: str, path: str, status: int, start: str) -> dict[str, object]:
-    """First fields of every request's log line."""
+def log_record(
+    request: Request, path: str, status: int, start: Start, duration_s: float
+) -> dict[str, object]:
+    """First fields of a request's log line. path: the route's pattern, never the caller's text."""
     return {
         "event": "request",
-        "request_id": request_id,
-        "method": method,
+        "request_id": request.request_id,
+        "method": request.method,
         "path": path,
         "status": status,
         "start": start,
+        "duration_ms": round(duration_s * 1e3, 3),
     }

@@ -30,7 +30,7 @@ class SqlRoutes:
             values = self._call(engine, function, batch, request)
         with times.stage("encode"):
             reply = engine.write(batch, values)
-        log = {"rows": len(batch.columns[0]), **_named(batch.batch_id), **times.rounded()}
+        log = {"rows": len(batch.columns[0]), **_named(batch.batch_id), **times.log_fields()}
         return json_reply(reply, {"server-timing": times.server_timing()}, log, engine.smaller)
 
     def _read(self, engine: Engine, arguments: int, request: Request) -> Batch:

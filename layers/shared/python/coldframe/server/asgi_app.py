@@ -180,7 +180,8 @@ class AsgiApp:
         reply.headers.update(_after(request))
         if self._settings.log_level != "off":
             path = self._router.pattern(request.path) or "other"
-            record = log_record(request.request_id, request.method, path, reply.status, "warm")
+            arrived_s = time.monotonic() if request.arrived_s is None else request.arrived_s
+            record = log_record(request, path, reply.status, "warm", time.monotonic() - arrived_s)
             self._log(log_line(**record, **reply.log))
         return reply
 

@@ -20,10 +20,14 @@ def _write(text: str) -> None:
 
 
 class Log:
-    """Safe for threads: any number of threads write lines, which stay whole."""
+    """Safe for threads: any number of threads write lines, which stay whole.
+
+    sender: also gets each line, in the log's thread, and never raises.
+    """
 
     def __init__(self, write: Callable[[str], None] = _write) -> None:
         self._write = write
+        self.sender: Callable[[str], None] | None = None
         self._lines: queue.Queue[str | None] = queue.Queue(_WAITING)
         self._lost = 0
         self._thread = threading.Thread(target=self._run, name="log", daemon=True)
@@ -54,13 +58,20 @@ class Log:
             while not self._lines.empty() and len(lines) < 256:
                 following = self._lines.get()
                 if following is None:
+                    self._send(lines)
                     self._try("\n".join(lines) + "\n")
                     return
                 lines.append(following)
+            self._send(lines)
             if self._lost:
                 lost, self._lost = self._lost, 0
                 lines.append(log_line(event="log-lines-lost", lines=lost))
             self._try("\n".join(lines) + "\n")
+
+    def _send(self, lines: list[str]) -> None:
+        if self.sender is not None:
+            for line in lines:
+                self.sender(line)
 
     def _try(self, text: str) -> None:
         try:

@@ -12,11 +12,10 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from coldframe.scheduling.stats import Stats
-from coldframe.schemas import Usage
+from coldframe.schemas import CACHE_LEVELS, Usage
 
 _BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
-_CACHE_LEVELS = ("l1", "l2", "embedding", "miss")
 
 
 class Metrics:
@@ -50,6 +49,8 @@ class Metrics:
         self._estimated = counter("estimated_texts", "Texts answered by the estimator alone")
         self._tokens = counter("tokens", "Tokens encoded")
         self._cache = counter("cache_answers", "Answers by the cache level that had them", "level")
+        self._answers = counter("answers", "Answers of heads by their part, and abstained or rushed", "kind")
+        self._stages = counter("stage_duration_seconds", "Seconds that requests spent in a stage", "stage")
         self._info = gauge("model_info", "1 for each model that is served", "model", "version", "encoder")
 
     def add_model(self, model: str, version: str, encoder: str) -> None:
@@ -64,6 +65,10 @@ class Metrics:
         """Counts one answer. log: fields of its log line."""
         self._requests.labels(method if method in _METHODS else "other", route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
+        for stage, spent_ms in log.get("stages_ms", {}).items():
+            self._stages.labels(stage).inc(spent_ms / 1e3)
+        for kind, number in log.get("answers", {}).items():
+            self._answers.labels(kind).inc(number)
         usage = log.get("usage")
         if isinstance(usage, Usage):
             self._count(usage)
@@ -85,7 +90,7 @@ class Metrics:
         self._texts.inc(usage.texts)
         self._estimated.inc(usage.estimated)
         self._tokens.inc(usage.tokens)
-        for level in _CACHE_LEVELS:
+        for level in CACHE_LEVELS:
             if count := getattr(usage.cache, level):
                 self._cache.labels(level).inc(count)
 

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+from msgspec.structs import replace
+
 from coldframe.api.api import Api
 from coldframe.errors import ColdframeError
 from coldframe.pipeline.models import Models
@@ -38,6 +40,12 @@ def run(settings: ServerSettings, port: int, listening: Callable[[str], None] | 
     import uvloop
 
     log = Log()
+    sender = None
+    if settings.otlp_endpoint:
+        from coldframe.telemetry.spans import open_sender
+
+        settings = replace(settings, traces="log")
+        log.sender = sender = open_sender("coldframe-server", settings.otlp_endpoint)
     try:
         tokens = Tokens(settings, log.event)
         listener = listen(choose_host(settings, tokens), port)
@@ -47,6 +55,8 @@ def run(settings: ServerSettings, port: int, listening: Callable[[str], None] | 
         code = uvloop.run(server.serve())
     finally:
         log.close()
+        if sender is not None:
+            sender.close()
     if code != DRAINED:
         os._exit(code)  # threads still work for callers that have left
     return code

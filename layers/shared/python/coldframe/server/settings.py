@@ -41,6 +41,13 @@ class ServerSettings(Settings, frozen=True, kw_only=True):
     allow_anyone: Annotated[
         bool, _about("`true`: other machines may call without a token; `true` or `false`")
     ] = False
+    otlp_endpoint: Annotated[
+        str,
+        _about(
+            "address of an OpenTelemetry collector that gets the spans, such as `http://127.0.0.1:4318`;"
+            " turns `COLDFRAME_TRACES` on; empty: none"
+        ),
+    ] = ""
     workers: Annotated[
         int,
         _about(

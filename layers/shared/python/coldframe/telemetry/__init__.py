@@ -1,0 +1,1 @@
+"""Telemetry of requests: their trace context, metrics in their log lines, and spans made of these lines."""
