@@ -1,5 +1,7 @@
 """Documents are true, their commands run, and they name every setting, flag and error."""
 
+import itertools
+import json
 import os
 import re
 import shutil
@@ -8,7 +10,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
 import click
 import msgspec
@@ -23,8 +25,10 @@ from coldframe.errors import REQUEST_ERRORS
 from coldframe.model.bundle import load_manifest
 from coldframe.model.files import previous_folder
 from coldframe.scheduling.stats import Stats
+from coldframe.schemas import CacheUsage, Usage
 from coldframe.server.metrics import Metrics
 from coldframe.server.settings import ServerSettings
+from coldframe.telemetry.metrics_line import add_metrics
 from local.cli import main
 from local.deploy.check.check import RULES, Rule
 from local.paths import BUILD_PYTHON, MODELS
@@ -437,6 +441,31 @@ def server_metrics() -> dict[str, str]:
     return {name: row for name, row in rows.items() if name.startswith("coldframe_")}
 
 
+def test_metrics_of_cloudwatch_are_documented() -> None:
+    """The table has exactly the metrics that a line can have, and the cost is theirs."""
+    page = OBSERVE.partition("## CloudWatch's metrics")[2].partition("\n## ")[0]
+    rows = [row for row in page.splitlines() if re.match(r"\| `[a-z]", row)]
+    names = {name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+    kinds = ("on-demand", "provisioned-concurrency", "snap-start", "lambda-managed-instances")
+    possible = set()
+    for status, kind in itertools.zip_longest((200, 404, 500), kinds, fillvalue=""):
+        record: dict[str, object] = {
+            "status": status,
+            "duration_ms": 1.5,
+            "stages_ms": dict.fromkeys(("cache", "tokenize", "estimate", "encode", "heads"), 1.0),
+            "answers": dict.fromkeys(("estimator", "ensemble", "abstained", "rushed"), 1),
+            "cache_error": "TimeoutError",
+            "usage": Usage(1, 1, 1, 1, 1, 1, 1, CacheUsage(1, 1, 1, 1)),
+        }
+        add_metrics(record, "Coldframe/test", kind, 0.0)
+        directive: Any = record["_aws"]
+        possible |= {metric["Name"] for metric in directive["CloudWatchMetrics"][0]["Metrics"]}
+    assert names == possible
+    one_kind = len(names) - len(kinds) + 1
+    assert f"at most {one_kind} metrics, three times each: {3 * one_kind} metrics" in page
+    assert f"{3 * one_kind * 0.3:.2f} USD per month. Each further head adds {one_kind * 0.3:.2f} USD" in page
+
+
 def test_metrics_are_documented() -> None:
     """The table has a row for each metric of the server, with its type and its own text, and no other row."""
     table = OBSERVE.partition("## Metrics")[2].partition("\n## ")[0]
@@ -445,10 +474,12 @@ def test_metrics_are_documented() -> None:
 
 
 def test_alert_rules_name_metrics() -> None:
-    """Rules and queries use metrics that exist; a histogram is read by its buckets."""
-    rules = OBSERVE.partition("## Alert rules")[2]
-    named = {name.removesuffix("_bucket") for name in re.findall(r"\bcoldframe_\w+", rules)}
-    assert named and named <= set(server_metrics())
+    """Rules and Grafana's queries use metrics that exist; a histogram is read by its buckets."""
+    panels = json.loads((ROOT / "functions" / "server" / "grafana.json").read_text())["panels"]
+    queries = [target["expr"] for panel in panels for target in panel["targets"]]
+    for rules in (OBSERVE.partition("## Alert rules")[2], "\n".join(queries)):
+        named = {name.removesuffix("_bucket") for name in re.findall(r"\bcoldframe_\w+", rules)}
+        assert named and named <= set(server_metrics())
 
 
 def test_log_events_are_documented() -> None:

@@ -27,7 +27,7 @@ _AWS_ACCESS = (
     "AWS_ENDPOINT_URL_S3",
     "AWS_CA_BUNDLE",
 )
-_METRICS, _MODELS, _TRACES = "COLDFRAME_METRICS", "COLDFRAME_MODELS", "COLDFRAME_TRACES"
+_METRICS, _MODELS, _TRACES = "COLDFRAME_METRICS_NAMESPACE", "COLDFRAME_MODELS", "COLDFRAME_TRACES"
 _TEMPLATE = ROOT / "template.yaml"
 _DEMO_ENVIRONMENTS = 10  # what `coldframe up` alone may take of a small machine
 
@@ -258,8 +258,8 @@ def up(
 def _telemetry(otlp: str | None) -> dict[str, str]:
     """Variables of every function. Metrics are for CloudWatch; spans are for a collector, if there is one."""
     traces = {} if otlp is None else {_TRACES: "log"}
-    quiet = {name: "off" for name in (_METRICS, _TRACES) if name not in os.environ}
-    return quiet | traces
+    quiet = {_METRICS: "", _TRACES: "off"}
+    return {name: value for name, value in quiet.items() if name not in os.environ} | traces
 
 
 def _also(write: Log, send: Callable[[str], None]) -> Log:

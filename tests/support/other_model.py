@@ -23,7 +23,15 @@ from layers.model.training.check_served import prove
 from layers.model.training.head_trainers import scale_parameters
 from layers.model.training.train import train
 from layers.model.training_data.samples import Samples, Task
-from tests.support.languages import ENCODER, MODEL, WORDS
+
+_SAID = {
+    "deutsch": "die Rechnung der Zug nach Köln fährt heute über Straße Brücke und Können bitte",
+    "english": "the parcel arrived late and please change my order thanks for your account",
+    "русский": "код подтверждения не приходит весной река выходит из берегов и заливает луга",
+}
+WORDS = {label: said.split() for label, said in _SAID.items()}
+ENCODER, MODEL = "random", "languages"
+"""Names of the encoder, and of the model that tells these languages apart."""
 
 _EACH = 40
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from inspect import signature
 from pathlib import Path
@@ -93,12 +93,12 @@ def shell_environ() -> dict[str, str]:
 
 
 @contextmanager
-def coldframe_up(*said: str) -> Iterator[list[str]]:
+def coldframe_up(*said: str, arguments: Sequence[str] = ()) -> Iterator[list[str]]:
     """`coldframe up` on a free port, until the block ends; the addresses that it tells behind these words.
 
     said: in the order in which its lines have them.
     """
-    command = [str(Path(sys.executable).parent / "coldframe"), "up", "--port", "0"]
+    command = [str(Path(sys.executable).parent / "coldframe"), "up", "--port", "0", *arguments]
     found: list[str] = []
     with subprocess.Popen(
         command, cwd=ROOT, env=shell_environ(), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT

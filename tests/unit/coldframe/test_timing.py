@@ -2,13 +2,16 @@
 
 import json
 import math
+from datetime import datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from coldframe.errors import CallerGone, OutOfTime
 from coldframe.scheduling.caller import Caller
 from coldframe.scheduling.limits import Limits
-from coldframe.timing import Deadline, StageTimes, StartMark, log_line
+from coldframe.timing import Deadline, StageTimes, StartMark, log_line, time_of_day
 
 
 def test_stages_add_up() -> None:
@@ -46,7 +49,15 @@ def test_log_line_is_one_line_of_json() -> None:
     """A log line can be parsed, and is one line whatever it holds."""
     line = log_line(route="a\nb", total_ms=1.5)
     assert "\n" not in line
-    assert json.loads(line) == {"route": "a\nb", "total_ms": 1.5}
+    values = json.loads(line)
+    assert values.pop("time").endswith("Z")
+    assert values == {"route": "a\nb", "total_ms": 1.5}
+
+
+@given(st.floats(0, 4e9))
+def test_time_of_day_is_utc(now_s: float) -> None:
+    """The time stamp reads back as the same moment, to a microsecond."""
+    assert datetime.fromisoformat(time_of_day(now_s)).timestamp() == pytest.approx(now_s, abs=1e-6)
 
 
 @pytest.mark.parametrize("late_s", [-1.0, 0.0, 0.04])

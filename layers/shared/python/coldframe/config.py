@@ -125,10 +125,13 @@ class Settings(Struct, frozen=True, kw_only=True):
     verify_at_init: Annotated[
         bool, _about("compare a golden vector before the model answers; `true` or `false`")
     ] = True
-    metrics: Annotated[
-        Literal["off", "emf"],
-        _about("`emf`: the log line of each request holds CloudWatch's metrics; a custom metric has a price"),
-    ] = "off"
+    metrics_namespace: Annotated[
+        str,
+        Meta(
+            description="CloudWatch's namespace for metrics in the log lines of requests; empty: no metrics",
+            pattern=r"^(?!AWS/)[A-Za-z0-9._/#:-]{0,255}$",
+        ),
+    ] = ""
     traces: Annotated[
         Literal["off", "log"],
         _about("`log`: requests continue their caller's trace, and log lines hold the spans"),

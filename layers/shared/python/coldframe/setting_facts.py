@@ -53,7 +53,6 @@ RANGES = {
 CHOICES = {
     "cache_policy": ("adaptive", "always", "off"),
     "device": ("cpu", "cuda", "auto"),
-    "metrics": ("off", "emf"),
     "traces": ("off", "log"),
     "log_level": ("info", "off"),
 }
@@ -72,6 +71,7 @@ TEXTS = frozenset(
         "jobs_topic",
         "jobs_webhook_hosts",
         "jobs_webhook_key",
+        "metrics_namespace",
     }
 )
 FLAGS = frozenset({"verify_at_init"})

@@ -29,7 +29,7 @@ def record(**fields: Any) -> dict[str, object]:
 
 def with_metrics(telemetry: Telemetry | None = None, **fields: Any) -> dict[str, Any]:
     line = record(**fields)
-    (telemetry or Telemetry(True, False, "on-demand")).add_to(line, None, 100.0, 1_700_000_000.5)
+    (telemetry or Telemetry("Coldframe/test", False, "on-demand")).add_to(line, None, 100.0, 1_700_000_000.5)
     return line
 
 
@@ -45,6 +45,7 @@ def test_every_metric_of_the_directive_is_a_number_of_the_line() -> None:
     assert len(set(names)) == len(names)
     assert len(names) <= 100
     assert all(isinstance(line[name], int | float) for name in names)
+    assert directive(line)["Namespace"] == "Coldframe/test"
     assert line["_aws"]["Timestamp"] == 1_700_000_000_500
 
 
@@ -92,7 +93,7 @@ def test_counts_of_the_answer_are_metrics() -> None:
     "kind", ["on-demand", "provisioned-concurrency", "snap-start", "lambda-managed-instances"]
 )
 def test_an_environment_counts_its_start_once(kind: str) -> None:
-    telemetry = Telemetry(True, False, kind)
+    telemetry = Telemetry("Coldframe/test", False, kind)
     name = "cold_starts_" + kind.replace("-", "_")
     assert [name in with_metrics(telemetry) for _ in range(3)] == [True, False, False]
 
@@ -110,7 +111,7 @@ def test_answers_are_counted_by_their_part() -> None:
 
 def test_spans_count_from_the_start_of_the_request() -> None:
     line = record()
-    Telemetry(False, True, "server").add_to(line, Trace("a" * 32, "b" * 16, "c" * 16), 99.999, 0.0)
+    Telemetry("", True, "server").add_to(line, Trace("a" * 32, "b" * 16, "c" * 16), 99.999, 0.0)
     assert line["spans_ms"] == [("cache", 1.0, 0.5), ("encode", 2.0, 8.0)]
     assert (line["trace_id"], line["span_id"], line["parent_span_id"]) == ("a" * 32, "b" * 16, "c" * 16)
     assert "_aws" not in line
@@ -118,14 +119,14 @@ def test_spans_count_from_the_start_of_the_request() -> None:
 
 def test_an_unsampled_trace_has_ids_and_no_spans() -> None:
     line = record()
-    Telemetry(False, True, "server").add_to(line, Trace("a" * 32, "b" * 16, is_sampled=False), 100.0, 0.0)
+    Telemetry("", True, "server").add_to(line, Trace("a" * 32, "b" * 16, is_sampled=False), 100.0, 0.0)
     assert line["sampled"] is False
     assert "spans_ms" not in line
 
 
 def test_blocks_never_reach_the_log() -> None:
-    for metrics, traces in ((True, False), (False, True)):
+    for namespace, traces in (("Coldframe", False), ("", True)):
         line = record()
-        telemetry = Telemetry(metrics, traces, "server")
+        telemetry = Telemetry(namespace, traces, "server")
         telemetry.add_to(line, telemetry.trace({}, ""), 100.0, 0.0)
         assert "stage_blocks" not in line

@@ -254,12 +254,12 @@ class Api:
 
 def _open_telemetry(settings: Settings, start_kind: str) -> "Telemetry | None":
     """None where neither metrics nor traces are wanted: then nothing is imported for them."""
-    has_metrics, has_traces = settings.metrics != "off", settings.traces != "off"
-    if not has_metrics and not has_traces:
+    has_traces = settings.traces != "off"
+    if not settings.metrics_namespace and not has_traces:
         return None
     from coldframe.telemetry.telemetry import Telemetry
 
-    return Telemetry(has_metrics, has_traces, start_kind)
+    return Telemetry(settings.metrics_namespace, has_traces, start_kind)
 
 
 def text_answers(prediction: Prediction, predictor: Predictor, request: PredictRequest) -> list[TextAnswer]:

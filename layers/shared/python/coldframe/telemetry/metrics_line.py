@@ -9,12 +9,10 @@ from collections.abc import Mapping
 
 from coldframe.schemas import CACHE_LEVELS, Usage
 
-NAMESPACE = "Coldframe"
-
 _SECONDS, _COUNT = "Seconds", "Count"
 
 
-def add_metrics(record: dict[str, object], start_kind: str, now_s: float) -> None:
+def add_metrics(record: dict[str, object], namespace: str, start_kind: str, now_s: float) -> None:
     """Adds metrics of one request to its log record: values by name, and the directive `_aws`.
 
     start_kind: how this environment was initialised, such as `on-demand`; "" after its first request.
@@ -35,7 +33,7 @@ def add_metrics(record: dict[str, object], start_kind: str, now_s: float) -> Non
         "Timestamp": int(now_s * 1e3),
         "CloudWatchMetrics": [
             {
-                "Namespace": NAMESPACE,
+                "Namespace": namespace,
                 "Dimensions": dimensions,
                 "Metrics": [{"Name": name, "Unit": _SECONDS} for name in seconds]
                 + [{"Name": name, "Unit": _COUNT} for name in counts],

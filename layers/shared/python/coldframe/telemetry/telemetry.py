@@ -12,12 +12,12 @@ from coldframe.timing import BLOCKS, Block
 class Telemetry:
     """Additions to log lines, as the settings request them. Safe for threads.
 
-    metrics, traces: whether lines carry metrics, and spans. start_kind: how this environment was initialised:
-    Lambda's initialization type, or `server`.
+    namespace: CloudWatch's namespace of the metrics; "": no metrics. traces: whether lines carry spans.
+    start_kind: how this environment was initialised: Lambda's initialization type, or `server`.
     """
 
-    def __init__(self, metrics: bool, traces: bool, start_kind: str) -> None:
-        self._metrics = metrics
+    def __init__(self, namespace: str, traces: bool, start_kind: str) -> None:
+        self._namespace = namespace
         self._traces = traces
         self._start_kind = start_kind
         self._first = threading.Lock()
@@ -39,6 +39,6 @@ class Telemetry:
                     (name, round((start - started) * 1e3, 3), round((end - start) * 1e3, 3))
                     for name, start, end in blocks
                 ]
-        if self._metrics:
+        if self._namespace:
             is_first = self._first.acquire(blocking=False)
-            add_metrics(record, self._start_kind if is_first else "", now_s)
+            add_metrics(record, self._namespace, self._start_kind if is_first else "", now_s)

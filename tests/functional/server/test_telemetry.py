@@ -1,0 +1,95 @@
+"""Telemetry of real processes: the emulator's functions and the server, with a collector and without."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.collectors import Collector, collecting
+from tests.support.running import coldframe_up
+from tests.support.server_process import serving
+
+pytestmark = pytest.mark.waits
+
+SECRET = "zyxwv-secret-4711"
+TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+HEADERS = {"traceparent": f"00-{TRACE}-{PARENT}-01"}
+STAGES = {"cache", "tokenize", "estimate", "encode", "heads"}
+
+
+def request_body(**fields: Any) -> dict[str, Any]:
+    return {"text": f"The goalie made forty saves {SECRET}", "heads": ["logreg"], "cache": False} | fields
+
+
+def check_one_request(collector: Collector, returned: str) -> None:
+    """One request reached the collector: its span, and a span for each stage below it."""
+    assert collector.wait_for(lambda: len(collector.spans) >= 1 + len(STAGES))
+    by_name = {span.name: span for span in collector.spans}
+    request = by_name.pop("POST /v1/predict")
+    assert by_name.keys() == STAGES
+    assert request.trace_id.hex() == TRACE
+    assert request.parent_span_id.hex() == PARENT
+    assert returned == f"00-{TRACE}-{request.span_id.hex()}-01"
+    for span in collector.spans:
+        if span is not request:
+            assert span.parent_span_id == request.span_id
+            assert request.start_time_unix_nano <= span.start_time_unix_nano
+            assert span.end_time_unix_nano <= request.end_time_unix_nano + 1_000_000
+        assert SECRET.encode() not in span.SerializeToString()
+
+
+def test_the_emulator_sends_a_trace_of_each_request(bundle: Path) -> None:
+    with (
+        collecting() as collector,
+        coldframe_up("listening on", arguments=["--otlp", collector.url]) as (url,),
+    ):
+        answer = httpx.post(f"{url}/v1/predict", json=request_body(), headers=HEADERS, timeout=120)
+        assert answer.status_code == 200
+        check_one_request(collector, answer.headers["traceparent"])
+        assert collector.services == {"coldframe"}
+
+
+def test_the_server_sends_a_trace_of_each_request(bundle: Path) -> None:
+    with collecting() as collector, serving(bundle, COLDFRAME_OTLP_ENDPOINT=collector.url) as server:
+        with server.client() as client:
+            answer = client.post("/v1/predict", json=request_body(), headers=HEADERS)
+        check_one_request(collector, answer.headers["traceparent"])
+        assert collector.services == {"coldframe-server"}
+
+
+def test_a_server_answers_and_ends_while_its_collector_is_down(bundle: Path) -> None:
+    with collecting() as collector:
+        url = collector.url
+    with serving(bundle, COLDFRAME_OTLP_ENDPOINT=url) as server:
+        with server.client() as client:
+            statuses = [client.post("/v1/predict", json=request_body()).status_code for _ in range(50)]
+        assert statuses == [200] * 50
+        assert server.end() == 0
+
+
+def test_without_settings_a_server_returns_no_trace(bundle: Path) -> None:
+    with serving(bundle) as server:
+        with server.client() as client:
+            answer = client.post("/v1/predict", json=request_body(), headers=HEADERS)
+        assert "traceparent" not in answer.headers
+        server.end()
+    lines = [line for line in server.lines if line.get("event") == "request"]
+    assert not any({"trace_id", "spans_ms", "_aws", "stage_blocks"} & line.keys() for line in lines)
+
+
+def test_metrics_are_in_the_lines_of_requests(bundle: Path) -> None:
+    with serving(bundle, COLDFRAME_METRICS_NAMESPACE="Coldframe/test") as server:
+        with server.client() as client:
+            for _ in range(3):
+                client.post("/v1/predict", json=request_body())
+            client.post("/v1/predict", json=request_body(heads=["no such head"]))
+        server.end()
+    lines = [line for line in server.lines if line.get("path") == "/v1/predict"]
+    assert [line["requests"] for line in lines] == [1, 1, 1, 1]
+    assert [line.get("refused") for line in lines] == [None, None, None, 1]
+    assert all(line["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "Coldframe/test" for line in lines)
+    assert all(line["time"].endswith("Z") and line["duration_ms"] > 0 for line in lines)
+    assert SECRET not in json.dumps(server.lines)
+    assert "no such head" not in json.dumps(server.lines)
