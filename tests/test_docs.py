@@ -30,6 +30,7 @@ from coldframe.server.metrics import Metrics
 from coldframe.server.settings import ServerSettings
 from coldframe.telemetry.metrics_line import add_metrics
 from local.cli import main
+from local.commands.scenario_settings import Settings
 from local.deploy.check.check import RULES, Rule
 from local.paths import BUILD_PYTHON, MODELS
 from tests.conftest import EXAMPLE, ROOT
@@ -236,6 +237,12 @@ def test_option_tables_are_complete(name: str) -> None:
     options = {flag for option in command.params for flag in (*option.opts, *option.secondary_opts)}
     table = REFERENCE["commands"].partition(f"| options of `{name}` |")[2].partition("\n\n")[0]
     assert set(re.findall(r"`(--[a-z0-9-]+)", table)) == {flag for flag in options if flag.startswith("--")}
+
+
+@pytest.mark.parametrize("setting", Settings.__struct_fields__)
+def test_settings_of_scenarios_are_documented(setting: str) -> None:
+    """Every setting of a scenario file is documented."""
+    assert f"`{setting}`" in REFERENCE["commands"]
 
 
 @pytest.mark.parametrize("error", REQUEST_ERRORS)

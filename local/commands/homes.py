@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from pathlib import Path
-
 import click
 
 from local.commands.outputs import json_option, print_json
-from local.commands.traffic import price_options
+from local.commands.scenario_file import scenario_options
+from local.commands.scenario_settings import Settings
 
 _POST_MS = 9.0  # docs/encoder.md, batches
 _RATES = tuple(10.0**power for power in range(-1, 5))
@@ -69,7 +67,7 @@ _RATES = tuple(10.0**power for power in range(-1, 5))
     type=click.FloatRange(0, min_open=True),
     help="Load to compare at, in texts per second; repeatable.",
 )
-@price_options
+@scenario_options("architecture", "region")
 @json_option
 def homes(
     text_ms: float | None,
@@ -81,23 +79,17 @@ def homes(
     memory_mb: int,
     gpu_texts_s: float | None,
     rates: tuple[float, ...],
-    architecture: str,
-    region: str,
-    price_file: Path | None,
+    settings: Settings,
     as_json: bool,
 ) -> None:
     """USD a month of Lambda, of containers and of GPUs by texts per second, and the break-even points."""
     from local.deploy.homes.costs import Work, costs
     from local.deploy.homes.costs_table import numbers, table
-    from local.planner.scenarios.prices import PRICES, load_prices
 
-    prices = load_prices(price_file or PRICES)
-    if warning := prices.stale(datetime.now(UTC).date()):
-        click.echo(warning, err=True)
     work = Work(text_ms or _POST_MS, texts, request_ms, sharing, busy)
     whose = "as given" if text_ms else "Coldframe's own for posts of 20 Newsgroups (docs/encoder.md)"
-    durations = f"{work.text_ms:g} ms a text at one vCPU, {whose}; {architecture}"
-    figures = costs(prices.region(region), architecture, work, cpu, memory_mb, gpu_texts_s)
+    durations = f"{work.text_ms:g} ms a text at one vCPU, {whose}; {settings.architecture}"
+    figures = costs(settings.prices(), settings.architecture, work, cpu, memory_mb, gpu_texts_s)
     if as_json:
         print_json({"durations": durations, **numbers(figures, rates or _RATES)})
     else:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from local.commands.traffic import architecture_option
 from local.name_value import NameValue
 
 if TYPE_CHECKING:
@@ -127,7 +126,13 @@ def compose(**options: Any) -> None:
 
 @render.command()
 @_server_options
-@architecture_option
+@click.option(
+    "--architecture",
+    default="arm64",
+    show_default=True,
+    type=click.Choice(("arm64", "x86_64")),
+    help="Instruction set, which decides the price and the image.",
+)
 @click.option("--region", default="us-east-1", show_default=True, help="Region of the log.")
 @click.option(
     "--execution-role",

@@ -2,127 +2,79 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
-from coldframe.capacity import limits
-from coldframe.capacity.idle_expiry import IdleExpiry
-from coldframe.capacity.switches import Switches
+from coldframe.capacity.limits import VCPU
 from local.commands.outputs import json_option
-from local.commands.rules import lifetimes, rate_switches
-from local.commands.traffic import Traffic, traffic_options
+from local.commands.scenario_file import scenario_options
+from local.commands.scenario_settings import Settings
+
+if TYPE_CHECKING:
+    from local.planner.simulator.simulator import Change
 
 _MANY_INVOCATIONS = 1_000_000  # the simulator needs seconds for them
 
 
 @click.command()
-@traffic_options
-@click.option(
-    "--memory-mb",
-    default=limits.VCPU.value,
-    show_default=True,
-    type=click.IntRange(limits.MIN_MEMORY.value, limits.MEMORY.value),
+@scenario_options(
+    *("trace", "from_cloudwatch", "rps", "shape", "hours", "memory_mb", "snapstart"),
+    provisioned="provisioned_concurrency",
+    reserved="reserved_concurrency",
 )
-@click.option(
-    "--provisioned",
-    default=0,
-    show_default=True,
-    type=click.IntRange(0),
-    help="Provisioned concurrency of each function.",
-)
-@click.option("--snapstart", is_flag=True, help="Environments start from a snapshot.")
-@click.option(
-    "--reserved", type=click.IntRange(0), help="Reserved concurrency of each function.  [default: nothing]"
-)
-@click.option(
-    "--account-concurrency", default=limits.CONCURRENCY.value, show_default=True, type=click.IntRange(1)
-)
-@click.option(
-    "--version",
-    "shares",
-    multiple=True,
-    metavar="NAME=SHARE",
-    help="A version to which an alias with weights sends this share of requests; repeatable.",
-)
-@click.option(
-    "--at",
-    "change_arguments",
-    multiple=True,
-    type=(click.FloatRange(0), str),
-    metavar="SECONDS CHANGE",
-    help="Change at a time after the start: provisioned=N, reserved=N, reserved=none or deploy; repeatable.",
-)
-@click.option(
-    "--crash-share",
-    default=0.0,
-    show_default=True,
-    type=click.FloatRange(0, 1),
-    help="Share of invocations that end with the loss of their environment.",
-)
-@click.option("--warm", default=0, show_default=True, type=click.IntRange(0), help="Held by pings.")
-@lifetimes
-@rate_switches
-@click.option("--engine", default="auto", show_default=True, type=click.Choice(("auto", "python", "numba")))
 @json_option
-def simulate(
-    memory_mb: int,
-    provisioned: int,
-    snapstart: bool,
-    reserved: int | None,
-    account_concurrency: int,
-    shares: tuple[str, ...],
-    change_arguments: tuple[tuple[float, str], ...],
-    crash_share: float,
-    warm: int,
-    idle_expiry: IdleExpiry,
-    max_age_s: float | None,
-    switches: Switches,
-    engine: str,
-    as_json: bool,
-    **options: Any,
-) -> None:
+def simulate(settings: Settings, as_json: bool) -> None:
     """Cold starts, throttles, latency and USD of a trace, in virtual time.
 
     Every function of the trace has the same settings and versions; together they share the account.
     """
-    from local.commands.events import changes, versions
-    from local.planner.scenarios.scenario import Scenario, play, table
+    from local.planner.scenarios.scenario import play, table
 
-    if provisioned and snapstart:
-        raise click.UsageError("SnapStart and provisioned concurrency exclude each other on Lambda.")
-    if len(shares) > 1 and (
-        provisioned or any(what.startswith("provisioned") for _, what in change_arguments)
-    ):
+    changes, versions = tuple(_changes(settings)), settings.versions or {}
+    provisioned = settings.provisioned_concurrency or 0
+    if provisioned and settings.snapstart:
+        raise click.UsageError("SnapStart and provisioned concurrency exclude each other. Leave one out.")
+    if versions and not any(versions.values()):
+        raise click.UsageError("All weights of versions are 0. Give one version more.")
+    may_provision = any(change.provisioned_concurrency is not None for change in settings.changes or ())
+    if len(versions) > 1 and (provisioned or may_provision):
         raise click.UsageError("An alias with weights cannot have provisioned concurrency. Leave one out.")
-    if warm and (shares or crash_share):
-        raise click.UsageError("--warm is for one version, without --version and --crash-share.")
-    traffic = Traffic(**options)
-    scenario = Scenario(
-        memory_mb=memory_mb,
+    if settings.pings and (versions or settings.crash_share):
+        raise click.UsageError("pings are for one version. Leave out versions and crash_share.")
+    scenario = replace(
+        settings.scenario(settings.memory_mb or VCPU.value),
         provisioned=provisioned,
-        snapstart=snapstart,
-        reserved=reserved,
-        account_concurrency=account_concurrency,
-        idle_expiry=idle_expiry,
-        max_age_s=max_age_s,
-        switches=switches,
-        changes=changes(change_arguments),
-        versions=versions(shares),
-        crash_share=crash_share,
-        warm=warm,
-        seed=traffic.seed,
+        snapstart=bool(settings.snapstart),
+        reserved=settings.reserved_concurrency,
+        changes=changes,
+        versions=tuple(versions.items()),
+        crash_share=settings.crash_share,
+        warm=settings.pings,
     )
-    prices, warning = traffic.prices()
-    if warning:
-        click.echo(warning, err=True)
-    trace = traffic.trace()
-    if warm and len(trace.functions) > 1:
-        raise click.UsageError("--warm is for one function: name it with --function.")
+    prices, trace = settings.prices(), settings.arrivals()
+    if settings.pings and len(trace.functions) > 1:
+        raise click.UsageError("pings are for one function. Name it as `function` in the scenario file.")
     if len(trace) > _MANY_INVOCATIONS:
         click.echo(f"simulating {len(trace):,} invocations …", err=True)
-    played = play(trace, traffic.measured(), scenario, engine)
+    played = play(trace, settings.measured(), scenario, settings.engine)
     if as_json:
-        click.echo(played.json(prices, traffic.architecture))
+        click.echo(played.json(prices, settings.architecture))
     else:
-        click.echo(table(played, prices, traffic.architecture), nl=False)
+        click.echo(table(played, prices, settings.architecture), nl=False)
+
+
+def _changes(settings: Settings) -> Iterator[Change]:
+    from local.planner.scenarios.scenario import ALL
+    from local.planner.simulator.provisioning import PROVISION, RECYCLE, RESERVE
+    from local.planner.simulator.simulator import Change
+
+    for change in settings.changes or ():
+        if change.deploy:
+            yield Change(change.at_s, RECYCLE, ALL)
+        if (level := change.provisioned_concurrency) is not None:
+            yield Change(change.at_s, PROVISION, ALL, level)
+        if (limit := change.reserved_concurrency) is not None:
+            yield Change(change.at_s, RESERVE, ALL, -1 if limit == "none" else limit)

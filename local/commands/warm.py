@@ -12,8 +12,8 @@ import click
 
 from coldframe.capacity import limits
 from local.commands.outputs import json_option, print_json, with_progress
-from local.commands.traffic import price_options
-from local.emulator.lambda_service.settings import RESTORE_MS
+from local.commands.scenario_file import scenario_options
+from local.commands.scenario_settings import Settings
 
 if TYPE_CHECKING:
     from local.planner.warming.demand import Demand
@@ -64,13 +64,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     type=click.FloatRange(0, min_open=True),
     help="Value of one avoided cold start, in USD.  [default: 0.001]",
 )
-@click.option(
-    "--init-ms",
-    type=click.FloatRange(1.0),
-    help="Duration of an init phase; needs --usd.  [default: Coldframe's own, as published]",
-)
-@price_options
-@click.option("--seed", default=0, show_default=True, type=int)
+@scenario_options()
 @click.option(
     "--raw",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -87,13 +81,9 @@ def warm(
     memory_mb: int,
     usd: bool,
     cold_usd: float | None,
-    init_ms: float | None,
-    architecture: str,
-    region: str,
-    price_file: Path | None,
-    seed: int,
     raw: Path | None,
     as_json: bool,
+    settings: Settings,
 ) -> None:
     """Compare warmers on each TRACE: the cost of every published policy, and of ours, with its cold starts.
 
@@ -104,8 +94,6 @@ def warm(
     short trace, are for learning and are not counted. A name that ends in * is in no paper.
     """
     from coldframe.warming.costs import COLD_USD
-    from local.planner.scenarios.prices import PRICES, load_prices
-    from local.planner.scenarios.timings import published
     from local.planner.warming.demand import demands, made_demands
     from local.planner.warming.fit import fit
     from local.planner.warming.on_lambda import Outcome, Terms, outcome_table, outcomes
@@ -116,7 +104,7 @@ def warm(
     if (fitted is None) == (not paths and not shapes):
         raise click.UsageError("Name traces with --replay, or shapes with --made; or a trace with --fit.")
     if fitted is not None:
-        rows = fit(_chosen(demands(fitted, slot_s, seed), functions), seed, _with_functions)
+        rows = fit(_chosen(demands(fitted, slot_s, settings.seed), functions), settings.seed, _with_functions)
         if as_json:
             print_json(rows)
         else:
@@ -125,8 +113,8 @@ def warm(
     tell = (lambda _: None) if as_json else click.echo
     lines: list[Line] = []
     played: list[Outcome] = []
-    of_traces = [(path.name, partial(demands, path, slot_s, seed)) for path in paths]
-    of_traces += [(shape, partial(made_demands, shape, slot_s, seed)) for shape in shapes]
+    of_traces = [(path.name, partial(demands, path, slot_s, settings.seed)) for path in paths]
+    of_traces += [(shape, partial(made_demands, shape, slot_s, settings.seed)) for shape in shapes]
     for name, read in of_traces:
         selection = _chosen(read(), functions)
         scores = list(
@@ -140,11 +128,13 @@ def warm(
         tell(table(scores))
         lines += scores
         if usd:
-            prices = load_prices(price_file or PRICES).region(region)
-            own = published(RESTORE_MS)
-            start_ms = init_ms or own.usual_init_ms()
-            tell(f"init phases: {start_ms:.0f} ms, {'as given' if init_ms else own.source}")
-            terms = Terms(memory_mb or 1024, start_ms / 1e3, prices, architecture, cold_usd or COLD_USD, seed)
+            measured = settings.measured()
+            start_ms = measured.usual_init_ms()
+            tell(f"init phases: {start_ms:.0f} ms, {measured.source}")
+            prices, architecture = settings.prices(), settings.architecture
+            terms = Terms(
+                memory_mb or 1024, start_ms / 1e3, prices, architecture, cold_usd or COLD_USD, settings.seed
+            )
             simulated = with_progress(selection, len(selection), "function", "simulating")
             ended = list(outcomes(simulated, terms))
             tell(outcome_table(ended, terms.cold_usd))
@@ -152,7 +142,7 @@ def warm(
     if raw is not None:
         write_raw(
             raw,
-            {"slot_s": slot_s, "memory_mb": memory_mb, "functions": functions, "seed": seed},
+            {"slot_s": slot_s, "memory_mb": memory_mb, "functions": functions, "seed": settings.seed},
             map(asdict, lines),
         )
     if as_json:

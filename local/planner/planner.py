@@ -75,7 +75,8 @@ class Planner:
         """Tries every lever at every memory size. Raises TraceUnusable for more than one function."""
         if len(trace.functions) > 1:
             raise TraceUnusable(
-                f"The trace has {len(trace.functions)} functions. A plan is for one: name it with --function."
+                f"The trace has {len(trace.functions)} functions. A plan is for one: set"
+                " `function` in a scenario file."
             )
         large_enough = tuple(size for size in self.memories_mb if size >= self.measured.peak_mb)
         if not large_enough:

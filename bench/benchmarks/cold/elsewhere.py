@@ -29,7 +29,7 @@ def run_http(options: ColdOptions, url: str, idle_s: float) -> Path:
     """Asks `url` after `idle_s` without requests each time; keeps the cold answers, counts the others.
 
     For `WARM_CONTAINERS= local/tools/sam.sh start-api`, whose every request has a fresh container; for
-    `coldframe up` with a short `--keep-alive-s`; for a deployed API whose environments have expired.
+    `coldframe up` whose scenario has a short `keep_alive_s`; for a deployed API whose environments expired.
     """
     chosen = choose_texts(options.subject)
     warm = 0

@@ -110,7 +110,8 @@ def costs(
     if rates is None:
         raise PricesUnusable(
             f"There are no prices of containers on {architecture} for this region, only on:"
-            f" {', '.join(prices.container) or 'none'}. Name a file that has them with --prices."
+            f" {', '.join(prices.container) or 'none'}. Set `price_file` in a scenario file to"
+            " a file that has them."
         )
     hour_usd = cpus * rates.vcpu_h_usd + memory_mb / _MB_PER_GB * rates.gb_h_usd
     gpus = tuple(

@@ -108,8 +108,8 @@ def explained_failures(kind: ApiKind) -> FailureAnswers:
         ),
         timed_out=problem(
             HTTPStatus.SERVICE_UNAVAILABLE,
-            "The function took longer than its timeout. Send fewer texts at once, or raise --timeout-s."
-            + _on_aws(kind, aws.timed_out),
+            "The function took longer than its timeout. Send fewer texts at once, or raise the timeout in"
+            " the template." + _on_aws(kind, aws.timed_out),
             aws={"message": "Service Unavailable"},
         ),
         too_long=problem(
@@ -139,11 +139,12 @@ def _throttled(reason: ThrottleReason, on_aws: str) -> HttpResponse:
 
 _ADVICE = {
     ThrottleReason.RESERVED_CONCURRENCY: (
-        "All environments of the function are busy. Try again, or raise --reserved-concurrency."
+        "All environments of the function are busy. Try again, or raise its reserved concurrency in the"
+        " template."
     ),
     ThrottleReason.ACCOUNT_CONCURRENCY: (
         "All of the account's concurrency is in use, or all that --concurrency lets a function have on this "
-        "machine. Try again, or raise --concurrency or --account-concurrency."
+        "machine. Try again, or raise --concurrency, or `account_concurrency` in a scenario file."
     ),
     ThrottleReason.INVOCATION_RATE: (
         "Environments are started no faster than on Lambda, and requests are at most ten a second for each "

@@ -123,7 +123,7 @@ class Prices(Struct, frozen=True, forbid_unknown_fields=True):
         if name not in self.regions:
             raise PricesUnusable(
                 f"There are no prices of {name}, only of {', '.join(self.regions)}. Write them into a file "
-                f"like {PRICES}, and name it with --prices."
+                f"like {PRICES}, and set `price_file` in a scenario file to it."
             )
         return self.regions[name]
 
@@ -146,7 +146,7 @@ def costs(amount: float, price_usd: float | None, what: str) -> float:
     if price_usd is None:
         raise PricesUnusable(
             f"The price of {what} in this region and architecture is not known. Write it into a file like "
-            f"{PRICES}, and name it with --prices."
+            f"{PRICES}, and set `price_file` in a scenario file to it."
         )
     return amount * price_usd
 

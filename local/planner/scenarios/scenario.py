@@ -121,7 +121,8 @@ def workload_of(trace: Trace, measured: Measured, scenario: Scenario) -> Workloa
     if scenario.versions:
         if len(trace.functions) * len(scenario.versions) > np.iinfo(np.uint16).max:
             raise TraceUnusable(
-                "The trace has too many functions for this number of versions. Name one with --function."
+                "The trace has too many functions for this number of versions. Set `function` in a"
+                " scenario file to one of them."
             )
         shares = np.array([share for _, share in scenario.versions])
         versions = source.choice(len(shares), len(trace), p=shares / shares.sum())

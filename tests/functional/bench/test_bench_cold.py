@@ -126,7 +126,8 @@ def test_cold_starts_over_http(bundle: Path, tmp_path: Path) -> None:
     """Behind an address only cold answers are samples; those that say warm are counted apart."""
     options = ColdOptions(bundle, 2, 0, tmp_path / "cold.jsonl")
     server = ours("coldframe", '["auto"]', {"COLDFRAME_MODEL_DIR": str(bundle)}).server
-    short = replace(server, command=[*server.command, "--keep-alive-s", "0.1"])
+    (tmp_path / "short.toml").write_text("keep_alive_s = 0.1\n")
+    short = replace(server, command=[*server.command, "--scenario", str(tmp_path / "short.toml")])
     with serve(short, "a text"):
         results = read_results(run_http(options, short.url.removesuffix("/v1/predict"), idle_s=0.5))
     (warm,) = [fact.value for fact in results.of(Fact) if fact.name == "warm_answers"]

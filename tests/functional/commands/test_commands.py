@@ -182,7 +182,7 @@ def lines_of_up(bundle: Path, *options: str) -> list[str]:
     """The first screen of `up`, up to its last line."""
     environ: dict[str, Any] = os.environ | {"COLDFRAME_MODEL_DIR": str(bundle)}
     process = subprocess.Popen(
-        [COLDFRAME, "up", "--port", "0", "--no-stores", *options],
+        [COLDFRAME, "up", "--port", "0", *options],
         env=environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     )  # fmt: skip
     assert process.stdout is not None

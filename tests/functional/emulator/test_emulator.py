@@ -84,7 +84,7 @@ async def test_small_account_throttles_with_its_own_reason(lines: LogLines, tmp_
         (tmp_path / "open").touch()
     assert request.result().status_code == 200
     assert (refused.status_code, refused.json()["Reason"]) == (429, "ConcurrentInvocationLimitExceeded")
-    assert "--account-concurrency" in refused.json()["detail"]
+    assert "account_concurrency" in refused.json()["detail"]
 
 
 async def test_killed_environment_answers_502_and_is_replaced(lines: LogLines, tmp_path: Path) -> None:

@@ -267,7 +267,7 @@ async def test_queue_that_is_gone(lines: list[str], slept_s: list[float], tmp_pa
 
 
 async def test_without_stores(lines: list[str], slept_s: list[float], tmp_path: Path) -> None:
-    """With `--no-stores` there is no queue, which the log says of each record."""
+    """Without stores there is no queue, which the log says of each record."""
     path = tmp_path / "template.yaml"
     path.write_text(TWO_DESTINATIONS)
     async with running(without_stores(load_template(path)), lines, slept_s) as emulator:

@@ -15,6 +15,8 @@ import pytest
 from click.testing import CliRunner
 
 from coldframe.api.gateway_event import principal_of
+from coldframe.capacity.idle_expiry import IdleExpiry
+from coldframe.capacity.switches import Switches
 from local.cli import main
 from local.emulator.front.emulator import Emulator
 from local.emulator.lambda_service.lambda_types import InvalidParameterValueException
@@ -445,6 +447,29 @@ def test_flag_as_aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for flags in ([], ["--as-aws"]):
         assert CliRunner().invoke(main, ["up", "--template", str(path), *flags]).exit_code == 0
     assert [options.as_aws for options in told] == [False, True]
+
+
+def test_scenario_of_the_emulator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scenario file sets limits, lives of environments and stores; a variable of AWS names a store, too."""
+    (template := tmp_path / "template.yaml").write_text(FAILURES)
+    (scenario := tmp_path / "scenario.toml").write_text(
+        "account_concurrency = 7\nscaling_rate = false\nmax_age_h = 0\nseed = 3\ntimeout_s = 5\n"
+        "s3_endpoint = 'http://127.0.0.1:1'\nschedules = false\n"
+    )
+    monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", "http://127.0.0.1:2")
+    told: list[EmulatorOptions] = []
+    monkeypatch.setattr("local.emulator.front.emulator.run", told.append)
+    command = ["up", "--template", str(template), "--scenario", str(scenario)]
+    assert CliRunner().invoke(main, command).exit_code == 0
+    (options,) = told
+    assert (options.account_concurrency, options.switches) == (7, Switches(scaling_rate=False))
+    assert (options.max_age_s, options.seed, options.schedules) == (None, 3, False)
+    assert options.idle_expiry == IdleExpiry()
+    assert (options.stores.s3_endpoint, options.stores.sqs_endpoint) == (
+        "http://127.0.0.1:1",
+        "http://127.0.0.1:2",
+    )
+    assert {function.settings.timeout_s for function in options.template.functions} == {5.0}
 
 
 async def test_failures_explained(tmp_path: Path) -> None:

@@ -112,7 +112,9 @@ def label_of(predictor: Predictor) -> str | None:
 def by_emulator(folder: Path) -> Any:
     """`coldframe up`, by its template's own parameters."""
     environ = os.environ | {"COLDFRAME_MODEL_DIR": str(folder)}
-    command = [str(COLDFRAME), "up", "--port", "0", "--no-stores"]
+    scenario = folder.parent / "without_stores.toml"
+    scenario.write_text("stores = false\n")
+    command = [str(COLDFRAME), "up", "--port", "0", "--scenario", str(scenario)]
     with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:

@@ -100,7 +100,7 @@ def check(function: FunctionSettings) -> None:
     if function.cpu_from_memory and not can_limit_cpu():
         raise InvalidParameterValueException(
             "CPU in proportion to memory needs Linux, which tells how much CPU a process has used. "
-            "Leave --cpu-from-memory out here."
+            "Leave `cpu_from_memory` out of the scenario file."
         )
     if function.architecture not in PRICES:
         raise InvalidParameterValueException(

@@ -349,7 +349,7 @@ def test_levers_without_a_price_are_left_out(region: str, architecture: str, lef
 
 def test_plan_is_for_one_function() -> None:
     """A trace of several is refused, with what to do."""
-    with pytest.raises(TraceUnusable, match="--function"):
+    with pytest.raises(TraceUnusable, match="`function`"):
         planned(as_trace([0.0, 1.0], ["a", "b"]))
 
 

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from bench.benchmarks.cost import load_prices as bench_prices
 from coldframe.capacity.idle_expiry import IdleExpiry
 from coldframe.capacity.prices import PRICES, Bill
 from local.cli import main
+from local.commands.scenario_settings import Settings
 from local.planner.scenarios.prices import MONTH_S, LambdaPrices, PricesUnusable, Tier, load_prices
 from local.planner.scenarios.scenario import Scenario, play, table
 from local.planner.scenarios.timings import PUBLISHED, assumed, of_benchmark, published, read_bench_cost
@@ -170,7 +174,7 @@ def test_unknown_price_is_an_error_only_for_who_needs_it() -> None:
     frankfurt, trace = load_prices().region("eu-central-1"), as_trace([1.0, 2.0], ["f"], span_s=60.0)
     measured = assumed(1769, 8.0, None, 800.0, 400.0)
     assert play(trace, measured, Scenario(1769)).month_usd(frankfurt, "arm64") > 0
-    with pytest.raises(PricesUnusable, match="--prices"):
+    with pytest.raises(PricesUnusable, match="price_file"):
         play(trace, measured, Scenario(1769, snapstart=True)).month_usd(frankfurt, "arm64")
 
 
@@ -196,21 +200,17 @@ def test_simulate_prints_a_table_and_json() -> None:
     """The same numbers for people and for programs; engines agree."""
     shown = CliRunner().invoke(main, ["simulate", "--trace", str(SAMPLE)])
     assert shown.exit_code == 0, shown.output
-    outputs = [
-        CliRunner().invoke(main, ["simulate", "--trace", str(SAMPLE), "--json", "--engine", engine]).output
-        for engine in ("python", "numba")
-    ]
-    assert outputs[0] == outputs[1]
-    numbers = json.loads(outputs[0])
+    numbers = simulated("engine = 'python'")
+    assert numbers == simulated("engine = 'numba'")
     assert f"{numbers['invocations']:,} in 24.0 h" in shown.output
     assert f"{numbers['cold']:,} (" in shown.output
     assert 0 < numbers["cold"] == numbers["environments"]
 
 
-def test_fixed_idle_expiry_and_limits_are_options() -> None:
+def test_reserved_concurrency_is_an_option() -> None:
     """One environment at a time refuses bursts; the reason is AWS's."""
-    result = CliRunner().invoke(main, ["simulate", "--trace", str(SAMPLE), "--reserved", "1", "--json"])
-    assert "ReservedFunctionConcurrentInvocationLimitExceeded" in json.loads(result.output)["throttled"]
+    throttled = simulated(options=("--reserved", "1"))["throttled"]
+    assert "ReservedFunctionConcurrentInvocationLimitExceeded" in throttled
 
 
 @pytest.mark.parametrize(
@@ -219,8 +219,6 @@ def test_fixed_idle_expiry_and_limits_are_options() -> None:
         ([], "Name one of --trace"),
         (["--rps", "1", "--trace", str(SAMPLE)], "Name one of --trace"),
         (["--rps", "1", "--provisioned", "1", "--snapstart"], "exclude each other"),
-        (["--rps", "1", "--idle-expiry-min", "9", "5"], "LEAST and MOST"),
-        (["--rps", "1", "--region", "mars-north-1"], "There are no prices of mars-north-1"),
     ],
 )
 def test_contradictions_are_refused(arguments: list[str], said: str) -> None:
@@ -233,16 +231,26 @@ def test_contradictions_are_refused(arguments: list[str], said: str) -> None:
 # Versions with weights, failures and changes.
 
 
-def simulated(*options: str) -> dict[str, Any]:
-    result = CliRunner().invoke(main, ["simulate", "--trace", str(SAMPLE), "--json", *options])
+def simulate(scenario: str, *options: str) -> Result:
+    """`coldframe simulate` of the sample with a scenario file."""
+    with NamedTemporaryFile("w", suffix=".toml") as file:
+        file.write(scenario)
+        file.flush()
+        command = ["simulate", "--trace", str(SAMPLE), "--scenario", file.name, "--json", *options]
+        return CliRunner().invoke(main, command)
+
+
+def simulated(scenario: str = "", options: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Figures of a scenario."""
+    result = simulate(scenario, *options)
     assert result.exit_code == 0, result.output
-    found: dict[str, Any] = json.loads(result.stdout)
-    return found
+    figures: dict[str, Any] = json.loads(result.stdout)
+    return figures
 
 
 def test_version_with_a_small_weight_is_cold_more_often() -> None:
     """One in twenty requests goes to the canary, whose environments expire in between."""
-    found = simulated("--version", "stable=19", "--version", "canary=1", "--idle-expiry-min", "5", "5")
+    found = simulated("versions = {stable = 19, canary = 1}\nidle_expiry_min = [5, 5]")
     stable, canary = found["versions"]["stable"], found["versions"]["canary"]
     assert stable["invocations"] + canary["invocations"] == found["invocations"]
     assert canary["invocations"] == pytest.approx(found["invocations"] / 20, rel=0.4)
@@ -252,44 +260,71 @@ def test_version_with_a_small_weight_is_cold_more_often() -> None:
 
 def test_lost_environments_start_again() -> None:
     """If every invocation loses its environment, every one is cold."""
-    assert simulated("--crash-share", "1")["cold"] == simulated()["invocations"]
-    assert simulated()["cold"] < simulated("--crash-share", "0.2")["cold"] < simulated()["invocations"]
+    assert simulated("crash_share = 1")["cold"] == simulated()["invocations"]
+    assert simulated()["cold"] < simulated("crash_share = 0.2")["cold"] < simulated()["invocations"]
 
 
 def test_changes_happen_in_the_course_of_time() -> None:
     """Nothing is admitted while nothing may be, new code starts cold, and what is provisioned serves."""
-    half_s = "43200"
-    assert simulated("--at", "0", "reserved=0")["cold_share"] == 0.0
-    assert simulated("--at", "0", "reserved=0")["throttled_share"] == 1.0
-    assert 0.0 < simulated("--at", half_s, "reserved=0")["throttled_share"] < 1.0
-    only_the_first = simulated("--at", "0", "reserved=0", "--at", "1", "reserved=none")["throttled"]
-    assert list(only_the_first.values()) == [1]
-    assert simulated("--at", half_s, "deploy")["cold"] > simulated()["cold"]
-    assert 0 < simulated("--at", half_s, "provisioned=2")["provisioned"] < simulated()["invocations"]
+    closed = "[[changes]]\nat_s = 0\nreserved_concurrency = 0\n"
+    opened = "[[changes]]\nat_s = 1\nreserved_concurrency = 'none'\n"
+    assert simulated(closed)["cold_share"] == 0.0
+    assert simulated(closed)["throttled_share"] == 1.0
+    later = "changes = [{at_s = 43200, %s}]"
+    assert 0.0 < simulated(later % "reserved_concurrency = 0")["throttled_share"] < 1.0
+    assert list(simulated(closed + opened)["throttled"].values()) == [1]
+    assert simulated(later % "deploy = true")["cold"] > simulated()["cold"]
+    provisioned = simulated(later % "provisioned_concurrency = 2")["provisioned"]
+    assert 0 < provisioned < simulated()["invocations"]
 
 
 def test_pings_hold_environments() -> None:
     """As the planner has them: fewer cold starts, and a little more money than none."""
-    held, alone = simulated("--warm", "2"), simulated()
+    held, alone = simulated("pings = 2"), simulated()
     assert held["invocations"] == alone["invocations"]
     assert held["cold"] < alone["cold"]
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("scenario", "said"),
     [
-        (["--version", "canary"], "NAME=SHARE"),
-        (["--version", "a=0"], "not all are 0"),
-        (["--version", "a=inf"], "not all are 0"),
-        (["--version", "a=1", "--version", "a=1"], "the same name"),
-        (["--version", "a=1", "--version", "b=1", "--provisioned", "1"], "alias with weights"),
-        (["--at", "5", "explode"], "or deploy"),
-        (["--at", "5", "provisioned=many"], "provisioned=N"),
-        (["--warm", "1", "--crash-share", "0.5"], "--warm is for one version"),
+        ("idle_expiry_min = [9, 5]", "Put the smaller number first"),
+        ("region = 'mars-north-1'", "There are no prices of mars-north-1"),
+        ("versions = {a = 0}", "All weights of versions are 0"),
+        ("versions = {a = inf}", "versions = {'a': inf} cannot be used. Expected `float`"),
+        ("versions = {a = 1, b = 1}\nprovisioned_concurrency = 1", "alias with weights"),
+        ("changes = [{at_s = 5, explode = true}]", "unknown field `explode`"),
+        ("changes = [{at_s = 5, provisioned_concurrency = 'many'}]", "got `str`"),
+        ("pings = 1\ncrash_share = 0.5", "pings are for one version"),
+        ("memory = 512", ".toml: memory is not a setting. Use memory_mb"),
+        ("memory_mb = 64", ".toml: memory_mb = 64 cannot be used. Expected `int` >= 128"),
+        ("shape = wave", ".toml is not TOML: "),
     ],
 )
-def test_what_cannot_be_is_refused(options: list[str], said: str) -> None:
-    """With what was expected."""
-    result = CliRunner().invoke(main, ["simulate", "--trace", str(SAMPLE), *options])
-    assert result.exit_code == 2
+def test_what_cannot_be_is_refused(scenario: str, said: str) -> None:
+    """With what was found and expected."""
+    result = simulate(scenario)
+    assert result.exit_code in (1, 2)
     assert said in " ".join(result.output.split())
+
+
+def test_options_override_the_file() -> None:
+    """An option is checked like the file's value, and wins over it, also with 0."""
+    assert simulated("reserved_concurrency = 0")["throttled_share"] == 1.0
+    assert simulated("reserved_concurrency = 0", ("--reserved", "9"))["throttled_share"] == 0.0
+    assert simulated("reserved_concurrency = 9", ("--reserved", "0"))["throttled_share"] == 1.0
+    refused = simulate("", "--reserved", "-1")
+    assert refused.exit_code == 2
+    assert "'-1' cannot be used. Expected `int` >= 0" in " ".join(refused.output.split())
+
+
+def test_printed_scenario_is_the_schema() -> None:
+    """`plan --print-scenario` has every setting once with its default; each example can be used."""
+    shown = CliRunner().invoke(main, ["plan", "--print-scenario"]).stdout
+    examples = re.sub(r"^#(?=\w)", "", shown, flags=re.MULTILINE)
+    assert list(tomllib.loads(examples)) == list(Settings.__struct_fields__)
+    assert msgspec.convert(tomllib.loads(examples), Settings) != Settings()
+    defaults = tomllib.loads(shown)
+    assert msgspec.convert(defaults, Settings) == Settings()
+    unset = {name for name in Settings.__struct_fields__ if getattr(Settings(), name) is None}
+    assert set(Settings.__struct_fields__) - defaults.keys() == unset
