@@ -10,7 +10,6 @@ from local.commands.model import fill_cache, predict, verify
 from local.commands.models import models
 from local.commands.offline import offline
 from local.commands.plan import plan
-from local.commands.render import render
 from local.commands.serve import serve
 from local.commands.simulate import simulate
 from local.commands.sql import sql
@@ -38,7 +37,6 @@ _COMMANDS = (
     simulate,
     plan,
     offline,
-    render,
     homes,
     sql,
     warm,

@@ -416,7 +416,7 @@ SERVE = REFERENCE["serve"]
     ("texts", "options"),
     [("posts", ["--text-ms", "9"]), ("headlines", ["--text-ms", "1.1", "--sharing", "1.9"])],
 )
-def test_costs_of_homes_are_what_the_command_says(texts: str, options: list[str]) -> None:
+def test_costs_of_platforms_are_what_the_command_says(texts: str, options: list[str]) -> None:
     """Each sum in the tables of docs/serve.md is one that `coldframe homes` prints."""
     printed = CliRunner().invoke(main, ["homes", *options]).stdout
     rows = {line.partition("  ")[0]: re.split(r"  +", line)[1:] for line in printed.splitlines()}

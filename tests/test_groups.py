@@ -33,7 +33,7 @@ def test_a_slow_file_has_a_group(name: str) -> None:
 @pytest.mark.waits
 def test_a_quick_run_says_last_what_it_left_out() -> None:
     """The last line has the number of tests of each group, also where other processes ran the tests."""
-    files = "tests/integration/test_homes.py", "tests/test_words.py"
+    files = "tests/integration/test_server_manifests.py", "tests/test_words.py"
     collected = run(*files, "-q", "--collect-only", "--slow")
     left_out = re.search(r"(\d+)/\d+ tests collected", collected)
     assert left_out, collected

@@ -1,6 +1,6 @@
-"""From no container to the first answer, and the memory of one that works: what homes' numbers rest on.
+"""Time from no container to the first answer, and the memory of a container that works.
 
-Containers run as the Knative home says. The floor is a container of the same image that does nothing.
+Containers run as the manifest for Knative says. The floor is a container of the same image that does nothing.
 """
 
 from __future__ import annotations
@@ -8,12 +8,11 @@ from __future__ import annotations
 import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from bench.targets.container import docker
-from bench.targets.server_container import ServerContainer, as_knative, serving
+from bench.targets.server_container import ServerContainer, as_knative, revision, serving
 from coldframe.server.facts import LIVE, READY
-from local.deploy.homes.facts import Choices
 
 PORT = 8080
 _POLL_S = 0.002
@@ -36,19 +35,20 @@ class Start:
 
 @dataclass(frozen=True)
 class Memory:
-    """Resident, of the server's process."""
+    """Resident memory of the server's process. requests: at once, at the peak."""
 
     at_rest_mb: float
     peak_mb: float
+    requests: int
 
 
-def start(choices: Choices) -> Start:
+def start(image: str) -> Start:
     """One start from zero."""
     began_s = time.perf_counter()
-    docker("run", "--rm", *as_knative(choices, PORT), choices.image, "python3", "-c", "")
+    docker("run", "--rm", *as_knative(PORT, {}), image, "python3", "-c", "")
     floor_ms = (time.perf_counter() - began_s) * 1e3
     began_s = time.perf_counter()
-    with serving(choices, PORT) as container:
+    with serving(image, PORT, {}) as container:
         moments = []
         for path in (LIVE, READY):
             while container.status(path) != 200:
@@ -59,22 +59,20 @@ def start(choices: Choices) -> Start:
     return Start(floor_ms, *moments)
 
 
-def memory(choices: Choices) -> Memory:
-    """At rest, and the peak with as many requests at once as the home lets in, each of one post."""
-    with serving(
-        replace(choices, environment={**choices.environment, **_NOTHING_REFUSED}), PORT
-    ) as container:
+def memory(image: str) -> Memory:
+    """At rest, and the peak with as many requests at once as Knative lets in, each of one post."""
+    with serving(image, PORT, _NOTHING_REFUSED) as container:
         container.wait_ready()
         at_rest_mb = _memory_mb(container, "VmRSS")
-        count = choices.at_once
+        count = revision()["containerConcurrency"]
         with ThreadPoolExecutor(count) as pool:
             list(pool.map(lambda _: container.ask("POST", "/v1/predict", _REQUEST), range(count)))
-        return Memory(at_rest_mb, _memory_mb(container, "VmHWM"))
+        return Memory(at_rest_mb, _memory_mb(container, "VmHWM"), count)
 
 
-def run(choices: Choices, samples: int) -> None:
+def run(image: str, samples: int) -> None:
     """Prints medians."""
-    starts = [start(choices) for _ in range(samples)]
+    starts = [start(image) for _ in range(samples)]
     print(f"From zero, medians of {samples}, in ms from `docker run` on:")
     for name, field in (
         ("a container that does nothing, until its end", "floor_ms"),
@@ -84,10 +82,8 @@ def run(choices: Choices, samples: int) -> None:
     ):
         values = sorted(getattr(sample, field) for sample in starts)
         print(f"  {name:45} {statistics.median(values):7,.0f}  ({values[0]:,.0f} to {values[-1]:,.0f})")
-    used = memory(choices)
-    print(
-        f"Memory: {used.at_rest_mb:.0f} MB at rest, {used.peak_mb:.0f} MB at its peak with {choices.at_once}"
-    )
+    used = memory(image)
+    print(f"Memory: {used.at_rest_mb:.0f} MB at rest, {used.peak_mb:.0f} MB at its peak with {used.requests}")
     print("requests of one post at once.")
 
 

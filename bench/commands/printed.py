@@ -132,11 +132,8 @@ def _gpu_image(check: Check) -> None:
 
 def _from_zero(check: Check) -> None:
     from bench.benchmarks.from_zero import run
-    from local.deploy.homes.facts import ALLOW_ANYONE, Choices, Replicas
-    from local.deploy.homes.facts import Size as Container
 
-    anyone = {ALLOW_ANYONE: "true"}
-    run(Choices("server", check.image, Container(1.0, 1024), Replicas(0, 1), anyone), check.samples)
+    run(check.image, check.samples)
 
 
 def _cache_faults(check: Check) -> None:

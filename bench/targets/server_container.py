@@ -1,4 +1,4 @@
-"""The server's image in Docker, run as the rendered manifest of the Knative home says."""
+"""The server's image in Docker, run as the manifest for Knative says."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import yaml
+
 from bench.targets.container import docker
 from coldframe.server.facts import PORT, READY
-from local.deploy.homes.facts import Choices
-from local.deploy.homes.knative import probed
-from local.deploy.homes.notes import plain
+from local.paths import ROOT
 
+MANIFEST = ROOT / "functions" / "server" / "manifests" / "knative.yaml"
+_ALLOW_ANYONE = "COLDFRAME_ALLOW_ANYONE"
+_TOKENS_FILE = "COLDFRAME_TOKENS_FILE"
 _START_S = 120.0
 _ANSWER_S = 300.0
 _POLL_S = 0.01
@@ -39,11 +42,12 @@ class ServerContainer:
         [network] = facts["NetworkSettings"]["Networks"].values()
         self.address: tuple[str, int] = (network["IPAddress"], port)
 
-    def ask(self, method: str, path: str, body: Any = None) -> Answer:
+    def ask(self, method: str, path: str, body: Any = None, token: str = "") -> Answer:
         """One request on a connection of its own. Raises OSError or HTTPException where nobody answers."""
         connection = http.client.HTTPConnection(*self.address, timeout=_ANSWER_S)
         try:
-            connection.request(method, path, None if body is None else json.dumps(body))
+            caller = {"Authorization": f"Bearer {token}"} if token else {}
+            connection.request(method, path, None if body is None else json.dumps(body), caller)
             reply = connection.getresponse()
             headers = {name.lower(): value for name, value in reply.getheaders()}
             return Answer(reply.status, headers, reply.read())
@@ -72,30 +76,38 @@ class ServerContainer:
         return int(docker("wait", self.name))
 
 
-def as_knative(choices: Choices, port: int) -> list[str]:
-    """Options of `docker run` that say what the container of the Knative home says, and the PORT it is given.
+def revision() -> dict[str, Any]:
+    """Pod and limits of the manifest's replicas."""
+    spec: dict[str, Any] = yaml.safe_load(MANIFEST.read_text())["spec"]["template"]["spec"]
+    return spec
 
-    RuntimeDefault, the profile of seccomp, is Docker's own unless another one is named.
+
+def as_knative(port: int, environment: Mapping[str, str]) -> list[str]:
+    """Options of `docker run` for the manifest's container, with its PORT and further settings.
+
+    Anyone may call it. RuntimeDefault, the profile of seccomp, is Docker's own unless another one is named.
     """
-    container = plain(probed(choices, "server", choices.environment))
+    [container] = revision()["containers"]
     security, limits = container["securityContext"], container["resources"]["limits"]
-    variables = {PORT: str(port)} | {entry["name"]: entry["value"] for entry in container.get("env", ())}
+    memory = limits["memory"].removesuffix("i").lower()
+    variables = {entry["name"]: entry["value"] for entry in container["env"] if entry["name"] != _TOKENS_FILE}
+    variables |= {PORT: str(port), _ALLOW_ANYONE: "true", **environment}
     return [
         f"--user={security['runAsUser']}:{security['runAsGroup']}",
         *(["--read-only"] if security["readOnlyRootFilesystem"] else []),
         *([] if security["allowPrivilegeEscalation"] else ["--security-opt=no-new-privileges"]),
         *[f"--cap-drop={capability}" for capability in security["capabilities"]["drop"]],
-        f"--memory={limits['memory'].removesuffix('i').lower()}",
-        f"--memory-swap={limits['memory'].removesuffix('i').lower()}",
-        f"--cpus={choices.size.cpus}",
+        f"--memory={memory}",
+        f"--memory-swap={memory}",
+        f"--cpus={limits['cpu']}",
         *[f"--env={name}={value}" for name, value in variables.items()],
     ]
 
 
 @contextmanager
-def serving(choices: Choices, port: int) -> Iterator[ServerContainer]:
+def serving(image: str, port: int, environment: Mapping[str, str]) -> Iterator[ServerContainer]:
     """A container that was started just now, and is removed afterwards."""
-    name = docker("run", "--detach", *as_knative(choices, port), choices.image).strip()
+    name = docker("run", "--detach", *as_knative(port, environment), image).strip()
     try:
         yield ServerContainer(name, port)
     finally:

@@ -1,4 +1,4 @@
-"""`coldframe homes`: what each home of the server costs beside Lambda, and from when on it pays."""
+"""`coldframe homes`: what each platform of the server costs beside Lambda, and from when on it pays."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ def homes(
     as_json: bool,
 ) -> None:
     """USD a month of Lambda, of containers and of GPUs by texts per second, and the break-even points."""
-    from local.deploy.homes.costs import Work, costs
-    from local.deploy.homes.costs_table import numbers, table
+    from local.deploy.costs.costs import Work, costs
+    from local.deploy.costs.costs_table import numbers, table
 
     work = Work(text_ms or _POST_MS, texts, request_ms, sharing, busy)
     whose = "as given" if text_ms else "Coldframe's own for posts of 20 Newsgroups (docs/encoder.md)"

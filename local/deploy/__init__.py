@@ -1,1 +1,1 @@
-"""Checks before a deployment, and platforms for the server outside Lambda."""
+"""Checks before a deployment, and what the server costs outside Lambda."""

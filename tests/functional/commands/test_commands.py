@@ -30,7 +30,6 @@ WITHOUT_JSON = {
     "predict": "prints a line of JSON for each text, or writes a table",
     "build": "makes files",
     "offline start": "reports a run of Step Functions",
-    "render": "prints a manifest",
     "sql": "prints statements",
     "bench": "writes raw files of JSON lines",
 }

@@ -1,4 +1,4 @@
-"""What homes are told is what the image is."""
+"""What manifests say is what the image is."""
 
 import json
 
@@ -16,7 +16,7 @@ def said(instruction: str) -> str:
 
 
 def test_user_is_that_of_the_image() -> None:
-    """A home that names the user names the one that the image is tested with."""
+    """A manifest that names the user names the one that the image is tested with."""
     assert said("USER") == f"{UID}:{GID}"
 
 

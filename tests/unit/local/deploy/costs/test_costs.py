@@ -1,11 +1,11 @@
-"""Costs of homes, held to their own formulas."""
+"""Costs of platforms, held to their own formulas."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local.deploy.homes.costs import Costs, Work, costs
-from local.deploy.homes.costs_table import table
+from local.deploy.costs.costs import Costs, Work, costs
+from local.deploy.costs.costs_table import table
 from local.planner.scenarios.prices import PricesUnusable, load_prices
 
 REGION = load_prices().region("us-east-1")

@@ -1,4 +1,4 @@
-"""The container's side of Knative's contract, and of Compose's file, with the image itself.
+"""The image, run as the manifests for Knative and Compose say.
 
 https://github.com/knative/specs/blob/main/specs/serving/runtime-contract.md, read 2026-11-22: the container
 listens on PORT, tells whether it is ready, takes the concurrency that it is given, and ends on SIGTERM.
@@ -20,11 +20,8 @@ import yaml
 
 from bench.benchmarks.from_zero import memory, start
 from bench.targets.container import docker
-from bench.targets.server_container import Answer, ServerContainer, serving
+from bench.targets.server_container import Answer, ServerContainer, revision, serving
 from coldframe.server.facts import DRAINED, HEALTH_COMMAND, LIVE, METRICS, READY
-from local.deploy.homes.compose import compose
-from local.deploy.homes.facts import ALLOW_ANYONE, NOTICE, Choices, Replicas, Size
-from local.deploy.homes.notes import as_yaml
 from tests.conftest import ROOT
 from tests.support.example import SPACE
 from tests.test_docs import command_environ
@@ -42,13 +39,14 @@ LONG = {
 }
 IN_WORK = 4
 CALLERS = 16
-PATIENT = {"COLDFRAME_OBJECTIVE_MS": "300000", ALLOW_ANYONE: "true"}
+TOKEN = "0123456789abcdef" * 4
+PATIENT = {"COLDFRAME_OBJECTIVE_MS": "300000"}
 """A busy machine is slow, and the server would refuse what it cannot answer in time."""
 
 
 @pytest.fixture(scope="module")
-def chosen(containers: None, bundle: Path) -> Choices:
-    """The usual choices, with the image as `make image-server` builds it."""
+def image(containers: None, bundle: Path) -> str:
+    """The image as `make image-server` builds it."""
     done = subprocess.run(
         ["make", "image-server"],
         cwd=ROOT,
@@ -58,13 +56,13 @@ def chosen(containers: None, bundle: Path) -> Choices:
         text=True,
     )
     assert done.returncode == 0, done.stdout
-    return Choices("homes", "coldframe:server", Size(1, 1024), Replicas(0, 1), PATIENT)
+    return "coldframe:server"
 
 
 @pytest.fixture(scope="module")
-def server(chosen: Choices) -> Iterator[ServerContainer]:
-    """A container that is ready, as the Knative home describes it."""
-    with serving(chosen, PORT) as container:
+def server(image: str) -> Iterator[ServerContainer]:
+    """A container that is ready, as the manifest for Knative describes it."""
+    with serving(image, PORT, PATIENT) as container:
         container.wait_ready()
         yield container
 
@@ -94,9 +92,9 @@ def test_listens_where_port_says(server: ServerContainer) -> None:
         http.client.HTTPConnection(server.address[0], 8080, timeout=5).request("GET", LIVE)
 
 
-def test_is_ready_once_it_answers(chosen: Choices) -> None:
+def test_is_ready_once_it_answers(image: str) -> None:
     """While the model is loaded it lives and is not ready; once it is, the first request is answered."""
-    with serving(chosen, PORT) as container:
+    with serving(image, PORT, PATIENT) as container:
         wait_until(lambda: container.status(LIVE) == 200)
         assert container.status(READY) in {200, 503}
         container.wait_ready()
@@ -123,18 +121,18 @@ def test_health_command_is_in_the_image(server: ServerContainer) -> None:
     docker("exec", server.name, *HEALTH_COMMAND, "live")
 
 
-def test_takes_the_concurrency_of_the_manifest(chosen: Choices, server: ServerContainer) -> None:
+def test_takes_the_concurrency_of_the_manifest(server: ServerContainer) -> None:
     """As many requests at once as Knative lets through are all answered, with the same answer."""
-    count = chosen.at_once
+    count = revision()["containerConcurrency"]
     with ThreadPoolExecutor(count) as pool:
         answers = list(pool.map(lambda _: server.ask("POST", "/v1/predict", TEXT), range(count)))
     assert {answer.status for answer in answers} == {200}
     assert len({json.dumps(json.loads(answer.body)["predictions"]) for answer in answers}) == 1
 
 
-def test_what_is_accepted_is_answered_after_sigterm(chosen: Choices) -> None:
+def test_what_is_accepted_is_answered_after_sigterm(image: str) -> None:
     """Requests in work when SIGTERM comes get their answers, and the exit code is 0."""
-    with serving(chosen, PORT) as container, ThreadPoolExecutor(CALLERS) as pool:
+    with serving(image, PORT, PATIENT) as container, ThreadPoolExecutor(CALLERS) as pool:
         container.wait_ready()
         asked = [pool.submit(container.ask, "POST", "/v1/predict", LONG) for _ in range(IN_WORK)]
         wait_until(lambda: in_flight(container) >= IN_WORK)
@@ -143,10 +141,10 @@ def test_what_is_accepted_is_answered_after_sigterm(chosen: Choices) -> None:
         assert container.exit_code() == DRAINED
 
 
-def test_sigterm_under_load_loses_nothing(chosen: Choices) -> None:
+def test_sigterm_under_load_loses_nothing(image: str) -> None:
     """Callers go on until readiness is false, as Kubernetes' do: each request is answered with 200."""
-    noticed = Choices(chosen.name, chosen.image, chosen.size, chosen.replicas, {**PATIENT, NOTICE: "2"})
-    with serving(noticed, PORT) as container, ThreadPoolExecutor(CALLERS) as pool:
+    noticed = {**PATIENT, "COLDFRAME_DRAIN_NOTICE_S": "2"}
+    with serving(image, PORT, noticed) as container, ThreadPoolExecutor(CALLERS) as pool:
         container.wait_ready()
         unready, loaded = threading.Event(), threading.Event()
 
@@ -167,35 +165,39 @@ def test_sigterm_under_load_loses_nothing(chosen: Choices) -> None:
         assert container.exit_code() == DRAINED
 
 
-def test_start_from_zero_is_measured(chosen: Choices) -> None:
+def test_start_from_zero_is_measured(image: str) -> None:
     """`coldframe bench check from-zero`: it lives before it is ready, and is ready before it has answered."""
-    found = start(chosen)
+    found = start(image)
     assert 0 < found.live_ms <= found.ready_ms <= found.first_answer_ms
 
 
-def test_memory_of_the_manifest_is_enough(chosen: Choices) -> None:
+def test_memory_of_the_manifest_is_enough(image: str) -> None:
     """With as many requests at once as it is let have, the peak leaves a quarter of the memory free."""
-    assert memory(chosen).peak_mb <= 0.75 * chosen.size.memory_mb
+    assert memory(image).peak_mb <= 0.75 * 1024
 
 
-def test_compose_runs_the_file(chosen: Choices, tmp_path: Path) -> None:
-    """Compose starts what the file describes, the server gets ready, and a stop drains it."""
-    described = yaml.safe_load(as_yaml(compose(chosen)))
-    [service] = described["services"].values()
+def test_compose_runs_the_file(image: str, tmp_path: Path) -> None:
+    """Compose starts the service, a caller with a token is answered, and a stop drains the server."""
+    described = yaml.safe_load((ROOT / "functions" / "server" / "manifests" / "compose.yaml").read_text())
+    service = described["services"]["coldframe"]
+    assert service["image"] == image
     service["ports"] = ["127.0.0.1::8080"]  # any port of this machine
+    service["environment"] |= PATIENT
+    (tmp_path / "coldframe-tokens").write_text(f"test:{TOKEN}\n")
     file = tmp_path / "compose.yaml"
     file.write_text(yaml.safe_dump(described))
-    run = [*compose_command(), "--file", str(file), "--project-name", f"homes-{os.getpid()}"]
+    run = [*compose_command(), "--file", str(file), "--project-name", f"manifests-{os.getpid()}"]
     try:
         subprocess.run([*run, "up", "--detach"], check=True, capture_output=True)
         name = subprocess.run([*run, "ps", "-q"], check=True, capture_output=True, text=True).stdout.strip()
         container = ServerContainer(name, 8080)
         container.wait_ready()
-        assert container.ask("POST", "/v1/predict", TEXT).status == 200
+        statuses = [container.ask("POST", "/v1/predict", TEXT, token).status for token in ("", TOKEN)]
+        assert statuses == [401, 200]
         [facts] = json.loads(docker("inspect", name))
         assert facts["HostConfig"]["ReadonlyRootfs"]
         assert facts["HostConfig"]["CapDrop"] == ["ALL"]
-        assert facts["HostConfig"]["Memory"] == chosen.size.memory_mb * 2**20
+        assert facts["HostConfig"]["Memory"] == 1024 * 2**20
         assert facts["Config"]["User"] == "993:990"
         subprocess.run([*run, "stop"], check=True, capture_output=True)
         [facts] = json.loads(docker("inspect", name))

@@ -1,14 +1,14 @@
-"""Costs of homes, for people."""
+"""Costs of platforms, for people."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from local.deploy.homes.costs import Costs, Gpu
+from local.deploy.costs.costs import Costs, Gpu
 
 
 def table(costs: Costs, rates: Sequence[float]) -> str:
-    """USD a month by rate, and from which rate each home pays."""
+    """USD a month by rate, and from which rate each platform pays."""
     rows = [("USD a month, at texts/s", *[f"{rate:,g}" for rate in rates])]
     rows.append(("lambda, on demand", *[f"{costs.lambda_usd(rate):,.2f}" for rate in rates]))
     rows.append(("containers, always on", *[_containers(costs, rate) for rate in rates]))

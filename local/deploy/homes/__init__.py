@@ -1,1 +1,0 @@
-"""Platforms for the server: manifests for Kubernetes, Knative, KServe, Compose and ECS, and their costs."""
