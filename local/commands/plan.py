@@ -36,7 +36,11 @@ def _print_scenario(context: click.Context, _option: click.Parameter, is_set: bo
     callback=_print_scenario,
     help="Print a scenario file with all settings and their defaults, and exit.",
 )
-@click.option("--html", type=OutFile(), help="Page with curves to write, too; needs the extra `plan`.")
+@click.option(
+    "--html",
+    type=OutFile(),
+    help="Page with curves to write, too; needs the extra `plan`.  [default: no page]",
+)
 @json_option
 def plan(settings: Settings, html: Path | None, as_json: bool) -> None:
     """The cheapest way to hold p99 and cold starts on your traffic, and why each other way lost.

@@ -31,7 +31,10 @@ _DEMO_ENVIRONMENTS = 10  # what `coldframe up` alone may take of a small machine
 
 @click.command()
 @click.option(
-    "--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 lets others in."
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on; 0.0.0.0 lets other machines call.",
 )
 @click.option(
     "--port",
@@ -44,7 +47,7 @@ _DEMO_ENVIRONMENTS = 10  # what `coldframe up` alone may take of a small machine
     "--template",
     default=_TEMPLATE,
     type=click.Path(path_type=Path),
-    help="The SAM template to run.  [default: the project's]",
+    help="SAM template whose functions and routes are served.  [default: the project's]",
 )
 @template_parameters
 @click.option(
@@ -63,21 +66,31 @@ _DEMO_ENVIRONMENTS = 10  # what `coldframe up` alone may take of a small machine
     "--model",
     "models",
     multiple=True,
-    help="A model to serve; may be repeated. The first answers requests that name none.  [default: the"
+    help="Model to serve; repeatable. The first one answers requests that name no model.  [default: the"
     " template's, else all that are built]",
 )
 @click.option(
     "--as-aws",
     is_flag=True,
-    help="Failures of functions have AWS's statuses and bodies, for clients whose retries are to be tried.",
+    help="Answer failures of functions with AWS's statuses and bodies, to try a client's retries.  [default:"
+    " answers that explain the failure]",
 )
 @click.option(
     "--otlp",
     metavar="URL",
-    help="Collector of OpenTelemetry that gets a trace of each request, such as http://127.0.0.1:4318.",
+    help="Collector of OpenTelemetry that gets a trace of each request, such as http://127.0.0.1:4318."
+    "  [default: no traces]",
 )
-@click.option("--verbose", is_flag=True, help="Say which properties of the template are ignored, and why.")
-@click.option("--reload", is_flag=True, help="Load changed code: environments are replaced.")
+@click.option(
+    "--verbose",
+    is_flag=True,
+    help="Say which properties of the template are ignored, and why.  [default: only how many]",
+)
+@click.option(
+    "--reload",
+    is_flag=True,
+    help="Replace environments when their code changes.  [default: changes wait for the next start]",
+)
 @click.option(
     "--stores-port",
     default=0,

@@ -22,17 +22,26 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command()
-@click.option("--replay", "traces", multiple=True, type=_FILE, help="A trace to replay; repeatable.")
+@click.option(
+    "--replay",
+    "traces",
+    multiple=True,
+    type=_FILE,
+    help="Trace to replay; repeatable, and the same as TRACE.",
+)
 @click.argument("more_traces", nargs=-1, type=_FILE, metavar="[TRACE]…")
 @click.option(
     "--made",
     "shapes",
     multiple=True,
     type=click.Choice(("constant", "diurnal", "bursts", "on-off")),
-    help="Five made functions of this shape, four days; repeatable.",
+    help="Replay five synthetic functions of this shape for four days; repeatable.",
 )
 @click.option(
-    "--fit", "fitted", type=_FILE, help="Learn the forecast's first weights from this trace, and print them."
+    "--fit",
+    "fitted",
+    type=_FILE,
+    help="Trace to learn the forecast's first weights from, which are printed; nothing is replayed.",
 )
 @click.option(
     "--functions",
@@ -47,7 +56,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     default=60.0,
     show_default=True,
     type=click.FloatRange(1.0, 3600.0),
-    help="Seconds between two decisions of a policy.",
+    help="Seconds between two decisions of a policy; shorter slots follow the traffic more closely.",
 )
 @click.option(
     "--memory-mb",
@@ -57,7 +66,9 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     help="Memory of an environment in MB; 0: the trace's, or 1024 without one.",
 )
 @click.option(
-    "--usd", is_flag=True, help="Cold share and USD on Lambda, too, by the simulator: pings and provisioned."
+    "--usd",
+    is_flag=True,
+    help="Simulate cold share and USD on Lambda, too, with pings and provisioned concurrency; takes longer.",
 )
 @click.option(
     "--cold-usd",
@@ -68,7 +79,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "--raw",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Every line of it, as JSON; compressed if it ends in .gz.",
+    help="File for every line as JSON, compressed if it ends in .gz.  [default: no file]",
 )
 @json_option
 def warm(

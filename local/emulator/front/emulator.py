@@ -129,11 +129,11 @@ class Emulator:
         if self._options.schedules:
             yield from self.schedules.notes()
         elif self._template.event_sources.schedules:
-            yield "Schedules of the template do not run: --no-schedules."
+            yield "Schedules of the template do not run: `schedules` is false."
         if self._options.event_source_mappings:
             yield from self.pollers.notes()
         elif self._template.event_sources.mappings:
-            yield "Queues of the template are not read: --no-event-source-mappings."
+            yield "Queues of the template are not read: `event_source_mappings` is false."
         yield from (lines if self._options.verbose else short_lines)(self._template.notes)
         if not can_freeze() and any(function.settings.freeze for function in self._template.functions):
             yield (

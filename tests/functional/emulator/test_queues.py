@@ -201,7 +201,7 @@ async def test_switched_off(load: Callable[[str], Template], tmp_path: Path) -> 
     async with running(load(PARTIAL), tmp_path, event_source_mappings=False) as here:
         await here.send("left")
         assert here.count("Work") == 1
-    assert "Queues of the template are not read: --no-event-source-mappings." in here.lines
+    assert "Queues of the template are not read: `event_source_mappings` is false." in here.lines
     assert without_stores(load(PARTIAL)).event_sources.mappings == ()
 
 

@@ -92,5 +92,5 @@ async def test_switched_off(template: Template) -> None:
     options = EmulatorOptions(template, port=0, schedules=False, log=lambda line: None)
     time = Time()
     async with Emulator(options, now=lambda: time.now_s, nap=time.nap) as emulator:
-        assert "Schedules of the template do not run: --no-schedules." in list(emulator.notes())
+        assert "Schedules of the template do not run: `schedules` is false." in list(emulator.notes())
     assert time.now_s == START_S
