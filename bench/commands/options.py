@@ -44,7 +44,7 @@ def show(table: "Callable[[Results], str]", path: Path) -> None:
 
 def require_bench_libraries() -> None:
     """Says before anything is measured that `make bench` installs what is missing."""
-    if missing := [name for name in ("plotly", "psutil", "scipy") if find_spec(name) is None]:
+    if missing := [name for name in ("psutil", "scipy", "vl_convert") if find_spec(name) is None]:
         raise click.ClickException(
             f"{missing[0]} is not installed. Run `make bench-setup`, or install bench/requirements.txt."
         )

@@ -1,122 +1,146 @@
-"""Raw results to figures, drawn so that they read on a dark page as on a light one."""
+"""Plots of raw results."""
 
 from collections.abc import Iterable
 
-import plotly.graph_objects as go
+from markupsafe import Markup
 
 from bench.benchmarks.cold.spent import by_package
 from bench.benchmarks.compare import COLD, IN_PROCESS, SERVER, WARM, timings_ms
 from bench.benchmarks.load import load_points
 from bench.records.quantiles import median
 from bench.records.raw_files import Cold, Results, Timing
+from local.pages.plots import Spec, layer, logarithmic, name, number, plot
 
-_INK = "#7f8896"  # enough contrast to black and to white
-_GRID = "rgba(127, 136, 150, 0.25)"
-_COLOURS = ("#2f81f7", "#e5534b", "#3fb950", "#d4a72c", "#a371f7", "#39c5cf", "#ec6cb9", "#8b6f47", "#768390")
 _PHASES = ("spawn", "interpreter")
 _NO_STAGES = (*_PHASES, "init", "invoke", "imports")
 
 
-def figures(results: Results) -> list[go.Figure]:
+def plots(results: Results) -> list[Markup]:
     """Plots of a raw file."""
-    drawn = {"cold": _cold, "load": _load, "encoder": _encoder, "compare": _compare}
-    return list(drawn[results.run.benchmark](results)) if results.run.benchmark in drawn else []
+    makers = {"cold": _cold, "load": _load, "encoder": _encoder, "compare": _compare}
+    name_of_run = results.run.benchmark
+    return list(makers[name_of_run](results)) if name_of_run in makers else []
 
 
-def _cold(results: Results) -> Iterable[go.Figure]:
+def _titled(title: str, spec: Spec) -> Markup:
+    return plot(title, {"title": title, **spec})
+
+
+def _cold(results: Results) -> Iterable[Markup]:
     yield _distributions(results)
     for series in dict.fromkeys(sample.series for sample in results.of(Cold) if sample.traced):
         yield _waterfall(results, series)
 
 
-def _distributions(results: Results) -> go.Figure:
+def _distributions(results: Results) -> Markup:
     """Share of processes that have answered, over time."""
-    figure = _figure("Cold starts: share of processes that have answered", "ms", "share")
+    rows = []
     for series in dict.fromkeys(sample.series for sample in results.of(Cold)):
         times = sorted(results.totals_ms(series))
-        shares = [(number + 1) / len(times) for number in range(len(times))]
-        figure.add_scatter(x=times, y=shares, name=series, mode="lines", line_shape="hv")
-    return figure
+        rows += [
+            {"series": series, "ms": ms, "share": place / len(times)} for place, ms in enumerate(times, 1)
+        ]
+    channels = {"x": number("ms", "ms"), "y": number("share", "share"), "color": name("series")}
+    lines = layer({"type": "line", "interpolate": "step-after"}, rows, **channels)
+    return _titled("Cold starts: share of processes that have answered", lines)
 
 
-def _waterfall(results: Results, series: str) -> go.Figure:
+def _waterfall(results: Results, series: str) -> Markup:
     """Medians of the stages of traced processes, one after another."""
     traced = [sample for sample in results.of(Cold) if sample.series == series and sample.traced]
     packages = [by_package(sample.imports_ms) for sample in traced]
-    bars = {name: [sample.stages_ms.get(name, 0.0) for sample in traced] for name in _PHASES}
-    for package in dict.fromkeys(name for package_ms in packages for name in package_ms):
+    bars = {stage: [sample.stages_ms.get(stage, 0.0) for sample in traced] for stage in _PHASES}
+    for package in dict.fromkeys(package for package_ms in packages for package in package_ms):
         bars[f"import {package}"] = [package_ms.get(package, 0.0) for package_ms in packages]
-    for stage in dict.fromkeys(name for sample in traced for name in sample.stages_ms):
+    for stage in dict.fromkeys(stage for sample in traced for stage in sample.stages_ms):
         if stage not in _NO_STAGES:
             bars[stage] = [sample.stages_ms.get(stage, 0.0) for sample in traced]
-    middles = {name: median(times).value for name, times in bars.items()}
-    shown = {name: ms for name, ms in middles.items() if ms >= 0.1}
-    figure = _figure(f"Where a cold start goes: {series} (traced; medians)", "ms", "")
-    figure.add_waterfall(
-        y=list(shown), x=list(shown.values()), orientation="h",
-        text=[f"{ms:.1f}" for ms in shown.values()], increasing_marker_color=_COLOURS[0],
-        connector_line_color=_GRID,
-    )  # fmt: skip
-    return figure.update_yaxes(autorange="reversed")
+    rows, end = [], 0.0
+    for stage, times in bars.items():
+        if (ms := median(times).value) >= 0.1:
+            rows.append(
+                {"stage": stage, "begin": end, "end": end + ms, "about": f"{stage}: {ms:.1f} ms", "ms": ms}
+            )
+            end += ms
+    y = name("stage", axis={"grid": False})
+    layers = [
+        layer("bar", rows, x=number("begin", "ms"), x2={"field": "end"}, y=y, description={"field": "about"}),
+        layer(
+            {"type": "text", "align": "left", "dx": 6},
+            rows,
+            x=number("end", "ms"),
+            y=y,
+            text=number("ms", format=".1f"),
+        ),
+    ]
+    return _titled(
+        f"Where a cold start goes: {series} (traced; medians)", {"height": {"step": 24}, "layer": layers}
+    )
 
 
-def _load(results: Results) -> Iterable[go.Figure]:
+def _load(results: Results) -> Iterable[Markup]:
     """Latency over the offered rate, with the bound of the objective."""
-    points = load_points(results)
-    figure = _figure("Latency over the offered rate (open loop, from the due time)", "offered, 1/s", "ms")
-    for target in dict.fromkeys(point.target for point in points):
-        own = sorted((p for p in points if p.target == target), key=lambda point: point.offered_rps)
-        rates = [point.offered_rps for point in own]
-        figure.add_scatter(x=rates, y=[p.p50_ms.value for p in own], name=f"{target}: p50", line_dash="dot")
-        figure.add_scatter(x=rates, y=[p.p99_ms.value for p in own], name=f"{target}: p99")
-    bound_ms = results.run.options["slo"]["bound_ms"]
-    ends = [min(p.offered_rps for p in points), max(p.offered_rps for p in points)]
-    figure.add_scatter(x=ends, y=[bound_ms] * 2, name="objective: p99", line_dash="dash", line_color=_INK)
-    figure.update_xaxes(type="log")
-    yield figure.update_yaxes(type="log")
+    rows = [
+        {
+            "series": f"{point.target}: {percentile}",
+            "percentile": percentile,
+            "rps": point.offered_rps,
+            "ms": ms.value,
+        }
+        for point in load_points(results)
+        for percentile, ms in (("p50", point.p50_ms), ("p99", point.p99_ms))
+    ]
+    x, y = logarithmic("rps", "offered, 1/s"), logarithmic("ms", "ms")
+    dashes = {"domain": ["p99", "p50"], "range": [[1, 0], [2, 3]]}
+    channels = {"color": name("series"), "strokeDash": name("percentile", scale=dashes, legend=None)}
+    bound = {"ms": results.run.options["slo"]["bound_ms"], "words": "objective: p99"}
+    layers = [
+        layer({"type": "line", "point": True}, rows, x=x, y=y, **channels),
+        layer({"type": "rule", "strokeDash": [6, 4]}, [bound], y=y),
+        layer(
+            {"type": "text", "align": "left", "dy": -8}, [bound], x={"value": 4}, y=y, text={"field": "words"}
+        ),
+    ]
+    yield _titled("Latency over the offered rate (open loop, from the due time)", {"layer": layers})
 
 
-def _encoder(results: Results) -> Iterable[go.Figure]:
+def _encoder(results: Results) -> Iterable[Markup]:
     """Tokens per second of every variant on one thread."""
-    figure = _figure("Tokens per second, one thread", "rows × tokens", "tokens/s")
-    timed = [t for t in results.of(Timing) if "rows" in t.conditions and t.conditions["threads"] == 1]
-    for name in dict.fromkeys(t.name for t in timed):
-        shapes: dict[tuple[int, int], list[float]] = {}
-        for t in timed:
-            if t.name == name:
-                shape = (int(t.conditions["rows"]), int(t.conditions["tokens"]))
-                shapes.setdefault(shape, []).append(t.ms)
-        rates = [rows * tokens / median(ms).value * 1e3 for (rows, tokens), ms in shapes.items()]
-        figure.add_bar(x=[f"{rows} × {tokens}" for rows, tokens in shapes], y=rates, name=name)
-    yield figure
+    times: dict[tuple[str, int, int], list[float]] = {}
+    for t in results.of(Timing):
+        if "rows" in t.conditions and t.conditions["threads"] == 1:
+            key = (t.name, int(t.conditions["rows"]), int(t.conditions["tokens"]))
+            times.setdefault(key, []).append(t.ms)
+    rows = [
+        {"variant": variant, "shape": f"{rows} × {tokens}", "rate": rows * tokens / median(ms).value * 1e3}
+        for (variant, rows, tokens), ms in times.items()
+    ]
+    channels = {
+        "x": name("shape", title="rows × tokens", axis={"grid": False, "labelAngle": 0}),
+        "xOffset": name("variant"),
+        "y": number("rate", "tokens/s"),
+        "color": name("variant"),
+    }
+    yield _titled("Tokens per second, one thread", {"width": 760, **layer("bar", rows, **channels)})
 
 
-def _compare(results: Results) -> Iterable[go.Figure]:
+def _compare(results: Results) -> Iterable[Markup]:
     """Cold start and warm latency of everyone."""
-    names = list(dict.fromkeys(t.name for t in results.of(Timing)))
+    names = dict.fromkeys(t.name for t in results.of(Timing))
     for what, door, title in (
         (COLD, IN_PROCESS, "Cold start in process, to the first answer"),
         (COLD, SERVER, "Cold start of the server, to the first HTTP answer"),
         (WARM, SERVER, "One caller, one text: latency over HTTP"),
     ):
-        figure = _figure(title, "ms", "")
-        for name in names:
-            if times := timings_ms(results, name, what, door):
-                figure.add_box(x=times, name=name, boxpoints=False)
-        yield (
-            figure.update_layout(showlegend=False).update_xaxes(type="log").update_yaxes(autorange="reversed")
-        )
-
-
-def _figure(title: str, across: str, up: str) -> go.Figure:
-    figure = go.Figure()
-    figure.update_layout(
-        title=title,
-        colorway=_COLOURS,
-        paper_bgcolor="rgba(0, 0, 0, 0)",
-        plot_bgcolor="rgba(0, 0, 0, 0)",
-        font_color=_INK,
-        margin={"l": 60, "r": 20, "t": 50, "b": 50},
-    )
-    axis = {"gridcolor": _GRID, "zerolinecolor": _GRID, "automargin": True}
-    return figure.update_xaxes(title=across, **axis).update_yaxes(title=up, **axis)
+        rows = [
+            {"name": one.replace("`", ""), "ms": ms}
+            for one in names
+            for ms in timings_ms(results, one, what, door)
+        ]
+        channels = {
+            "x": logarithmic("ms", "ms"),
+            "y": name("name", axis={"grid": False}),
+            "color": name("name", legend=None),
+        }
+        boxes = layer({"type": "boxplot", "extent": "min-max"}, rows, **channels)
+        yield _titled(title, {"width": 560, "height": {"step": 36}, **boxes})

@@ -1,9 +1,10 @@
 """Raw files to one page that needs nothing else, and to the tables of the README."""
 
-import html
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from markupsafe import Markup, escape
 
 from bench.benchmarks.cold.spent import spent
 from bench.benchmarks.cold.table import budget_table, cold_table
@@ -16,9 +17,10 @@ from bench.benchmarks.serve.table import goals, policies_table, servers_table
 from bench.records.budgets import load_budgets
 from bench.records.raw_files import Results, read_results
 from bench.reporting.goals import goals_table
-from bench.reporting.plots import figures
+from bench.reporting.plots import plots
 from bench.reporting.summary import summary_table
 from coldframe.errors import ColdframeError
+from local.pages.page import render
 from local.paths import ROOT
 
 PUBLISHED = ROOT / "bench" / "published"
@@ -85,22 +87,22 @@ def markdown(results: Mapping[str, Results]) -> dict[str, str]:
 
 
 def write_page(results: Mapping[str, Results], out: Path) -> None:
-    """One HTML file with its own script: no network, no other file."""
+    """One HTML file without scripts: no network, no other file."""
     made = markdown(results)
-    sections = [f"<h2>Goals</h2>{_table(made['goals'])}"]
-    has_script = False
-    for name in (name for name in _ORDER if name in results):
-        sections.append(f"<h2>{_TITLES[name]}</h2>{_facts(results[name])}{_table(made[name])}")
-        for figure in figures(results[name]):
-            sections.append(figure.to_html(full_html=False, include_plotlyjs=not has_script))
-            has_script = True
-        if name == "serve" and "serve_http" in made:
-            sections.append(_table(made["serve_http"]))
-        if name == "cold":
-            sections.append(f"<details><summary>Budgets</summary>{_table(made['budgets'])}</details>")
+    sections = [
+        {
+            "title": _TITLES[name],
+            "facts": _facts(results[name]),
+            "table": _cells(made[name]),
+            "plots": plots(results[name]),
+            "servers": _cells(made["serve_http"]) if name == "serve" and "serve_http" in made else None,
+            "budgets": _cells(made["budgets"]) if name == "cold" else None,
+        }
+        for name in _ORDER
+        if name in results
+    ]
     out.parent.mkdir(parents=True, exist_ok=True)
-    page = _PAGE.read_text()
-    out.write_text(page.replace("<!-- sections -->", "\n".join(sections)))
+    out.write_text(render(_PAGE, goals=_cells(made["goals"]), sections=sections))
 
 
 def fill(document: str, made: Mapping[str, str]) -> str:
@@ -116,9 +118,9 @@ def fill(document: str, made: Mapping[str, str]) -> str:
     return document
 
 
-def _facts(results: Results) -> str:
+def _facts(results: Results) -> dict[str, str]:
     run = results.run
-    facts = {
+    return {
         "begun": run.started,
         "commit": run.commit + (" and changes" if run.changed else ""),
         "model": run.bundle,
@@ -130,20 +132,16 @@ def _facts(results: Results) -> str:
         "options": ", ".join(f"{name}: {value}" for name, value in run.options.items()),
         "raw file": results.path.name,
     }
-    rows = (f"<dt>{name}</dt><dd>{html.escape(value)}</dd>" for name, value in facts.items())
-    return f"<dl>{''.join(rows)}</dl>"
 
 
-def _table(content: str) -> str:
-    """A Markdown table as HTML."""
+def _cells(content: str) -> tuple[list[Markup], list[list[Markup]], str]:
+    """A Markdown table's headings, its rows, and the class of its columns: words."""
     head, _, *rows = (
-        [cell.strip() for cell in line.strip("|").split(" | ")] for line in content.splitlines()
+        [_cell(cell.strip()) for cell in line.strip("|").split(" | ")] for line in content.splitlines()
     )
-    lines = ["".join(f"<th>{_cell(cell)}</th>" for cell in head)]
-    lines += ["".join(f"<td>{_cell(cell)}</td>" for cell in row) for row in rows]
-    return f'<div class="wide"><table>{"".join(f"<tr>{line}</tr>" for line in lines)}</table></div>'
+    return head, rows, "words"
 
 
-def _cell(text: str) -> str:
-    bold = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", html.escape(text))
-    return re.sub(r"`(.+?)`", r"<code>\1</code>", bold)
+def _cell(text: str) -> Markup:
+    bold = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", str(escape(text)))
+    return Markup(re.sub(r"`(.+?)`", r"<code>\1</code>", bold))  # noqa: S704 - escaped above

@@ -51,7 +51,7 @@ def plan(settings: Settings, html: Path | None, as_json: bool) -> None:
     from local.planner.scenarios.candidates import Goal
 
     if html is not None:
-        require("plotly", "plan")
+        require("vl_convert", "plan")
     prices, trace = settings.prices(), settings.arrivals()
     planner = planning.Planner(
         settings.measured(),

@@ -21,6 +21,7 @@ from local.planner.traces.trace import Trace, TraceUnusable, as_trace
 
 EXPIRIES_MIN = (5, 10, 20, 45)
 SCALES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+HEAD = ("lever", "setting", "MB", "USD a month", "cold", "p50, ms", "p99, ms", "throttled", "why")
 
 T = TypeVar("T")
 
@@ -168,10 +169,9 @@ def as_json(plan: Plan) -> str:
     ).decode()
 
 
-def table(plan: Plan) -> str:
-    """Source of the durations, one line for each lever, the best first, and the parameters to deploy."""
-    head = ("lever", "setting", "MB", "USD a month", "cold", "p50, ms", "p99, ms", "throttled", "")
-    rows = [
+def lines_of(plan: Plan) -> list[tuple[str, ...]]:
+    """The cells below HEAD: one line for each lever, the best first."""
+    return [
         (
             candidate.lever,
             candidate.setting,
@@ -186,13 +186,18 @@ def table(plan: Plan) -> str:
         for verdict in plan.verdicts
         for candidate in (verdict.candidate,)
     ]
-    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
+
+
+def table(plan: Plan) -> str:
+    """Source of the durations, one line for each lever, the best first, and the parameters to deploy."""
+    cells = [HEAD, *lines_of(plan)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = [
         "  ".join(
             cell.ljust(width) if column in (0, 1, 8) else cell.rjust(width)
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
-        for row in (head, *rows)
+        for row in cells
     ]
     return "\n".join([f"durations: {plan.timings}", "", *lines, "", *what_to_do(plan)]) + "\n"
 

@@ -21,6 +21,7 @@ PLANTS = {
     "product": (f"{COLDFRAME}/server/run.py", "from local.paths import ROOT"),
     "functions": ("functions/warmer/app.py", "import local.paths"),
     "local": ("local/paths.py", "def report(): from bench.records import raw_files"),
+    "training": ("layers/model/report/page.py", "from local.paths import ROOT"),
     "bench": ("bench/data/texts.py", "from tests.conftest import ROOT"),
     "capacity": (f"{COLDFRAME}/capacity/prices.py", "from coldframe.errors import ColdframeError"),
     "scheduling": (f"{COLDFRAME}/scheduling/limits.py", "from coldframe.cpus import usable_cpus"),

@@ -7,7 +7,7 @@ import msgspec
 
 from layers.model.report.figures.evaluation import AUTO, Evaluation, answers_of
 from layers.model.report.figures.report import Report
-from layers.model.report.html.page import render_page
+from layers.model.report.page import render_page
 
 REPORT_JSON = "report.json"
 REPORT_PAGE = "report.html"

@@ -19,7 +19,7 @@ from tests.conftest import ROOT
 
 pytestmark = pytest.mark.measures
 
-HEAVY = ("numpy", "onnxruntime", "scipy", "plotly", "tqdm", "msgspec", "asyncio")
+HEAVY = ("numpy", "onnxruntime", "scipy", "vl_convert", "jinja2", "tqdm", "msgspec", "asyncio")
 
 
 def test_command_line_is_light() -> None:

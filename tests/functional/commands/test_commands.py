@@ -85,10 +85,10 @@ def test_json_of_models(two_models: Path) -> None:
     assert found[0]["heads"] == ["logreg", "mlp"]
 
 
-WITHOUT_PLOTLY = """
+WITHOUT_PLOTS = """
 import importlib.util, sys
 found = importlib.util.find_spec
-importlib.util.find_spec = lambda name, package=None: None if name == "plotly" else found(name, package)
+importlib.util.find_spec = lambda name, package=None: None if name == "vl_convert" else found(name, package)
 from local.planner import planner
 planner.Planner.plan = None  # nothing may be simulated
 from local.cli import main
@@ -97,10 +97,10 @@ main(sys.argv[1:])
 
 
 def test_missing_part_is_said_before_the_work(tmp_path: Path) -> None:
-    """`plan --html` without plotly fails before anything is simulated."""
+    """`plan --html` without its plotting library fails before anything is simulated."""
     command = ["plan", "--rps", "1", "--hours", "1", "--html", str(tmp_path / "plan.html")]
-    done = subprocess.run([sys.executable, "-c", WITHOUT_PLOTLY, *command], capture_output=True, text=True)
-    assert (done.returncode, "plotly is not installed" in done.stderr) == (1, True)
+    done = subprocess.run([sys.executable, "-c", WITHOUT_PLOTS, *command], capture_output=True, text=True)
+    assert (done.returncode, "vl_convert is not installed" in done.stderr) == (1, True)
 
 
 def test_folder_that_is_not_there_is_said_before_the_work(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from layers.model.report.figures.classes import Classes
 
@@ -35,14 +34,6 @@ def confusion_cells(target: Classes, answers: Classes, classes: int) -> list[Cel
         Cell(place // classes, place % classes, count)
         for place, count in zip(places.tolist(), counts.tolist(), strict=True)
     ]
-
-
-def dense_matrix(cells: Sequence[Cell], classes: int) -> NDArray[np.int64]:
-    """Held-out rows by true class and by answer, (k, k)."""
-    matrix = np.zeros((classes, classes), dtype=np.int64)
-    for cell in cells:
-        matrix[cell.label, cell.said] = cell.count
-    return matrix
 
 
 def most_confused(cells: Sequence[Cell], labels: Sequence[str], count: int = _PAIRS) -> list[ConfusedPair]:

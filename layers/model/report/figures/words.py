@@ -12,6 +12,11 @@ def percent(share: float | None) -> str:
     return NOTHING if share is None else f"{share:.1%}"
 
 
+def number(rows: int | None) -> str:
+    """`2,300`."""
+    return NOTHING if rows is None else f"{rows:,}"
+
+
 def with_interval(interval: Interval | None) -> str:
     """`81.2% (77.5 to 84.4)`."""
     return NOTHING if interval is None else f"{interval.value:.1%} ({_range(interval)})"
@@ -25,10 +30,15 @@ def range_of(interval: Interval) -> str:
 def points(comparison: Paired) -> str:
     """`+1.2 (−0.3 to +2.7)`, in percentage points."""
     value, low, high = (
-        _signed(side)
+        signed(side)
         for side in (comparison.difference.value, comparison.difference.low, comparison.difference.high)
     )
     return f"{value} ({low} to {high})"
+
+
+def signed(share: float) -> str:
+    """`+1.2`, in percentage points."""
+    return f"{100 * share:+.1f}".replace("-", "−")
 
 
 def p_value(comparison: Paired) -> str:
@@ -51,7 +61,3 @@ def setting(value: Setting) -> str:
 
 def _range(interval: Interval) -> str:
     return f"{100 * interval.low:.1f} to {100 * interval.high:.1f}"
-
-
-def _signed(share: float) -> str:
-    return f"{100 * share:+.1f}".replace("-", "−")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from layers.model.report import Evaluation
 from layers.model.report.figures.classes import accuracy, class_scores, macro_f1
-from layers.model.report.figures.confusion import confusion_cells, dense_matrix, most_confused
+from layers.model.report.figures.confusion import confusion_cells, most_confused
 from layers.model.report.figures.evaluation import answers_of
 from layers.model.report.figures.intervals import wilson
 from tests.unit.model.report.evaluations import EVALUATIONS
@@ -21,7 +21,9 @@ def said(given: Evaluation) -> np.ndarray:
 def test_confusion_matrix_sums(found: Evaluation) -> None:
     """Rows of the matrix sum to the support, columns to the answers, the diagonal to what is right."""
     k, answers = len(found.labels), said(found)
-    matrix = dense_matrix(confusion_cells(found.target, answers, k), k)
+    matrix = np.zeros((k, k), dtype=np.int64)
+    for cell in confusion_cells(found.target, answers, k):
+        matrix[cell.label, cell.said] = cell.count
     assert matrix.sum(axis=1).tolist() == np.bincount(found.target, minlength=k).tolist()
     assert matrix.sum(axis=0).tolist() == np.bincount(answers, minlength=k).tolist()
     assert matrix.trace() == (found.target == answers).sum()

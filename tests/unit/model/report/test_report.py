@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layers.model.report import Evaluation, Report, compare, make_report, write_report
-from layers.model.report.html.page import render_page
+from layers.model.report.page import render_page
 from tests.unit.model.report.evaluations import bare, evaluation, renamed
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
@@ -81,7 +81,7 @@ def test_pages_are_whole(k: int, n: int) -> None:
     checked(render_page(make_report(bare(k, n))))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.integers(2, 6), st.integers(1, 8), st.integers(0, 99))
 def test_few_rows_are_enough(k: int, n: int, seed: int) -> None:
     """Even a single held-out row makes a page."""

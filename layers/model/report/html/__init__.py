@@ -1,1 +1,0 @@
-"""A report's HTML: sections, plots and tables."""
