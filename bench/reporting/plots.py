@@ -119,7 +119,7 @@ def _encoder(results: Results) -> Iterable[Markup]:
         "x": name("shape", title="rows × tokens", axis={"grid": False, "labelAngle": 0}),
         "xOffset": name("variant"),
         "y": number("rate", "tokens/s"),
-        "color": name("variant"),
+        "color": name("variant", legend={"symbolType": "square", "symbolSize": 100}),
     }
     yield _titled("Tokens per second, one thread", {"width": 760, **layer("bar", rows, **channels)})
 
