@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from layers.model.report import plots
+import layers.model.report.plots as plots
 from layers.model.report.figures import words
 from layers.model.report.figures.classes import ClassScore
 from layers.model.report.figures.coverage import Coverage, CoveragePoint
