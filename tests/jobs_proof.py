@@ -23,7 +23,7 @@ from unittest import mock
 
 import msgspec
 
-from coldframe.api.jobs_routes import JobsDoor
+from coldframe.api.jobs_routes import JobsRoutes
 from coldframe.api.messages import Request
 from coldframe.config import Settings
 from coldframe.errors import NotReady
@@ -132,7 +132,7 @@ class World:
         self._depth = 0
         self._busy: set[str] = set()
         models = Models({"m": cast(Any, Predictor())})
-        self.door = JobsDoor(
+        self.routes = JobsRoutes(
             models, Settings(), self.store, self.objects, self.parts, self.control, self.time
         )
         self._workers = [self._worker() for _ in range(_ENVIRONMENTS)]
@@ -216,14 +216,14 @@ class World:
     def _post(self, caller: Caller) -> None:
         """As a client does: a request without an answer, or with a 503, is sent again."""
         request = Request("POST", "/v1/jobs", {"idempotency-key": caller.name}, caller.body)
-        reply = self._asked(lambda: self.door.create(request), lambda: self._post(caller))
+        reply = self._asked(lambda: self.routes.create(request), lambda: self._post(caller))
         if reply is not None:
             caller.job = reply["id"]
 
     def _cancel(self, caller: Caller) -> None:
         if caller.job:
             request = Request("DELETE", "", params={"job": caller.job})
-            reply = self._asked(lambda: self.door.cancel(request), lambda: self._cancel(caller))
+            reply = self._asked(lambda: self.routes.cancel(request), lambda: self._cancel(caller))
             if reply is not None and caller.begins_anew:
                 self._at(self.time.now_s + self.random.random() * 60.0, lambda: self._post(caller))
 
@@ -377,7 +377,7 @@ class World:
         while path:
             *_, name, _, part = path.split("/")
             page = msgspec.json.decode(
-                self.door.answers(Request("GET", path, params={"job": name, "part": part})).body
+                self.routes.answers(Request("GET", path, params={"job": name, "part": part})).body
             )
             lists = [page.get("predictions") or []]
             for result in page.get("results", []):

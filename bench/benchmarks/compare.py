@@ -204,7 +204,7 @@ def compare_table(results: Results) -> str:
 
 
 def _row(results: Results, title: str, reason: str) -> Row:
-    cold = [timings_ms(results, title, COLD, door) for door in (IN_PROCESS, SERVER)]
+    cold = [timings_ms(results, title, COLD, interface) for interface in (IN_PROCESS, SERVER)]
     warm = timings_ms(results, title, WARM)
     rates = [results.facts(name, title) for name in (TEXTS_PER_S, PROCESSOR_MS)]
     memory, installed = (results.facts(name, title) for name in (MEMORY_MB, INSTALLED_MB))
@@ -218,12 +218,12 @@ def _row(results: Results, title: str, reason: str) -> Row:
     )
 
 
-def timings_ms(results: Results, title: str, what: str, door: str = SERVER) -> list[float]:
+def timings_ms(results: Results, title: str, what: str, interface: str = SERVER) -> list[float]:
     """Milliseconds of one contender's correct answers of one kind."""
     return [
         timing.ms
         for timing in results.of(Timing)
         if timing.name == title
-        and timing.was_under(what=what, door=door)
+        and timing.was_under(what=what, door=interface)
         and timing.conditions.get("status", HTTPStatus.OK) == HTTPStatus.OK
     ]

@@ -1,4 +1,4 @@
-"""Cost of the emulator itself: front door, Runtime API, trivial handler and back, beside a bare uvicorn.
+"""Cost of the emulator itself: HTTP server, Runtime API, trivial handler and back, beside a bare uvicorn.
 
 A third side is the emulator without the freeze between invocations. All run in turns in one run, each as a
 process of its own, asked by the same client. The client, the emulators and their environments share this

@@ -55,11 +55,11 @@ def load_goals(results: Results, budgets: Budgets, titles: Mapping[str, str]) ->
 def _peer_cold_goals(results: Results, budgets: Budgets, titles: Mapping[str, str]) -> Iterable[Row]:
     for series in (Series.ENCODER, Series.ESTIMATOR):
         own = timings_ms(results, in_process_title(series), COLD, IN_PROCESS)
-        for peer, door, name in (
+        for peer, interface, name in (
             (LAMBDA_PEER, IN_PROCESS, "cold_to_eager_lambda"),
             ("tutorial", SERVER, "cold_to_tutorial"),
         ):
-            if theirs := timings_ms(results, titles[peer], COLD, door):
+            if theirs := timings_ms(results, titles[peer], COLD, interface):
                 ratio, goal = median_ratio(own, theirs, results.run.seed), budgets.goals[name]
                 label = f"cold start through the {series} ≤ {goal:g} × {titles[peer]}"
                 yield (label, ratio.text(3), verdict(ratio, goal))

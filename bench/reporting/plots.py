@@ -127,7 +127,7 @@ def _encoder(results: Results) -> Iterable[Markup]:
 def _compare(results: Results) -> Iterable[Markup]:
     """Cold start and warm latency of everyone."""
     names = dict.fromkeys(t.name for t in results.of(Timing))
-    for what, door, title in (
+    for what, interface, title in (
         (COLD, IN_PROCESS, "Cold start in process, to the first answer"),
         (COLD, SERVER, "Cold start of the server, to the first HTTP answer"),
         (WARM, SERVER, "One caller, one text: latency over HTTP"),
@@ -135,7 +135,7 @@ def _compare(results: Results) -> Iterable[Markup]:
         rows = [
             {"name": one.replace("`", ""), "ms": ms}
             for one in names
-            for ms in timings_ms(results, one, what, door)
+            for ms in timings_ms(results, one, what, interface)
         ]
         channels = {
             "x": logarithmic("ms", "ms"),

@@ -19,7 +19,7 @@ _STATISTICS: dict[str, Callable[[list[int]], float]] = {"Sum": sum, "Maximum": m
 
 
 def cloudwatch(service: LambdaService) -> AwsJson:
-    """The door."""
+    """Handler of the requests for `PATH`."""
     metrics = _Metrics(service)
     return AwsJson(
         "CloudWatch",

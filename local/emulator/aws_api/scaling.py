@@ -38,7 +38,7 @@ class ScheduledActions:
         self._now, self._nap = now, nap
         self._waiting: dict[tuple[str, str], asyncio.Task[None]] = {}
 
-    def door(self) -> AwsJson:
+    def handler(self) -> AwsJson:
         """Handler of the requests."""
         return AwsJson("Application Auto Scaling", {"PutScheduledAction": self.put})
 

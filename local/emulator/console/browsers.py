@@ -12,29 +12,28 @@ from collections.abc import Collection
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
-from local.emulator.gateway.handler import Door
-from local.emulator.gateway.http import Headers, HttpRequest, HttpResponse, header, problem
+from local.emulator.gateway.http import Handler, Headers, HttpRequest, HttpResponse, header, problem
 
 
 class OwnPagesOnly:
-    """A door that other web pages cannot use. names, always: as `refusal` takes them."""
+    """A handler that other web pages cannot use. names, always: as `refusal` takes them."""
 
-    def __init__(self, door: Door, names: Collection[str], *, always: bool = False) -> None:
-        self._door = door
+    def __init__(self, handler: Handler, names: Collection[str], *, always: bool = False) -> None:
+        self._handler = handler
         self._names = names
         self._always = always
 
     @property
     def max_body_bytes(self) -> int:
-        return self._door.max_body_bytes
+        return self._handler.max_body_bytes
 
     def too_large(self) -> HttpResponse:
-        return self._door.too_large()
+        return self._handler.too_large()
 
     async def respond(self, request: HttpRequest) -> HttpResponse:
-        """The door's answer, or 403."""
+        """The handler's answer, or 403."""
         refused = refusal(request.headers, self._names, always=self._always)
-        return refused or await self._door.respond(request)
+        return refused or await self._handler.respond(request)
 
 
 def refusal(headers: Headers, names: Collection[str], *, always: bool = False) -> HttpResponse | None:

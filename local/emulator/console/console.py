@@ -1,4 +1,4 @@
-"""The door of the console: the page at `/_console`, and the burst of requests that it can ask for."""
+"""The console: the page at `/_console`, and the burst of requests that it can ask for."""
 
 from __future__ import annotations
 

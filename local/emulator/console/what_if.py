@@ -36,7 +36,7 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     memory_mb: Annotated[int, Meta(ge=limits.MIN_MEMORY.value, le=limits.MEMORY.value)]
 
 
-class WhatIfDoor:
+class WhatIfHandler:
     """Handler of requests for `PATH`. One simulation at a time, beside the event loop."""
 
     max_body_bytes = 4096

@@ -1,4 +1,4 @@
-"""The ASGI application of the emulator: reads a request whole, asks its door, sends the answer."""
+"""The ASGI application of the emulator: reads a whole request, calls its handler, sends the answer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import Any
 
 from local.emulator.console.console import lead_browser
-from local.emulator.front.doors import Doors
+from local.emulator.front.handlers import Handlers
 from local.emulator.gateway.http import HttpRequest, HttpResponse
 
 Scope = MutableMapping[str, Any]
@@ -25,10 +25,10 @@ class ClientLeft(Exception):
 
 
 class Application:
-    """Serves the doors. on_answer: called after each answer of a door."""
+    """Serves the handlers. on_answer: called after each answer of a handler."""
 
-    def __init__(self, doors: Doors, on_answer: Callable[[], None]) -> None:
-        self._doors = doors
+    def __init__(self, handlers: Handlers, on_answer: Callable[[], None]) -> None:
+        self._handlers = handlers
         self._on_answer = on_answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -38,21 +38,21 @@ class Application:
         except ClientLeft:
             return
         if response is None:
-            await self._doors.events.respond(receive, send)
+            await self._handlers.events.respond(receive, send)
         else:
             await _send(response, send)
 
     async def _respond(self, scope: Scope, receive: Receive) -> HttpResponse | None:
-        """The answer of the path's door; None where the stream of events is to follow."""
+        """The answer of the path's handler; None where the stream of events is to follow."""
         path = scope["raw_path"].decode("latin-1")
-        if self._doors.is_events(path):
-            return self._doors.events.refusal(_request(scope, b""))
-        door = self._doors.of(path, scope["headers"])
-        body = await _read_body(receive, door.max_body_bytes)
+        if self._handlers.is_events(path):
+            return self._handlers.events.refusal(_request(scope, b""))
+        handler = self._handlers.of(path, scope["headers"])
+        body = await _read_body(receive, handler.max_body_bytes)
         if body is None:
-            return door.too_large()
+            return handler.too_large()
         request = _request(scope, body)
-        response = lead_browser(request, await door.respond(request))
+        response = lead_browser(request, await handler.respond(request))
         self._on_answer()
         return response
 

@@ -21,7 +21,7 @@ from local.emulator.aws_api import cloudwatch, scaling
 from local.emulator.aws_api.scaling import ScheduledActions
 from local.emulator.console import console
 from local.emulator.front.asgi import Application
-from local.emulator.front.doors import Doors
+from local.emulator.front.handlers import Handlers
 from local.emulator.front.safe_log import SafeLog
 from local.emulator.front.server import Server
 from local.emulator.front.summary import summary
@@ -92,12 +92,12 @@ class Emulator:
         mappings = self._template.event_sources.mappings if options.event_source_mappings else ()
         self.pollers = Pollers(mappings, self.service, self.stores, self.log, clock)
         self.scaling = ScheduledActions(self.service, self.log, now, nap)
-        self._doors = Doors(
+        self._handlers = Handlers(
             options, self.service, self.asynchronous, self._address, self.log, clock, self.scaling
         )
         self._reloading: asyncio.Task[None] | None = None
         # The stores start after the first answer, which they would slow down.
-        self._server = Server(Application(self._doors, self.stores.start))
+        self._server = Server(Application(self._handlers, self.stores.start))
         self._serving: asyncio.Task[None] | None = None
         self._port = options.port
 
@@ -225,7 +225,7 @@ class Emulator:
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._server.should_exit = True
-        self._doors.events.close()
+        self._handlers.events.close()
         if self._reloading is not None:
             self._reloading.cancel()
             await asyncio.wait({self._reloading})

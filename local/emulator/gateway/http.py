@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import Protocol
 
 import msgspec
 
@@ -40,6 +41,20 @@ class HttpResponse:
     status: int
     headers: Headers
     body: bytes
+
+
+class Handler(Protocol):
+    """Handler of the requests for some paths."""
+
+    @property
+    def max_body_bytes(self) -> int:
+        """More is not read."""
+
+    def too_large(self) -> HttpResponse:
+        """The answer to a larger body."""
+
+    async def respond(self, request: HttpRequest) -> HttpResponse:
+        """The answer to a request."""
 
 
 def header(headers: Headers, name: bytes) -> str:

@@ -40,7 +40,7 @@ WORDS = [
 ROWS = 1200
 
 
-class Door(NamedTuple):
+class Deployment(NamedTuple):
     """Where `coldframe up` and its stores listen."""
 
     url: str
@@ -48,17 +48,17 @@ class Door(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def door(bundle: Path) -> Iterator[Door]:
+def deployment(bundle: Path) -> Iterator[Deployment]:
     """`coldframe up` on a free port."""
     with coldframe_up("listening on", "in memory:") as (url, stores):
-        yield Door(url, stores)
+        yield Deployment(url, stores)
 
 
 @pytest.fixture(scope="module")
-def s3(door: Door) -> Any:
+def s3(deployment: Deployment) -> Any:
     client = boto3.client(
         "s3",
-        endpoint_url=door.stores,
+        endpoint_url=deployment.stores,
         region_name="us-east-1",
         aws_access_key_id="test",
         aws_secret_access_key="test",
@@ -79,11 +79,11 @@ def texts() -> list[str]:
     ]
 
 
-def command(door: Door, folder: Path, name: str, source: str = "s3://texts/in.csv") -> list[str]:
+def command(deployment: Deployment, folder: Path, name: str, source: str = "s3://texts/in.csv") -> list[str]:
     return [
         *(COLDFRAME, "offline", "start", source, "--out", f"s3://texts/{name}"),
         *("--text", "body", "--batch", "50", "--concurrency", "2", "--name", name, "--yes"),
-        *("--local", door.url, "--s3-endpoint", door.stores, "--journals", str(folder)),
+        *("--local", deployment.url, "--s3-endpoint", deployment.stores, "--journals", str(folder)),
     ]
 
 
@@ -110,13 +110,15 @@ def done(path: Path) -> int:
         return 0
 
 
-def test_rows_are_answered_as_one_by_one_also_after_a_kill(door: Door, s3: Any, tmp_path: Path) -> None:
+def test_rows_are_answered_as_one_by_one_also_after_a_kill(
+    deployment: Deployment, s3: Any, tmp_path: Path
+) -> None:
     """A run killed half-way ends with the bytes of one that was not, and those are the API's answers."""
-    whole = run(*command(door, tmp_path, "whole"))
+    whole = run(*command(deployment, tmp_path, "whole"))
     assert whole.returncode == 0, whole.stderr
     assert re.search(r"1,200 rows in 24 batches: about 0\.\d+ USD .* per million rows", whole.stdout)
     killed = subprocess.Popen(
-        [*command(door, tmp_path, "killed"), "--no-estimate"],
+        [*command(deployment, tmp_path, "killed"), "--no-estimate"],
         cwd=ROOT,
         env=shell_environ(),
         stderr=subprocess.DEVNULL,
@@ -126,28 +128,28 @@ def test_rows_are_answered_as_one_by_one_also_after_a_kill(door: Door, s3: Any, 
     killed.kill()
     killed.wait()
     kept = done(tmp_path / "killed.sqlite")
-    again = run(*command(door, tmp_path, "killed"), "--no-estimate")
+    again = run(*command(deployment, tmp_path, "killed"), "--no-estimate")
     assert again.returncode == 0, again.stderr
     invoked = re.search(r"1,200 rows; (\d+) batches were invoked", again.stdout)
     assert invoked is not None and int(invoked[1]) == 24 - kept
     assert results(s3, "killed") == results(s3, "whole")
     lines = [json.loads(line) for line in results(s3, "whole").splitlines()]
     assert [line["id"] for line in lines] == list(range(ROWS))
-    with httpx.Client(base_url=door.url, trust_env=False, timeout=60) as client:
+    with httpx.Client(base_url=deployment.url, trust_env=False, timeout=60) as client:
         answered = client.post("/v1/predict", json={"texts": texts()[:100]}).json()["predictions"]
     assert [line["heads"] for line in lines[:100]] == [answer["heads"] for answer in answered]
 
 
-def test_a_changed_object_is_another_run(door: Door, s3: Any, tmp_path: Path) -> None:
+def test_a_changed_object_is_another_run(deployment: Deployment, s3: Any, tmp_path: Path) -> None:
     """The same command after an upload answers the new rows; a name keeps to the object that it had."""
     for row, body in enumerate((b"body\nshuttle\n", b"body\nshuttle\norbit\n"), 1):
         s3.put_object(Bucket="texts", Key="daily.csv", Body=body)
-        unnamed = command(door, tmp_path, f"day{row}", "s3://texts/daily.csv")
+        unnamed = command(deployment, tmp_path, f"day{row}", "s3://texts/daily.csv")
         place = unnamed.index("--name")
         found = run(*unnamed[:place], *unnamed[place + 2 :], "--no-estimate")
         assert found.returncode == 0, found.stderr
         assert len(results(s3, f"day{row}").splitlines()) == row
-    named = command(door, tmp_path, "named", "s3://texts/daily.csv")
+    named = command(deployment, tmp_path, "named", "s3://texts/daily.csv")
     assert run(*named, "--no-estimate").returncode == 0
     s3.put_object(Bucket="texts", Key="daily.csv", Body=b"body\nkey\n")
     refused = run(*named, "--no-estimate")
@@ -164,17 +166,17 @@ def test_a_changed_object_is_another_run(door: Door, s3: Any, tmp_path: Path) ->
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_written(
-    changes: tuple[str, ...], message: str, door: Door, s3: Any, tmp_path: Path
+    changes: tuple[str, ...], message: str, deployment: Deployment, s3: Any, tmp_path: Path
 ) -> None:
     """A wrong column or head ends the command with a line that names the error, and no traceback."""
-    found = run(*command(door, tmp_path, "wrong"), *changes)
+    found = run(*command(deployment, tmp_path, "wrong"), *changes)
     assert found.returncode == 1
     assert re.search(message, found.stderr), found.stderr
     assert "Traceback" not in found.stderr
 
 
-def test_an_object_that_is_not_there_is_named(door: Door, s3: Any, tmp_path: Path) -> None:
+def test_an_object_that_is_not_there_is_named(deployment: Deployment, s3: Any, tmp_path: Path) -> None:
     """A line that says which, and what to check."""
-    found = run(*command(door, tmp_path, "none", "s3://texts/none.csv"))
+    found = run(*command(deployment, tmp_path, "none", "s3://texts/none.csv"))
     assert found.returncode == 1
     assert found.stderr == ("Error: s3://texts/none.csv does not exist. Check its bucket, key and region.\n")

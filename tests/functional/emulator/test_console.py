@@ -1,4 +1,4 @@
-"""The console: what its doors answer, and the page in a real Chromium over real environments."""
+"""The console: what its handlers answer, and the page in a real Chromium over real environments."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ async def events(client: httpx.AsyncClient) -> AsyncGenerator[Any, None]:
                 yield json.loads(line.removeprefix("data: "))
 
 
-# The doors.
+# The handlers.
 
 
 async def test_page_is_served_under_a_strict_policy() -> None:
@@ -685,7 +685,7 @@ async def test_recorded_traffic_is_simulated_as_it_was_measured() -> None:
 
 
 async def test_every_choice_can_be_simulated() -> None:
-    """All traffic and all levers that the door tells of; what is provisioned ends cold starts, and costs."""
+    """All traffic and all levers that GET lists; what is provisioned ends cold starts, and costs."""
     async with serving(handler="handlers.nothing") as (_, client):
         await client.get("/")
         choices = (await client.get("/_what-if")).json()
@@ -726,7 +726,7 @@ async def test_what_cannot_be_simulated_is_said(changes: dict[str, Any], status:
 
 
 async def test_other_pages_cannot_simulate() -> None:
-    """As they cannot use any of the emulator's own doors."""
+    """Pages of other hosts cannot use any of the emulator's own paths."""
     async with serving() as (_, client):
         response = await client.get("/_what-if", headers={"origin": "https://elsewhere.example"})
     assert response.status_code == 403

@@ -154,14 +154,14 @@ def test_the_record_decides(recorded_second: Path, ask: Callable[[Path], Any]) -
     assert ask(recorded_second) == f"queue {SPACE}"
 
 
-@pytest.mark.parametrize("door", [by_duckdb, by_estimator, by_spark, by_python])
-def test_no_record_is_an_error(recorded_second: Path, door: Callable[[Path], Any]) -> None:
+@pytest.mark.parametrize("caller", [by_duckdb, by_estimator, by_spark, by_python])
+def test_no_record_is_an_error(recorded_second: Path, caller: Callable[[Path], Any]) -> None:
     """Without record and choice no model is guessed."""
     (recorded_second / DEFAULT).unlink()
     with pytest.raises(
         BundleMissing, match=f"2 models: {SECOND}, {EXAMPLE}.*coldframe models --default NAME"
     ):
-        door(recorded_second)
+        caller(recorded_second)
 
 
 @pytest.mark.parametrize("command", [["predict", SURE], ["serve", "--port", "0"], ["up", "--port", "0"]])

@@ -21,7 +21,7 @@ import pytest
 from moto import mock_aws
 
 from bench.targets.faulty_server import FaultyServer
-from coldframe.api.jobs_routes import open_door
+from coldframe.api.jobs_routes import open_jobs_routes
 from coldframe.api.messages import Request
 from coldframe.cache.aws_clients import AwsClients
 from coldframe.cache.dynamodb_store import GET_KEYS, ITEM_LIMIT_BYTES, DynamoDbStore
@@ -53,7 +53,7 @@ from tests.jobs_proof import Predictor
 from tests.support import stacks
 from tests.support.jobs_table import JOBS_TABLE, create_jobs_table
 from tests.support.jobs_world import POISON, Echo, Faults, Told
-from tests.support.lambda_door import VERSION, lambda_door
+from tests.support.lambda_endpoint import VERSION, lambda_endpoint
 from tests.support.stacks import GUARANTEED, PREDICTED, WARMED, WITH_JOBS, stack
 
 pytestmark = [pytest.mark.waits, *stacks.needs_translator]
@@ -284,9 +284,11 @@ def test_jobs(job_settings: tuple[Settings, Queues], calls: list[Call]) -> None:
     settings, queues = job_settings
     models = Models({"m": cast(Any, Predictor())})
     services, echo = open_services(settings), Echo()
-    door = open_door(models, settings)
+    routes = open_jobs_routes(models, settings)
     names = [
-        door.create(Request("POST", "", {}, json.dumps(body).encode())).headers["location"].rpartition("/")[2]
+        routes.create(Request("POST", "", {}, json.dumps(body).encode()))
+        .headers["location"]
+        .rpartition("/")[2]
         for body in (
             {"texts": ["text", POISON], "push": {"sns": True}},
             {"texts": ["x" * 250_000], "push": {"sns": True}},
@@ -331,7 +333,7 @@ def test_jobs(job_settings: tuple[Settings, Queues], calls: list[Call]) -> None:
         controller.handle(message, deadline)
     told = len(calls)
     for name in names:
-        door.status(Request("GET", "", params={"job": name}))
+        routes.status(Request("GET", "", params={"job": name}))
     mine = [*calls[:taken], *calls[told:]]
     assert_exact("PredictRole", mine, WITH_JOBS, frozenset(OF_JOBS))
     assert_exact("JobsWorkerRole", calls[controlled:answered], WITH_JOBS, frozenset({"AnswerParts"}))
@@ -341,8 +343,8 @@ def test_jobs(job_settings: tuple[Settings, Queues], calls: list[Call]) -> None:
 
 def test_warmer(moto: str, aws_environ: dict[str, str], calls: list[Call], bundle: Path) -> None:
     """A round of pings: one look at the metrics, one at the alias, and the version behind it."""
-    with lambda_door(bundle) as door:
-        client = boto3.client("lambda", endpoint_url=door.url)
+    with lambda_endpoint(bundle) as endpoint:
+        client = boto3.client("lambda", endpoint_url=endpoint.url)
         cloudwatch = boto3.client("cloudwatch", endpoint_url=moto)
         warmer.keep_warm(client, cloudwatch, FUNCTION, "live", 2, lambda: datetime.now(UTC))
         client.close()
@@ -358,9 +360,9 @@ def test_warmer_that_predicts(
     guards = Guards(least=1, most=3, day_usd=1.0, guaranteed=int(parameters.get("WarmGuaranteed", 0)))
     costs = HoldCosts(1e-6, 1e-3)
     settings = Predicting(FUNCTION, "live", TABLE, guards, costs, costs)
-    with lambda_door(bundle) as door:
-        door.provisioned = 2
-        lambda_client = boto3.client("lambda", endpoint_url=door.url)
+    with lambda_endpoint(bundle) as endpoint:
+        endpoint.provisioned = 2
+        lambda_client = boto3.client("lambda", endpoint_url=endpoint.url)
         cloudwatch = boto3.client("cloudwatch", endpoint_url=moto)
         dynamodb = boto3.client("dynamodb", endpoint_url=moto)
         scaling = boto3.client("application-autoscaling", endpoint_url=moto)
@@ -382,9 +384,9 @@ def test_pre_traffic_hook(
     aws_environ: dict[str, str], calls: list[Call], bundle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A verification: the version and nothing else, and the word to CodeDeploy."""
-    with lambda_door(bundle) as door:
-        monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", door.url)
-        monkeypatch.setenv("AWS_ENDPOINT_URL_CODEDEPLOY", door.url)
+    with lambda_endpoint(bundle) as endpoint:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", endpoint.url)
+        monkeypatch.setenv("AWS_ENDPOINT_URL_CODEDEPLOY", endpoint.url)
         monkeypatch.setenv("NEW_VERSION", f"{LAMBDA_ARN}:{VERSION}")
         monkeypatch.setenv("WARM_ENVIRONMENTS", "1")
         monkeypatch.setattr(pre_traffic, "GOLDEN", ROOT / "layers" / "golden" / "golden.json")
@@ -403,9 +405,9 @@ def test_post_traffic_hook(
     """Pruning: two lists, old versions, and the word to CodeDeploy."""
     request.getfixturevalue("versions")
     calls: list[Call] = request.getfixturevalue("calls")
-    with lambda_door(bundle) as door:
+    with lambda_endpoint(bundle) as endpoint:
         monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", moto)
-        monkeypatch.setenv("AWS_ENDPOINT_URL_CODEDEPLOY", door.url)
+        monkeypatch.setenv("AWS_ENDPOINT_URL_CODEDEPLOY", endpoint.url)
         monkeypatch.setenv("FUNCTION_NAME", FUNCTION)
         monkeypatch.setenv("KEPT_VERSIONS", "3")
         report = run_hook(post_traffic)

@@ -100,10 +100,10 @@ TENSORS = (
 
 
 @pytest.mark.parametrize("event", [HTTP, REST], ids=["HTTP API", "REST API"])
-@pytest.mark.parametrize("door", ["direct", "FastAPI"])
+@pytest.mark.parametrize("road", ["direct", "FastAPI"])
 @pytest.mark.parametrize("encoding", ["", "gzip"])
-def test_binary_tensors(app: ModuleType, event: dict[str, Any], door: str, encoding: str) -> None:
-    """Binary tensors survive both kinds of event, in and out, through either door, with gzip too."""
+def test_binary_tensors(app: ModuleType, event: dict[str, Any], road: str, encoding: str) -> None:
+    """Binary tensors survive both kinds of event, in and out, through either road, with gzip too."""
     body = TENSORS + b"\x19\0\0\0The shuttle reached orbit"
     asked = sent(
         event,
@@ -113,7 +113,7 @@ def test_binary_tensors(app: ModuleType, event: dict[str, Any], door: str, encod
         content_encoding=encoding,
         inference_header_content_length=str(len(TENSORS)),
     )
-    answer = (app.handler if door == "direct" else app._engine.fastapi)(asked, CONTEXT)
+    answer = (app.handler if road == "direct" else app._engine.fastapi)(asked, CONTEXT)
     assert (answer["statusCode"], answer["isBase64Encoded"]) == (200, True)
     headers = answer["headers"] | {
         name: values[0] for name, values in (answer.get("multiValueHeaders") or {}).items()
@@ -169,9 +169,9 @@ def test_largest_answer_fits_lambda(app: ModuleType) -> None:
 
 @pytest.mark.parametrize("event", [HTTP, REST], ids=["HTTP API", "REST API"])
 def test_encoded_path(app: ModuleType, event: dict[str, Any]) -> None:
-    """A path may be percent-encoded, whichever door it meets."""
+    """A path may be percent-encoded, whichever road it takes."""
     asked = to(event, "GET", "/v2/models/topics%2Dmlp/ready")
-    answers = [door(asked, CONTEXT) for door in (app.handler, app._engine.fastapi)]
+    answers = [road(asked, CONTEXT) for road in (app.handler, app._engine.fastapi)]
     assert [(answer["statusCode"], json.loads(answer["body"])) for answer in answers] == [
         (200, {"name": "topics-mlp", "ready": True})
     ] * 2
@@ -198,7 +198,7 @@ def test_encoded_path(app: ModuleType, event: dict[str, Any]) -> None:
     ],
 )
 def test_other_routes(app: ModuleType, event: dict[str, Any], method: str, path: str, status: int) -> None:
-    """Every other route answers through either door, errors as problem+json."""
+    """Every other route answers through either road, errors as problem+json."""
     response = app.handler(to(event, method, path), CONTEXT)
     assert response["statusCode"] == status
     if status >= 400:
@@ -246,7 +246,7 @@ def test_fastapi_gives_the_same_answer(app: ModuleType) -> None:
 
 
 def test_fastapi_gives_the_same_answer_on_every_route(app: ModuleType) -> None:
-    """Whatever the route, whatever the body, both doors answer alike."""
+    """Whatever the route, whatever the body, both roads answer alike."""
     fastapi = app._engine.fastapi
     bodies = [b"", b"[]", b'{"input": "a"}', b'{"input": [1]}', TENSORS, b"\xff"]
     bodies.append(b'{"inputs": [{"name": "text", "shape": [1], "datatype": "BYTES", "data": ["a"]}]}')

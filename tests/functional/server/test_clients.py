@@ -38,7 +38,7 @@ def server(bundle: Path) -> Iterator[str]:
 
 @pytest.fixture(params=["emulated", "server"])
 def url(request: pytest.FixtureRequest) -> str:
-    """Either door."""
+    """Address of the emulator or of the server."""
     address: str = request.getfixturevalue(request.param)
     return address
 

@@ -387,7 +387,7 @@ def test_a_caller_who_leaves_is_counted_and_frees_its_place(bundle: Path) -> Non
         assert server.end() == facts.DRAINED
 
 
-def test_a_full_server_refuses_at_the_door(bundle: Path) -> None:
+def test_a_full_server_refuses_on_arrival(bundle: Path) -> None:
     """One place: while a request has it, the next one gets 503 with Retry-After, and health its answer."""
     with serving(bundle, COLDFRAME_QUEUE_REQUESTS="1") as server, server.client() as client:
         with connect(server) as slow:

@@ -19,7 +19,7 @@ from functions.pre_traffic import app as pre_traffic
 from functions.warmer import app as warmer
 from tests.conftest import EXAMPLE, ROOT, SECOND
 from tests.functional.function.test_predict_function import HTTP
-from tests.support.lambda_door import VERSION, LambdaDoor, lambda_door
+from tests.support.lambda_endpoint import VERSION, LambdaEndpoint, lambda_endpoint
 
 pytestmark = pytest.mark.waits
 
@@ -30,28 +30,28 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 @pytest.fixture
-def door(bundle: Path, aws_environ: dict[str, str]) -> Iterator[LambdaDoor]:
-    with lambda_door(bundle) as opened:
+def endpoint(bundle: Path, aws_environ: dict[str, str]) -> Iterator[LambdaEndpoint]:
+    with lambda_endpoint(bundle) as opened:
         yield opened
 
 
-def client_of(door: LambdaDoor, service: str = "lambda") -> Any:
-    return boto3.client(service, endpoint_url=door.url)
+def client_of(endpoint: LambdaEndpoint, service: str = "lambda") -> Any:
+    return boto3.client(service, endpoint_url=endpoint.url)
 
 
-def test_pings_at_once_get_an_environment_each(door: LambdaDoor) -> None:
+def test_pings_at_once_get_an_environment_each(endpoint: LambdaEndpoint) -> None:
     """N pings at once start N environments; N more find the same ones, warm."""
-    client = client_of(door)
+    client = client_of(endpoint)
     assert ping_environments(invoker(client, "predict"), 4) == PingReport(environments=4, cold=4, throttled=0)
-    assert door.environments() == 4
+    assert endpoint.environments() == 4
     assert ping_environments(invoker(client, "predict"), 4) == PingReport(environments=4, cold=0, throttled=0)
-    assert door.environments() == 4
+    assert endpoint.environments() == 4
     client.close()
 
 
-def test_a_ping_takes_the_cold_start(door: LambdaDoor) -> None:
+def test_a_ping_takes_the_cold_start(endpoint: LambdaEndpoint) -> None:
     """The request after a ping is warm, and so is everything it runs."""
-    client = client_of(door)
+    client = client_of(endpoint)
     invoke = invoker(client, "predict")
     assert invoke(ping(0))["start"] == "cold"
     response = invoke(HTTP)
@@ -59,9 +59,9 @@ def test_a_ping_takes_the_cold_start(door: LambdaDoor) -> None:
     client.close()
 
 
-def test_pings_that_are_not_held_share_an_environment(door: LambdaDoor) -> None:
+def test_pings_that_are_not_held_share_an_environment(endpoint: LambdaEndpoint) -> None:
     """One after the other, pings find the same environment: holding is what tells them apart."""
-    client = client_of(door)
+    client = client_of(endpoint)
     invoke = invoker(client, "predict")
     assert len({invoke(ping(0))["environment"] for _ in range(3)}) == 1
     client.close()
@@ -69,9 +69,11 @@ def test_pings_that_are_not_held_share_an_environment(door: LambdaDoor) -> None:
 
 def test_throttled_pings_are_counted(bundle: Path, aws_environ: dict[str, str]) -> None:
     """Where two environments are all there may be, three pings warm two, and nothing fails."""
-    with lambda_door(bundle, reserved_concurrency=2) as door:
+    with lambda_endpoint(bundle, reserved_concurrency=2) as endpoint:
         client = boto3.client(
-            "lambda", endpoint_url=door.url, config=boto3.session.Config(retries={"total_max_attempts": 1})
+            "lambda",
+            endpoint_url=endpoint.url,
+            config=boto3.session.Config(retries={"total_max_attempts": 1}),
         )
         assert ping_environments(invoker(client, "predict"), 3) == PingReport(
             environments=2, cold=2, throttled=1
@@ -79,9 +81,9 @@ def test_throttled_pings_are_counted(bundle: Path, aws_environ: dict[str, str]) 
         client.close()
 
 
-def test_a_failing_function_is_no_answer(door: LambdaDoor) -> None:
+def test_a_failing_function_is_no_answer(endpoint: LambdaEndpoint) -> None:
     """An event that the function refuses is an error of its own type, which holds no text."""
-    client = client_of(door)
+    client = client_of(endpoint)
     with pytest.raises(FunctionFailed, match=r"^ValueError$"):
         invoker(client, "predict")({"body": "a secret"})
     client.close()
@@ -114,23 +116,23 @@ def put_concurrency(cloudwatch: Any, function: str, busy: int, at: datetime) -> 
     )
 
 
-def test_warmer_pings_the_version_behind_the_alias(door: LambdaDoor, cloudwatch: Any) -> None:
+def test_warmer_pings_the_version_behind_the_alias(endpoint: LambdaEndpoint, cloudwatch: Any) -> None:
     """With little traffic, N environments are warm afterwards; the alias itself is not invoked."""
-    client = client_of(door)
+    client = client_of(endpoint)
     put_concurrency(cloudwatch, "quiet", 2, NOW - timedelta(minutes=2))
     report = warmer.keep_warm(client, cloudwatch, "quiet", "live", 3, lambda: NOW)
     assert report == {
         "wanted": 3, "skipped": False, "busy": 2, "version": VERSION,
         "environments": 3, "cold": 3, "throttled": 0,
     }  # fmt: skip
-    assert door.environments() == 3
-    assert set(door.invoked) == {f"quiet%3A{VERSION}"}
+    assert endpoint.environments() == 3
+    assert set(endpoint.invoked) == {f"quiet%3A{VERSION}"}
     client.close()
 
 
-def test_warmer_leaves_it_to_traffic(door: LambdaDoor, cloudwatch: Any) -> None:
+def test_warmer_leaves_it_to_traffic(endpoint: LambdaEndpoint, cloudwatch: Any) -> None:
     """When as many requests were under way at once since the last round, nothing is invoked."""
-    client = client_of(door)
+    client = client_of(endpoint)
     put_concurrency(cloudwatch, "busy", 3, NOW - timedelta(minutes=4))
     report = warmer.keep_warm(client, cloudwatch, "busy", "live", 3, lambda: NOW)
     assert report == {"wanted": 3, "skipped": True, "busy": 3}
@@ -140,10 +142,10 @@ def test_warmer_leaves_it_to_traffic(door: LambdaDoor, cloudwatch: Any) -> None:
 
 
 def test_warmer_as_lambda_calls_it(
-    door: LambdaDoor, moto: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    endpoint: LambdaEndpoint, moto: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The handler finds its settings and clients in the environment, and logs its report."""
-    monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", door.url)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", endpoint.url)
     monkeypatch.setenv("AWS_ENDPOINT_URL_CLOUDWATCH", moto)
     monkeypatch.setenv("FUNCTION_NAME", "new")
     monkeypatch.setenv("ALIAS", "live")
@@ -160,14 +162,14 @@ def test_warmer_as_lambda_calls_it(
 
 
 def hook(
-    door: LambdaDoor,
+    endpoint: LambdaEndpoint,
     monkeypatch: pytest.MonkeyPatch,
     golden: Path = GOLDEN_FILE,
     event: dict[str, str] = DEPLOYMENT,
 ) -> dict[str, Any]:
     """The hook as CodeDeploy calls it."""
-    monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", door.url)
-    monkeypatch.setenv("AWS_ENDPOINT_URL_CODEDEPLOY", door.url)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", endpoint.url)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_CODEDEPLOY", endpoint.url)
     monkeypatch.setenv("NEW_VERSION", f"arn:aws:lambda:us-east-1:123456789012:function:predict:{VERSION}")
     monkeypatch.setenv("WARM_ENVIRONMENTS", "2")
     monkeypatch.setattr(pre_traffic, "GOLDEN", golden)
@@ -179,14 +181,14 @@ def hook(
             client.close()
 
 
-def test_hook_lets_a_good_version_through(door: LambdaDoor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hook_lets_a_good_version_through(endpoint: LambdaEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     """A version whose embeddings are the golden ones gets its traffic, with warm environments."""
-    report = hook(door, monkeypatch)
+    report = hook(endpoint, monkeypatch)
     assert report["status"] == "Succeeded", report
     assert report["golden"] == 34
     assert GOLDEN["min_cosine"] <= report["lowest_cosine"] <= 1
     assert (report["environments"], report["cold"]) == (2, 2)
-    assert door.statuses == [
+    assert endpoint.statuses == [
         {"deploymentId": "d-1", "lifecycleEventHookExecutionId": "hook-1", "status": "Succeeded"}
     ]
 
@@ -195,52 +197,52 @@ def test_hook_asks_every_model(
     two_models: Path, aws_environ: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The report has the version of each model; one that cannot be loaded stops the deployment."""
-    with lambda_door(two_models, COLDFRAME_MODELS=f"{EXAMPLE},{SECOND}") as door:
-        report = hook(door, monkeypatch)
+    with lambda_endpoint(two_models, COLDFRAME_MODELS=f"{EXAMPLE},{SECOND}") as endpoint:
+        report = hook(endpoint, monkeypatch)
     assert report["status"] == "Succeeded", report
     assert report["models"] == {name: load_manifest(two_models, name).version for name in (EXAMPLE, SECOND)}
     shutil.copytree(two_models, tmp_path, dirs_exist_ok=True)
     (tmp_path / SECOND / "estimator.bin").write_bytes(b"short")
-    with lambda_door(tmp_path, COLDFRAME_MODELS=f"{EXAMPLE},{SECOND}") as door:
-        assert hook(door, monkeypatch)["status"] == "Failed"
-    assert [status["status"] for status in door.statuses] == ["Failed"]
+    with lambda_endpoint(tmp_path, COLDFRAME_MODELS=f"{EXAMPLE},{SECOND}") as endpoint:
+        assert hook(endpoint, monkeypatch)["status"] == "Failed"
+    assert [status["status"] for status in endpoint.statuses] == ["Failed"]
 
 
-def test_hook_of_another_encoder(door: LambdaDoor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hook_of_another_encoder(endpoint: LambdaEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     """Golden vectors of an encoder that the version does not serve are compared with no other encoder."""
     monkeypatch.setattr(pre_traffic, "ENCODER", "another")
-    report = hook(door, monkeypatch)
+    report = hook(endpoint, monkeypatch)
     assert (report["status"], report["golden"]) == ("Succeeded", 0)
     assert "lowest_cosine" not in report
 
 
 def test_hook_stops_a_drifting_version(
-    door: LambdaDoor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    endpoint: LambdaEndpoint, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A version whose embeddings are others is refused, and CodeDeploy hears it."""
     drifting = {**GOLDEN, "vectors": [{**v, "embedding": v["embedding"][::-1]} for v in GOLDEN["vectors"]]}
     (tmp_path / "golden.json").write_text(json.dumps(drifting))
-    report = hook(door, monkeypatch, tmp_path / "golden.json")
+    report = hook(endpoint, monkeypatch, tmp_path / "golden.json")
     assert (report["status"], report["error"]) == ("Failed", "NotVerified")
     assert "cosine" in report["detail"]
-    assert [status["status"] for status in door.statuses] == ["Failed"]
+    assert [status["status"] for status in endpoint.statuses] == ["Failed"]
 
 
 def test_hook_stops_a_version_that_does_not_start(
     tmp_path: Path, aws_environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A version that fails its init phase is refused; no exception of the hook keeps CodeDeploy waiting."""
-    with lambda_door(tmp_path) as door:  # no bundle there
-        report = hook(door, monkeypatch)
+    with lambda_endpoint(tmp_path) as endpoint:  # no bundle there
+        report = hook(endpoint, monkeypatch)
     assert (report["status"], report["error"]) == ("Failed", "FunctionFailed")
-    assert [status["status"] for status in door.statuses] == ["Failed"]
+    assert [status["status"] for status in endpoint.statuses] == ["Failed"]
 
 
-def test_hook_by_hand(door: LambdaDoor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hook_by_hand(endpoint: LambdaEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     """Invoked without a deployment, the hook reports and tells nobody."""
-    report = hook(door, monkeypatch, event={})
+    report = hook(endpoint, monkeypatch, event={})
     assert report["status"] == "Succeeded"
-    assert door.statuses == []
+    assert endpoint.statuses == []
 
 
 # The post-traffic hook.
@@ -294,16 +296,16 @@ def test_prune_keeps_both_sides_of_a_canary(versions: Any) -> None:
 
 
 def test_post_traffic_hook_never_undoes_a_deployment(
-    door: LambdaDoor, moto: str, monkeypatch: pytest.MonkeyPatch
+    endpoint: LambdaEndpoint, moto: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What cannot be pruned is reported, and CodeDeploy still hears of success."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", moto)
-    monkeypatch.setenv("AWS_ENDPOINT_URL_CODEDEPLOY", door.url)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_CODEDEPLOY", endpoint.url)
     monkeypatch.setenv("FUNCTION_NAME", "nobody-knows-it")
     monkeypatch.setenv("KEPT_VERSIONS", "3")
     post_traffic._clients.cache_clear()
     report = post_traffic.handler(DEPLOYMENT, None)
     assert report["error"] == "ResourceNotFoundException"
-    assert [status["status"] for status in door.statuses] == ["Succeeded"]
+    assert [status["status"] for status in endpoint.statuses] == ["Succeeded"]
     for client in post_traffic._clients():
         client.close()

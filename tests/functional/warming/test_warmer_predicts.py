@@ -26,7 +26,7 @@ from coldframe.warming.round import Clients, run_round
 from coldframe.warming.settings import Predicting, predicting
 from functions.warmer import app as warmer
 from tests.functional.conftest import TABLE
-from tests.support.lambda_door import VERSION, LambdaDoor, lambda_door
+from tests.support.lambda_endpoint import VERSION, LambdaEndpoint, lambda_endpoint
 
 pytestmark = pytest.mark.waits
 
@@ -341,18 +341,18 @@ def test_warmer_as_lambda_calls_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The handler finds its settings in the environment, pings real environments, and logs its reason."""
-    with lambda_door(bundle) as door:
-        report = round_of_handler(door, moto, monkeypatch)
+    with lambda_endpoint(bundle) as endpoint:
+        report = round_of_handler(endpoint, moto, monkeypatch)
         assert (report["environments"], report["cold"], report["version"]) == (1, 1, VERSION)
         assert report["reason"] == "the minimum is 1"
         assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(report))
-        assert door.environments() == 1
+        assert endpoint.environments() == 1
 
 
-def round_of_handler(door: LambdaDoor, moto: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def round_of_handler(endpoint: LambdaEndpoint, moto: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """One invocation with the variables of the template."""
     for name, value in {
-        "AWS_ENDPOINT_URL_LAMBDA": door.url,
+        "AWS_ENDPOINT_URL_LAMBDA": endpoint.url,
         "AWS_ENDPOINT_URL_CLOUDWATCH": moto,
         "AWS_ENDPOINT_URL_DYNAMODB": moto,
         "FUNCTION_NAME": "called",

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from functions.predict.answer_athena import NotAnswered, answer_athena
-from tests.unit.coldframe.sql.test_doors import api_of
+from tests.unit.coldframe.sql.test_engines import api_of
 
 SECRET = "a private letter"
 

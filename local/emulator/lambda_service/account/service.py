@@ -1,4 +1,4 @@
-"""The emulated Lambda service of one account: what the doors (HTTP, Lambda API, console) stand on."""
+"""The emulated Lambda service of one account: the base of HTTP APIs, Lambda API and console."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The HTTP contract, without a door and without a model."""
+"""The HTTP contract, without a server and without a model."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""The Open Inference Protocol, without a door and without a model."""
+"""The Open Inference Protocol, without a server and without a model."""
 
 import gzip
 import json

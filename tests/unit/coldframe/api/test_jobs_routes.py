@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from coldframe.api.api import Api, Request
-from coldframe.api.jobs_routes import JobsDoor
+from coldframe.api.jobs_routes import JobsRoutes
 from coldframe.config import Settings
 from coldframe.jobs.backoff import RetryPolicy
 from coldframe.jobs.control import Controller
@@ -53,8 +53,8 @@ class Here:
         self.told = Told()
         settings = Settings(log_level="off")
         self.api = Api(models, settings, StartMark(is_warm=True))
-        door = JobsDoor(models, settings, self.store, self.objects, self.queue, self.control, self.time)
-        self.api.__dict__["_jobs"] = door
+        routes = JobsRoutes(models, settings, self.store, self.objects, self.queue, self.control, self.time)
+        self.api.__dict__["_jobs"] = routes
         self.worker = Worker(
             self.store,
             self.objects,
@@ -142,7 +142,7 @@ def test_another_version_of_the_model_is_another_job(predictor: Any) -> None:
     newer = copy.copy(predictor)
     newer.manifest = replace(predictor.manifest, version="sha256:other")
     models = Models({predictor.manifest.name: newer})
-    here.api.__dict__["_jobs"] = JobsDoor(
+    here.api.__dict__["_jobs"] = JobsRoutes(
         models, Settings(), here.store, here.objects, here.queue, here.control, here.time
     )
     assert here.ask("POST", "/v1/jobs", {"texts": TEXTS})[1]["id"] != first

@@ -174,7 +174,7 @@ def test_overload_is_refused_not_late() -> None:
     assert len(admitted) / len(fates) == pytest.approx(1 / 1.5, rel=0.05)
 
 
-def test_never_is_said_at_the_door() -> None:
+def test_never_is_said_on_arrival() -> None:
     """What cannot be done in its time, whatever waits, is refused for that reason."""
     device = VirtualDevice(Limits(max_queue_rows=10), KnownTimes(0.0, 0.001))
     short, many = device.play([Arrival(0, [64], 0.05), Arrival(0, [1] * 11)])

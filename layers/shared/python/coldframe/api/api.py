@@ -49,7 +49,7 @@ from coldframe.vectors import Vector, ranked, to_floats
 
 if TYPE_CHECKING:
     from coldframe.api.inference_protocol import InferenceProtocol
-    from coldframe.api.jobs_routes import JobsDoor
+    from coldframe.api.jobs_routes import JobsRoutes
     from coldframe.api.sql_routes import SqlRoutes
     from coldframe.telemetry.telemetry import Telemetry
     from coldframe.telemetry.trace import Trace
@@ -212,11 +212,11 @@ class Api:
         return InferenceProtocol(self.models, self._settings)
 
     @cached_property
-    def _jobs(self) -> "JobsDoor":
+    def _jobs(self) -> "JobsRoutes":
         """Raises NotFound where jobs are not configured. Imported at its first use, as it imports boto3."""
-        from coldframe.api.jobs_routes import open_door
+        from coldframe.api.jobs_routes import open_jobs_routes
 
-        return open_door(self.models, self._settings)
+        return open_jobs_routes(self.models, self._settings)
 
     @cached_property
     def _sql(self) -> "SqlRoutes":

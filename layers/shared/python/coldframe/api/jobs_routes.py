@@ -55,17 +55,17 @@ _NOT_SET_UP = (
 )
 
 
-def open_door(models: Models, settings: Settings) -> "JobsDoor":
+def open_jobs_routes(models: Models, settings: Settings) -> "JobsRoutes":
     """The routes on AWS's services. Raises NotFound where the settings name no services."""
     if not all(getattr(settings, name) for name in _NEEDED):
         raise NotFound(_NOT_SET_UP)
     from coldframe.jobs.services import open_services
 
     services = open_services(settings)
-    return JobsDoor(models, settings, services.store, services.objects, services.queue, services.control)
+    return JobsRoutes(models, settings, services.store, services.objects, services.queue, services.control)
 
 
-class JobsDoor:
+class JobsRoutes:
     """Handlers of the routes. Safe for threads. now: seconds since 1970. A job is visible to its owner
     alone.
     """

@@ -1,7 +1,7 @@
 """Scheduler of a shared device: chooses the rows that run next, and the requests that are refused.
 
 Earliest deadline first. A request is admitted when a plan exists that keeps its promise and breaks no
-earlier one (Clockwork, Gujarati et al. 2020: predict, and refuse at the door). A free worker never waits for
+earlier one (Clockwork, Gujarati et al. 2020: predict, and refuse on arrival). A free worker never waits for
 more rows: at full load the queue has enough of them, and below it waiting only costs time.
 """
 

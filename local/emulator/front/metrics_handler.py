@@ -17,7 +17,7 @@ _WRONG_METHOD = problem(
 )
 
 
-class MetricsDoor:
+class MetricsHandler:
     """Handler of requests for `PATH`."""
 
     max_body_bytes = 0

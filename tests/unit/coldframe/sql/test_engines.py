@@ -1,4 +1,4 @@
-"""The doors of engines: their published contracts, order and rows, errors as each expects them, repeats."""
+"""Routes of engines: their published contracts, order and rows, errors as each expects them, repeats."""
 
 import gzip
 import json

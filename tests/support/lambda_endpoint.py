@@ -1,4 +1,4 @@
-"""A door for boto3 to real execution environments, and to what deployments call besides.
+"""Endpoint of boto3 for real execution environments, and for the other calls of a deployment.
 
 It serves Invoke and GetAlias of the Lambda API over the emulated service, gets and deletes a level of
 provisioned concurrency, and keeps what CodeDeploy is told.
@@ -27,7 +27,7 @@ _PROVISIONED = re.compile(r"/2019-09-30/functions/([^/]+)/provisioned-concurrenc
 _ALIAS = re.compile(r"/2015-03-31/functions/([^/]+)/aliases/live")
 
 
-class LambdaDoor:
+class LambdaEndpoint:
     """url: for boto3's `endpoint_url`. statuses: what CodeDeploy was told. invoked: names, as they came.
 
     provisioned: the level of the alias.
@@ -84,9 +84,9 @@ class LambdaDoor:
 
 
 @contextmanager
-def lambda_door(
+def lambda_endpoint(
     bundle: Path, reserved_concurrency: int | None = None, **environ: str
-) -> Iterator[LambdaDoor]:
+) -> Iterator[LambdaEndpoint]:
     """The predict function with the real model, one environment per invocation at a time."""
     settings = FunctionSettings(
         handler="functions.predict.app.handler",
@@ -108,13 +108,13 @@ def lambda_door(
         return service
 
     service = asyncio.run_coroutine_threadsafe(make_service(), loop).result()
-    door = LambdaDoor(service, loop)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(door))
-    door.url = f"http://127.0.0.1:{server.server_address[1]}"
+    endpoint = LambdaEndpoint(service, loop)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(endpoint))
+    endpoint.url = f"http://127.0.0.1:{server.server_address[1]}"
     serving = threading.Thread(target=server.serve_forever)
     serving.start()
     try:
-        yield door
+        yield endpoint
     finally:
         server.shutdown()
         server.server_close()
@@ -125,12 +125,12 @@ def lambda_door(
         loop.close()
 
 
-def _handler(door: LambdaDoor) -> type[BaseHTTPRequestHandler]:
+def _handler(endpoint: LambdaEndpoint) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def _reply(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             target = self.headers.get("X-Amz-Target", "")
-            status, headers, content = door.answer(self.command, self.path, target, body)
+            status, headers, content = endpoint.answer(self.command, self.path, target, body)
             self.send_response(status)
             for name, value in {**headers, "Content-Length": str(len(content))}.items():
                 self.send_header(name, value)

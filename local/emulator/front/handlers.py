@@ -7,27 +7,26 @@ from collections.abc import Callable, Mapping
 from coldframe.timing import Clock
 from local.emulator.aws_api.cloudwatch import PATH as CLOUDWATCH_PATH
 from local.emulator.aws_api.cloudwatch import cloudwatch
-from local.emulator.aws_api.lambda_api.door import LambdaApi, is_lambda_api
+from local.emulator.aws_api.lambda_api.api import LambdaApi, is_lambda_api
 from local.emulator.aws_api.scaling import PATH as SCALING_PATH
 from local.emulator.aws_api.scaling import ScheduledActions
 from local.emulator.console import browsers, console, event_stream
 from local.emulator.console.console import Console
 from local.emulator.console.event_stream import EventStream
 from local.emulator.console.what_if import PATH as WHAT_IF_PATH
-from local.emulator.console.what_if import WhatIfDoor
-from local.emulator.front.metrics_door import PATH as METRICS_PATH
-from local.emulator.front.metrics_door import MetricsDoor
+from local.emulator.console.what_if import WhatIfHandler
+from local.emulator.front.metrics_handler import PATH as METRICS_PATH
+from local.emulator.front.metrics_handler import MetricsHandler
 from local.emulator.gateway.gateway import Gateways
-from local.emulator.gateway.handler import Door
-from local.emulator.gateway.http import Headers, header
+from local.emulator.gateway.http import Handler, Headers, header
 from local.emulator.lambda_service.account.service import LambdaService
 from local.emulator.lambda_service.event_sources.async_invocations import AsyncInvocations
 from local.emulator.lambda_service.telemetry.log_pipe import Log
 from local.emulator.options import EmulatorOptions
 
 
-class Doors:
-    """All doors of one emulator. address: host and port where this process reaches its own port."""
+class Handlers:
+    """Handlers of one emulator. address: host and port where this process reaches its own port."""
 
     def __init__(
         self,
@@ -43,21 +42,24 @@ class Doors:
         template = options.template
         self.events = EventStream(service, names)
         self._lambda_api = browsers.OwnPagesOnly(LambdaApi(service, asynchronous), names)
-        self._aws: Mapping[str, Door] = {
+        self._aws: Mapping[str, Handler] = {
             CLOUDWATCH_PATH: browsers.OwnPagesOnly(cloudwatch(service), names),
-            SCALING_PATH: browsers.OwnPagesOnly(scaling.door(), names),
+            SCALING_PATH: browsers.OwnPagesOnly(scaling.handler(), names),
         }
         self._console = browsers.OwnPagesOnly(Console(address), names, always=True)
-        what_if = browsers.OwnPagesOnly(WhatIfDoor(service, options), names, always=True)
-        self._own_pages: Mapping[str, Door] = {METRICS_PATH: MetricsDoor(service), WHAT_IF_PATH: what_if}
+        what_if = browsers.OwnPagesOnly(WhatIfHandler(service, options), names, always=True)
+        self._own_pages: Mapping[str, Handler] = {
+            METRICS_PATH: MetricsHandler(service),
+            WHAT_IF_PATH: what_if,
+        }
         self._gateways = Gateways(template.apis, service.invoke, log, clock, as_aws=options.as_aws)
 
     def is_events(self, path: str) -> bool:
-        """Whether a path is that of the stream of events, which is not a door: it answers without an end."""
+        """Whether a path is the stream of events, which has no handler: its answer never ends."""
         return path == event_stream.PATH
 
-    def of(self, path: str, headers: Headers) -> Door:
-        """The door of a path. What is nobody else's is the APIs'; `host` says which one's."""
+    def of(self, path: str, headers: Headers) -> Handler:
+        """The handler of a path. Other paths are those of an API, which the header `host` names."""
         if path in self._own_pages:
             return self._own_pages[path]
         if (aws := self._aws.get(path.rstrip("/"))) is not None:
