@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import time
 from collections import Counter
@@ -66,6 +67,7 @@ MODELS = ROOT / "models"
 EXAMPLE = "topics"
 ENCODER_NAME = "minilm-l6-v2"
 SECOND = "queues"
+_ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _TREES = ("heads/rf.bin", "heads/hgb.bin")
 LABELS = ["animals", "music", "weather"]
 
@@ -94,6 +96,19 @@ def clean_environ(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     for name in settings_in_environ() - before:
         del os.environ[name]
+
+
+@pytest.fixture(autouse=True)
+def signal_handlers() -> Iterator[None]:
+    """No test replaces the handlers of signals that end this process, which runs all tests."""
+    before = {number: signal.getsignal(number) for number in _ENDINGS}
+    yield
+    replaced = [number for number in _ENDINGS if signal.getsignal(number) != before[number]]
+    for number in replaced:
+        signal.signal(number, before[number])
+    if replaced:
+        names = ", ".join(number.name for number in replaced)
+        pytest.fail(f"This test replaced the handler of {names}. Run the command in a process of its own.")
 
 
 def settings_in_environ() -> set[str]:
