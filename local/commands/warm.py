@@ -108,8 +108,7 @@ def warm(
     from local.planner.warming.demand import demands, made_demands
     from local.planner.warming.fit import fit
     from local.planner.warming.on_lambda import Outcome, Terms, outcome_table, outcomes
-    from local.planner.warming.raw import write_raw
-    from local.planner.warming.replay import Line, replay, table
+    from local.planner.warming.replay import Line, replay, table, write_raw
 
     paths = (*traces, *more_traces)
     if (fitted is None) == (not paths and not shapes):

@@ -11,17 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coldframe.model.bundle import EstimatorFacts
+from coldframe.model.estimator import UNTEMPERED
 from coldframe.model.files import AUTO
+from coldframe.model.heads import Head
 from coldframe.progress import announce
-from layers.model.embeddings.embed import ServedEncoder
-from layers.model.embeddings.matrices import predict_rows
-from layers.model.embeddings.near_copies import find_near_copies
+from layers.model.embeddings.embed import ServedEncoder, embed_windows, pool
+from layers.model.embeddings.matrices import find_near_copies, predict_rows
 from layers.model.files.json_files import write_json
 from layers.model.files.paths import FACTS
-from layers.model.out_of_distribution.ood_texts import see_others
+from layers.model.out_of_distribution.other_kinds import other_texts
 from layers.model.out_of_distribution.strangeness import Seen, strangeness
 from layers.model.publishing.metrics import HeadMetrics, write_metrics
 from layers.model.report import Strangeness
+from layers.model.thresholds.estimator import cascade, temper_rows
+from layers.model.thresholds.estimator_outputs import guesses
+from layers.model.thresholds.lexical import token_ids
 from layers.model.training.head_trainers import CHOSEN, Parameters
 from layers.model.training.train_centroids import train_centroids
 from layers.model.training.train_estimator import train_estimator
@@ -73,8 +77,21 @@ def train(
     answers = {name: predict_rows(head.served, test_set.as_sent) for name, head in heads.items()}
     announce("measuring how strange foreign texts look")
     seen = Seen(test_set.as_sent, judged.guessed, judged.answers)
-    others = see_others(judged.facts, heads[best].served, encoder, folder)
+    others = _see_others(judged.facts, heads[best].served, encoder, folder)
     scores = strangeness(seen, others, judged.facts, centroids)
     probabilities: dict[str, NDArray[np.floating]] = {AUTO: judged.answers, **answers}
     copies = find_near_copies(test_set.as_sent, train_set.as_sent)
     return Trained(probabilities, judged.alone, judged.uncalibrated, judged.facts, scores, copies)
+
+
+def _see_others(facts: EstimatorFacts, partner: Head, encoder: ServedEncoder, folder: Path) -> Seen:
+    """Texts of other kinds, as a model that was just trained sees them.
+
+    folder: of the trained estimator. partner: the head that `auto` averages the estimator with.
+    """
+    texts = [other.text for other in other_texts()]
+    embeddings = pool(embed_windows("texts of other kinds", texts, encoder))
+    guessed = guesses(facts, token_ids("texts of other kinds", texts, encoder), folder)
+    answers = cascade(guessed, predict_rows(partner, embeddings), facts.threshold)
+    temperatures = facts.answer_temperatures or UNTEMPERED
+    return Seen(embeddings, guessed, temper_rows(answers, guessed.sure(facts.threshold), temperatures))

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from coldframe.model.centroids import Centroids
 from layers.model.embeddings.matrices import Embeddings, to_vectors
-from layers.model.out_of_distribution.ood_quantiles import thin
+from layers.model.out_of_distribution.strangeness import thin
 from layers.model.publishing.head_files import CENTROIDS_FILE, tensor_of
 from layers.model.training_data.samples import Embedded, Rows, stack_forms
 

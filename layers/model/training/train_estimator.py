@@ -14,7 +14,7 @@ from coldframe.model.estimator import UNTEMPERED
 from coldframe.model.files import AUTO
 from layers.model.embeddings.embed import ServedEncoder
 from layers.model.embeddings.matrices import predict_rows
-from layers.model.out_of_distribution.ood_quantiles import thin
+from layers.model.out_of_distribution.strangeness import thin
 from layers.model.thresholds.abstaining import abstain
 from layers.model.thresholds.estimator import choose_certainty, temper_rows
 from layers.model.thresholds.estimator_outputs import Guesses, guesses

@@ -22,7 +22,6 @@ from local.emulator.aws_api.scaling import ScheduledActions
 from local.emulator.console import console
 from local.emulator.front.asgi import Application
 from local.emulator.front.handlers import Handlers
-from local.emulator.front.safe_log import SafeLog
 from local.emulator.front.server import Server
 from local.emulator.front.summary import summary
 from local.emulator.gateway.definitions import DEFAULT_STAGE
@@ -33,6 +32,7 @@ from local.emulator.lambda_service.event_sources.async_invocations import AsyncI
 from local.emulator.lambda_service.event_sources.pollers import Pollers
 from local.emulator.lambda_service.event_sources.schedules import Schedules
 from local.emulator.lambda_service.lambda_types import LambdaException
+from local.emulator.lambda_service.telemetry.log_pipe import SafeLog
 from local.emulator.options import EmulatorOptions
 from local.emulator.stores.places import LOCAL_CREDENTIALS
 from local.emulator.stores.stores import Stores

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import gzip
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+import msgspec
+
+from coldframe import __version__
 from local.planner.warming.contest import BOUND, OURS, VARIANT, Contest
 from local.planner.warming.demand import Demand
 from local.planner.warming.rum import RATIOS, Ratio, Score, score
@@ -82,3 +88,14 @@ def _least(sums: dict[tuple[str, str], Score], policies: Iterable[str], ratio: s
 
 def _cell(total: Score) -> str:
     return f"{total.rum:12,.1f}{total.cold_share:9.1%} "
+
+
+def write_raw(path: Path, options: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]) -> None:
+    """Writes JSON lines: first the run, then one line for each policy, function and ratio.
+
+    A file that ends in .gz is compressed, the same lines to the same bytes.
+    """
+    run = {"type": "run", "benchmark": "warm", "version": __version__, "options": dict(options)}
+    text = b"".join(msgspec.json.encode(line) + b"\n" for line in (run, *lines))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(text, mtime=0) if path.suffix == ".gz" else text)

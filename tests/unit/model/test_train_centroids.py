@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from coldframe.model.centroids import load_centroids
 from layers.model.embeddings.matrices import to_vectors
-from layers.model.out_of_distribution.ood_quantiles import thin
+from layers.model.out_of_distribution.strangeness import thin
 from layers.model.publishing.head_files import unpack_centroids
 from layers.model.training.train_centroids import directions, train_centroids
 from layers.model.training_data.samples import Embedded

@@ -26,7 +26,7 @@ from local.emulator.lambda_service.lambda_types import InvocationView, Invoked, 
 from local.emulator.lambda_service.report import InvocationStatus, Outcome
 from local.emulator.lambda_service.settings import FunctionSettings
 from local.emulator.lambda_service.telemetry.latest_invocations import LatestInvocations
-from local.emulator.lambda_service.telemetry.log_pipe import Log, never_failing
+from local.emulator.lambda_service.telemetry.log_pipe import Log, SafeLog
 from local.emulator.lambda_service.telemetry.metrics import FunctionMetrics
 from local.emulator.lambda_service.telemetry.minutes import Minutes
 
@@ -62,7 +62,7 @@ class LambdaService:
         now: Clock = time.time,
     ) -> None:
         self._minutes: defaultdict[str, Minutes] = defaultdict(lambda: Minutes(now))
-        self._log = never_failing(log)
+        self._log = SafeLog(log)
         limits = Limits(
             keep_alive_s=keep_alive_s,
             max_age_s=max_age_s,

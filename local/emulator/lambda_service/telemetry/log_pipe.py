@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 from collections.abc import Callable
 
@@ -13,14 +12,25 @@ _PIPE_BYTES = 65536  # as much as a pipe holds
 _LINE_BYTES = 1024 * 1024  # a longer line is logged in parts: it may never end
 
 
-def never_failing(log: Log) -> Log:
-    """A log whose own failures (a full disk, a reader that left) fail nothing else."""
+class SafeLog:
+    """Writes lines with `write`. A full disk, or a reader that left (`| head`), ends no invocation.
 
-    def say(line: str) -> None:
-        with contextlib.suppress(Exception):
-            log(line)
+    The number of lost lines is reported as soon as possible.
+    """
 
-    return say
+    def __init__(self, write: Log) -> None:
+        self._write = write
+        self._lost = 0
+
+    def __call__(self, line: str) -> None:
+        """Writes one line, or loses it."""
+        try:
+            if self._lost:
+                self._write(f"{self._lost} lines of this log are lost: they could not be written.")
+                self._lost = 0
+            self._write(line)
+        except Exception:  # OSError, or ValueError for a closed file; a caller's log may raise others
+            self._lost += 1
 
 
 class LogPipe:

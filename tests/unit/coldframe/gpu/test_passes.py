@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coldframe.gpu.passes import plan_mixed
+from coldframe.gpu.encoder import plan_mixed
 
 LENGTHS = st.lists(st.integers(min_value=2, max_value=256), max_size=300)
 

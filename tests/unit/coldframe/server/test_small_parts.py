@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from coldframe.config import Settings, load_settings
 from coldframe.errors import BadSetting
 from coldframe.scheduling.limits import Limits
+from coldframe.server.asgi_app import request_id
 from coldframe.server.log import Log
-from coldframe.server.request_id import request_id
 from coldframe.server.settings import SERVER_NAMES, load_server_settings, read_port
 from coldframe.setting_facts import OF_SERVER, SERVER_FLAGS, SERVER_RANGES, SERVER_TEXTS
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coldframe.warming.backtest import fixed_pings, replayed_usd
-from coldframe.warming.decision import Decision, Guards, decide
+from coldframe.warming.decision import Decision, Guards, decide, fixed_pings, replayed_usd
 from coldframe.warming.policy import HoldCosts, pinged_levels
 from tests.conftest import ROOT
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from coldframe.errors import BundleCorrupt, DeviceMissing
-from coldframe.gpu.passes import plan_mixed
+from coldframe.model.encoder import Batch
 from coldframe.model.files import read_file
 from coldframe.model.tokenizer import Window
 from coldframe.vectors import Vector
@@ -71,6 +71,21 @@ class MixedEncoder:
         self._session.run_with_iobinding(binding)
         embeddings = binding.get_outputs()[0].numpy()  # (B, d)
         return [row.tobytes() for row in embeddings]
+
+
+def plan_mixed(lengths: Sequence[int], max_positions: int) -> list[Batch]:
+    """Batches of rows of several lengths that cover every row once, shortest rows first.
+
+    lengths: tokens of each row.
+    A batch has at most `max_positions` positions, its rows × its longest; a longer row is a batch of its own.
+    """
+    batches: list[Batch] = []
+    for row in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if batches and (len(batches[-1]) + 1) * lengths[row] <= max_positions:
+            batches[-1].append(row)
+        else:
+            batches.append([row])
+    return batches
 
 
 def _open(graph: Path, provider: str) -> "ort.InferenceSession":

@@ -10,9 +10,8 @@ from msgspec.structs import replace
 from coldframe.config import Settings
 from coldframe.errors import BundleCorrupt, BundleMissing, DeviceMissing
 from coldframe.gpu.device import check_device
-from coldframe.gpu.encoder import CUDA, MixedEncoder
+from coldframe.gpu.encoder import CUDA, MixedEncoder, plan_mixed
 from coldframe.gpu.files import gpu_encoder
-from coldframe.gpu.passes import plan_mixed
 from coldframe.gpu.start import Opener, start_encoder
 from coldframe.model.bundle import EncoderManifest, load_encoder_manifest, load_golden
 from coldframe.model.files import encoder_folder

@@ -4,7 +4,9 @@ It answers errors before a request is read, and refuses requests while the serve
 all others, as in the Lambda function.
 """
 
+import re
 import time
+import uuid
 from collections.abc import Awaitable, Callable, MutableMapping
 from concurrent.futures import Executor
 from typing import Any
@@ -25,7 +27,6 @@ from coldframe.server.facts import HEALTH, LIVE, METRICS, PROBES, READY
 from coldframe.server.intake import Intake, Slot
 from coldframe.server.lifecycle import Lifecycle, State
 from coldframe.server.metrics import Metrics
-from coldframe.server.request_id import HEADER, request_id
 from coldframe.server.settings import ServerSettings
 from coldframe.server.threads import Threads
 from coldframe.server.tokens import Tokens
@@ -35,6 +36,8 @@ from coldframe.timing import log_line
 Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
+_ID_HEADER = "x-request-id"
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+=-]{0,127}")
 _CLOSE = {"connection": "close"}
 _REQUEST = "coldframe.request"
 _SOON = {"retry-after": "1"}
@@ -84,7 +87,7 @@ class AsgiApp:
             scope["method"],
             scope["path"],
             headers,
-            request_id=request_id(headers.get(HEADER)),
+            request_id=request_id(headers.get(_ID_HEADER)),
             arrived_s=arrived_s,
         )
         try:
@@ -155,7 +158,7 @@ class AsgiApp:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], _pair(HEADER, request.request_id)]
+                message["headers"] = [*message["headers"], _pair(_ID_HEADER, request.request_id)]
             await send(message)
 
         await self._pages({**scope, _REQUEST: request}, receive, note)
@@ -186,6 +189,11 @@ class AsgiApp:
         return reply
 
 
+def request_id(header: str | None) -> str:
+    """The caller's id if a log can show it unchanged, else a new one."""
+    return header if header is not None and _ID.fullmatch(header) else uuid.uuid4().hex
+
+
 def _after(request: Request) -> dict[str, str]:
     """Headers about the connection, after an answer to a request whose body is not read."""
     has_body = "transfer-encoding" in request.headers or request.headers.get("content-length", "0") != "0"
@@ -204,7 +212,7 @@ def _no_handler(_: Request) -> Reply:
 
 async def _send(reply: Reply, name: str, send: Send) -> None:
     headers = [_pair(*header) for header in reply.headers.items()]
-    headers += [_pair("content-length", str(len(reply.body))), _pair(HEADER, name)]
+    headers += [_pair("content-length", str(len(reply.body))), _pair(_ID_HEADER, name)]
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     await send({"type": "http.response.body", "body": reply.body})
 

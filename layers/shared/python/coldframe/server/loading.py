@@ -1,15 +1,21 @@
 """The models of a server: loaded, checked and used once before the first request."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 
+from coldframe.model.bundle import EncoderFacts
 from coldframe.model.files import encoder_folder, model_folder
+from coldframe.model.model import TextEncoder
+from coldframe.model.tokenizer import Window
 from coldframe.pipeline.models import Models, load_models
 from coldframe.pipeline.predictor import Predictor
 from coldframe.scheduling.limits import Limits
 from coldframe.server.settings import ServerSettings
 from coldframe.serving.driver import Driver
 from coldframe.serving.schedule import mixes_lengths, schedule_models
+from coldframe.timing import NO_DEADLINE
+from coldframe.vectors import Vector
 
 _WORKERS_ON_GPU = 2  # while one pass computes, the rows of the other are copied
 _TOKENS_ON_GPU = 32_768  # initial size of a pass: some milliseconds of an H200
@@ -46,6 +52,19 @@ def is_on_gpu(predictor: Predictor) -> bool:
     return mixes_lengths(predictor.model.encoder.row_encoder)
 
 
+class ServedEncoder:
+    """The encoder that requests use: rows in, embeddings out, through the shared passes."""
+
+    def __init__(self, encoder: TextEncoder, facts: EncoderFacts) -> None:
+        self.dimension = facts.dimension
+        self._encoder = encoder
+
+    def encode(self, rows: Sequence[Window]) -> list[Vector]:
+        """The embedding (d,) of each row; without a deadline none is missing."""
+        vectors = self._encoder.embed([[row] for row in rows], NO_DEADLINE).vectors
+        return [vector for vector in vectors if vector is not None]
+
+
 def check_golden_texts(models: Models, settings: ServerSettings) -> None:
     """Checks golden vectors of each encoder, and golden answers of each model, in the session that serves.
 
@@ -55,7 +74,6 @@ def check_golden_texts(models: Models, settings: ServerSettings) -> None:
     from coldframe.model.encoder import check_golden
     from coldframe.model.golden_answers import check_answers, load_answers, probabilities_of_golden
     from coldframe.model.tokenizer import TextWindows
-    from coldframe.server.served_encoder import ServedEncoder
 
     for predictor in models.all():
         folder = encoder_folder(settings.model_dir, predictor.encoder.name)

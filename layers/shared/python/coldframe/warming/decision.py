@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from coldframe.warming.backtest import fixed_pings, replayed_usd
 from coldframe.warming.forecast import Forecaster
-from coldframe.warming.policy import SLOT_S, HoldCosts, Touched, level_to_hold, level_to_ping
+from coldframe.warming.policy import SLOT_S, HoldCosts, Touched, expired_share, level_to_hold, level_to_ping
 
 _DAY = 288  # slots
 _SHOWN = 5
@@ -100,3 +99,22 @@ def decide(
     usd = provisioned * provision.idle_usd + level * ping.idle_usd
     probabilities = tuple((at, round(probability, 3)) for at, probability in levels[:_SHOWN])
     return Decision(level, provisioned, reason, usd, probabilities, predicted_usd, fixed_usd)
+
+
+def replayed_usd(peaks: Sequence[int], pinged: Sequence[int], costs: HoldCosts, slot_s: float) -> float:
+    """The cost of pings on recorded traffic: their price, plus the value of cold starts.
+
+    pinged: pings at the start of each slot. A recently reached environment is probably warm.
+    """
+    touched, usd = Touched(), 0.0
+    for peak, pings in zip(peaks, pinged, strict=True):
+        usd += pings * costs.idle_usd
+        for level in range(pings + 1, peak + 1):
+            usd += expired_share((touched.idle_slots(level) + 0.5) * slot_s) * costs.cold_usd
+        touched.add(max(peak, pings))
+    return usd
+
+
+def fixed_pings(peaks: Sequence[int], environments: int) -> list[int]:
+    """Pings at a fixed rate, left out where requests kept as many environments busy in the slot before."""
+    return [0 if before >= environments else environments for before in [0, *peaks][: len(peaks)]]

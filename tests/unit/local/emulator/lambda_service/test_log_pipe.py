@@ -4,7 +4,7 @@ import errno
 
 import pytest
 
-from local.emulator.front.safe_log import SafeLog
+from local.emulator.lambda_service.telemetry.log_pipe import SafeLog
 
 
 @pytest.mark.parametrize(
