@@ -27,24 +27,6 @@ _TYPES = {setting.name: setting.type for setting in fields(Settings)}
 _UNSET = (None, ())
 
 
-class _Value(click.ParamType[Any]):
-    """A setting's value on the command line, checked as the value in a file is."""
-
-    name = "value"
-
-    def __init__(self, setting: str, is_repeated: bool) -> None:
-        self._type, self._is_repeated = _TYPES[setting], is_repeated
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Checked value."""
-        try:
-            if self._is_repeated:
-                return msgspec.convert((value,), self._type, strict=False)[0]
-            return msgspec.convert(value, self._type, strict=False)
-        except msgspec.ValidationError as exc:
-            self.fail(f"{value!r} cannot be used. {exc}. Correct the value.", param, ctx)
-
-
 def scenario_options(*names: str, **flags: str) -> Callable[[F], F]:
     """Adds --scenario, and an option for each setting; the command gets all settings as `settings`.
 
@@ -82,8 +64,8 @@ def _option(option: str, setting: str) -> Callable[[F], F]:
     return click.option(
         f"--{option.replace('_', '-')}",
         option,
-        type=None if is_flag else _Value(setting, is_repeated),
         is_flag=is_flag,
+        metavar=None if is_flag else "VALUE",
         multiple=is_repeated,
         default=None,
         help=f"{entry['about']}{' Repeatable.' * is_repeated}  [default: {default}]",
@@ -93,7 +75,8 @@ def _option(option: str, setting: str) -> Callable[[F], F]:
 def read_settings(path: Path | None, options: Mapping[str, object]) -> Settings:
     """Settings of a scenario file, overridden by options that are set. Raises click.UsageError."""
     overrides = {name: value for name, value in options.items() if value not in _UNSET}
-    return msgspec.convert((_document(path) if path else {}) | overrides, Settings)
+    values = {name: _checked("command line", name, value, strict=False) for name, value in overrides.items()}
+    return Settings(**(_document(path) if path else {}) | values)
 
 
 def _document(path: Path) -> dict[str, Any]:
@@ -101,18 +84,20 @@ def _document(path: Path) -> dict[str, Any]:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except ValueError as exc:
         raise click.UsageError(f"{path} is not TOML: {exc}. Correct this place.") from exc
-    for name, value in document.items():
-        if name not in _TYPES:
-            (nearest,) = get_close_matches(name, _TYPES, 1, 0.0)
-            raise click.UsageError(
-                f"{path}: {name} is not a setting. Use {nearest}, or another name that"
-                " `coldframe plan --print-scenario` prints."
-            )
-        try:
-            msgspec.convert(value, _TYPES[name])
-        except msgspec.ValidationError as exc:
-            raise click.UsageError(
-                f"{path}: {name} = {value!r} cannot be used. {exc}. {_ENTRIES[name]['about']}"
-                " Correct the value."
-            ) from exc
-    return document
+    return {name: _checked(str(path), name, value) for name, value in document.items()}
+
+
+def _checked(source: str, name: str, value: object, strict: bool = True) -> Any:
+    if name not in _TYPES:
+        (nearest,) = get_close_matches(name, _TYPES, 1, 0.0)
+        raise click.UsageError(
+            f"{source}: {name} is not a setting. Use {nearest}, or another name that"
+            " `coldframe plan --print-scenario` prints."
+        )
+    try:
+        return msgspec.convert(value, _TYPES[name], strict=strict)
+    except msgspec.ValidationError as exc:
+        about = _ENTRIES[name]["about"]
+        raise click.UsageError(
+            f"{source}: {name} = {value!r} cannot be used. {exc}. {about} Correct the value."
+        ) from exc

@@ -315,7 +315,9 @@ def test_options_override_the_file() -> None:
     assert simulated("reserved_concurrency = 9", ("--reserved", "0"))["throttled_share"] == 1.0
     refused = simulate("", "--reserved", "-1")
     assert refused.exit_code == 2
-    assert "'-1' cannot be used. Expected `int` >= 0" in " ".join(refused.output.split())
+    assert "reserved_concurrency = '-1' cannot be used. Expected `int` >= 0" in " ".join(
+        refused.output.split()
+    )
 
 
 def test_printed_scenario_is_the_schema() -> None:
