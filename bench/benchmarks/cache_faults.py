@@ -6,21 +6,19 @@ are set up ahead of traffic, so importing boto3 is not part of it.
 """
 
 import os
-import re
 import statistics
-import subprocess
-import sys
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Sequence
+from importlib.util import find_spec
 
 import boto3
 import msgspec
 
 from bench.data.mixes import load_corpus
+from bench.records.tables import Row, table
 from bench.targets import faulty_server as faults
+from bench.targets.machine import Check
+from bench.targets.serving import listening
 from coldframe.config import Settings
 from coldframe.errors import ColdframeError
 from coldframe.pipeline.answers import Prediction
@@ -56,11 +54,13 @@ class Outcome(msgspec.Struct, frozen=True):
     breaker: str
 
 
-def run(model_dir: Path, requests: int, seed: int) -> None:
-    """Prints a row for each fault. requests: texts for each."""
-    posts = _posts(requests, seed)
+def run(check: Check) -> None:
+    """Prints a row for each fault, of as many texts as samples."""
+    if find_spec("moto") is None:
+        raise ColdframeError("moto is not installed. Run `make test`, or install tests/requirements.txt.")
+    posts = _posts(check.samples, check.seed)
     base = Settings(
-        model_dir=model_dir,
+        model_dir=check.model_dir,
         models=models(),
         l1_cache_bytes=0,
         cache_deadline_ms=_DEADLINE_MS,
@@ -68,7 +68,8 @@ def run(model_dir: Path, requests: int, seed: int) -> None:
     )
     alone = _load(base)
     rows = []
-    with moto_server() as moto, faults.faulty_server(moto) as server:
+    moto_server = listening("-m", "moto.server", "-H", "127.0.0.1", "-p", "0")
+    with moto_server as moto, faults.faulty_server(moto) as server:
         _create_table(moto)
         with_table = msgspec.structs.replace(base, cache_table=TABLE, cache_policy="always")
         for name in Progress([*FAULTS, _DOWN], desc="faults", unit="fault"):
@@ -80,13 +81,11 @@ def run(model_dir: Path, requests: int, seed: int) -> None:
             rows.append(_row(name, measure(alone, _load(with_table, url), texts)))
             server.released.set()  # those kept waiting go
             server.released.clear()
-    print("| the table | breaker closed: requests | more ms, median | most | open: requests", end="")
-    print(" | with / without, median | quartiles | of them probes |")
-    print("|---|---|---|---|---|---|---|---|")
-    print("\n".join(rows))
+    head = "the table | breaker closed: requests | more ms, median | most | open: requests"
+    print(table(f"{head} | with / without, median | quartiles | of them probes", rows))
     median_ms = statistics.median(_time_s(alone, text)[0] for text in posts[:9]) * 1e3
     print(
-        f"\n{requests} texts, one per request, {median_ms:.0f} ms each without a table;"
+        f"{check.samples} texts, one per request, {median_ms:.0f} ms each without a table;"
         f" deadline {_DEADLINE_MS} ms; load average {os.getloadavg()[0]:.1f}."
     )
 
@@ -108,7 +107,7 @@ def measure(alone: Predictor, tabled: Predictor, texts: Sequence[str]) -> list[O
     return outcomes
 
 
-def _row(name: str, outcomes: Sequence[Outcome]) -> str:
+def _row(name: str, outcomes: Sequence[Outcome]) -> Row:
     closed = [outcome for outcome in outcomes if outcome.breaker == "closed"]
     opened = [outcome for outcome in outcomes if outcome.breaker != "closed"]
     more_ms = [(outcome.with_s - outcome.without_s) * 1e3 for outcome in closed]
@@ -120,7 +119,7 @@ def _row(name: str, outcomes: Sequence[Outcome]) -> str:
         cells += [f"{len(opened)}", f"{middle:.2f}", f"{low:.2f}–{high:.2f}", f"{probes}"]
     else:
         cells += ["0", "", "", ""]
-    return "| " + " | ".join(cells) + " |"
+    return cells
 
 
 def _time_s(predictor: Predictor, text: str) -> tuple[float, Prediction]:
@@ -167,18 +166,3 @@ def _create_table(moto: str) -> None:
         AttributeDefinitions=[{"AttributeName": "cache_key", "AttributeType": "S"}],
         KeySchema=[{"AttributeName": "cache_key", "KeyType": "HASH"}],
     )
-
-
-@contextmanager
-def moto_server() -> Iterator[str]:
-    """Address of moto's server, in a process of its own, with nothing in it."""
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None  # noqa: S101
-        matches = (re.search(r"Running on (http://127\.0\.0\.1:\d+)", line) for line in process.stderr)
-        address = next((match[1] for match in matches if match), None)
-        if address is None:
-            raise ColdframeError("moto's server did not start. It is installed by `make test`.")
-        threading.Thread(target=process.stderr.read, daemon=True).start()  # a full pipe would stop it
-        yield address
-        process.kill()

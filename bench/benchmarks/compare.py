@@ -16,7 +16,15 @@ from bench.loader.samples import Program, SampleFailed, take
 from bench.records.quantiles import median, quantile
 from bench.records.raw_files import Fact, RawFile, Results, Timing
 from bench.records.tables import Row, table
-from bench.targets.environments import ENVIRONMENTS, PEERS, folder_mb, install, installed_mb_of, prepare_model
+from bench.targets.environments import (
+    ENVIRONMENTS,
+    PEERS,
+    PeersMissing,
+    folder_mb,
+    install,
+    installed_mb_of,
+    prepare_model,
+)
 from bench.targets.machine import describe_run
 from bench.targets.peers import Contender, Peer, load_peers, ours, peer_environ
 from bench.targets.serving import ServerFailed, memory_mb, processor_s, serve
@@ -62,12 +70,13 @@ def run(options: CompareOptions) -> Path:
         prepare_model()
         ready = {}
         for name, peer in peers.items():
-            reason = install(options.environments / name, name, peer.needs_torch)
-            if reason:
-                raw.write(Fact(NOT_INSTALLED, peer.title, text=reason))
-            else:
-                ready[name] = peer
-                raw.write(Fact(INSTALLED_MB, peer.title, folder_mb(options.environments / name)))
+            try:
+                install(options.environments, name, peer.needs_torch)
+            except PeersMissing as exc:
+                raw.write(Fact(NOT_INSTALLED, peer.title, text=str(exc)))
+                continue
+            ready[name] = peer
+            raw.write(Fact(INSTALLED_MB, peer.title, folder_mb(options.environments / name)))
         raw.write(Fact(INSTALLED_MB, OURS_AUTO, installed_mb_of(ROOT / "functions" / "requirements.txt")))
         _Comparison(options, raw, ready).run()
     return options.out
@@ -183,17 +192,8 @@ def _facts(options: CompareOptions) -> dict[str, object]:
 
 def compare_table(results: Results) -> str:
     """Everyone in the order measured; what could not be measured, and why."""
-    head = (
-        "",
-        "cold start in process, ms",
-        "to first HTTP answer, ms",
-        "one caller: p50, ms",
-        "p99, ms",
-        "full load, texts/s",
-        "processor, ms per text",
-        "memory, MB",
-        "installed, MB",
-    )
+    head = " | cold start in process, ms | to first HTTP answer, ms | one caller: p50, ms | p99, ms"
+    head += " | full load, texts/s | processor, ms per text | memory, MB | installed, MB"
     reasons = {
         fact.subject: f"{fact.name}: {fact.text.splitlines()[0]}"
         for fact in results.of(Fact)

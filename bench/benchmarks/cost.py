@@ -1,9 +1,6 @@
 """Cost of predictions: durations and memory measured here, prices of Lambda and from `prices.toml`."""
 
-import json
 import math
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +12,7 @@ from bench.benchmarks.cold.first_requests import Subject, event_of
 from bench.benchmarks.cold.measure import one_sample
 from bench.benchmarks.cold.series import ANSWERED, Series
 from bench.data.texts import load_texts
-from bench.loader.samples import SampleFailed
+from bench.loader.samples import invoke
 from bench.records.quantiles import median
 from bench.records.raw_files import Fact, RawFile, Results, Timing
 from bench.records.tables import table
@@ -28,6 +25,7 @@ PRICES = ROOT / "bench" / "data" / "prices.toml"
 MEMORY_MB = (512, 1024, VCPU.value, 3008)
 ARCHITECTURES = ("x86_64", "arm64")
 _COLD_SAMPLES = 5
+_WARM_UP = 10  # invocations: work done once in an environment does not belong to warm ones
 _OURS = "coldframe"
 _COMPUTED, _HIT, _COLD = "computed", "hit", "cold"
 _PEAK_MB = "peak_mb"
@@ -109,10 +107,10 @@ def run(model_dir: Path, out: Path, seed: int, texts: int) -> Path:
     facts = {"texts": texts, "source": mix.source}
     subject = Subject(model_dir)
     with RawFile(out, describe_run("cost", model_dir, seed, facts)) as raw:
-        for what, cache, repeated in ((_COMPUTED, False, 1), (_HIT, True, 2)):
-            events = [event_of({"text": text, "cache": cache}) for _ in range(repeated) for text in mix.texts]
-            *times, peak = _invoke(events, subject)
-            for ms in times[-len(mix.texts) :]:  # of the second time round: all are in memory by then
+        for what, cache, before in ((_COMPUTED, False, mix.texts[:_WARM_UP]), (_HIT, True, mix.texts)):
+            events = [event_of({"text": text, "cache": cache}) for text in (*before, *mix.texts)]
+            times, peak = invoke(events, subject.environ())
+            for ms in times[len(before) :]:  # all hits are in memory by then
                 raw.write(Timing(_OURS, {"what": what}, ms))
             raw.write(Fact(_PEAK_MB, what, peak))
         for _ in range(_COLD_SAMPLES):
@@ -162,22 +160,6 @@ def _cost(measured: Measured, prices: Prices, architecture: str, memory_mb: int)
 def _billed_s(times_ms: Sequence[float], slower: float) -> float:
     """Mean billed duration: Lambda rounds each invocation up to a millisecond."""
     return sum(math.ceil(ms * slower) for ms in times_ms) / len(times_ms) / 1e3
-
-
-def _invoke(events: Sequence[object], subject: Subject) -> list[float]:
-    """Milliseconds of each invocation in one warm environment, then its peak of memory in MB."""
-    done = subprocess.run(
-        [sys.executable, "-m", "bench.loader.invocations"],
-        input="".join(json.dumps(event) + "\n" for event in events),
-        cwd=ROOT,
-        env=subject.environ(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise SampleFailed(f"Warm invocations ended with an error:\n{done.stderr[-1000:]}")
-    return [float(line) for line in done.stdout.splitlines()]
 
 
 def cost_table(results: Results) -> str:

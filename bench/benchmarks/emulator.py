@@ -8,19 +8,17 @@ machine's cores, as they do when an emulator is used.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import statistics
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import click
 import uvloop
 
 from bench.loader.http_client import HttpClient
+from bench.targets.machine import Check
+from bench.targets.serving import ServerFailed, listening
 from coldframe.capacity.admission import (
     Arrival,
     Finished,
@@ -46,6 +44,7 @@ template = one_function("trivial.handler", Path({str(_HERE)!r}), memory_mb=512)
 template = template.with_settings(freeze="thawed" not in sys.argv)
 run(EmulatorOptions(template, port=0, max_environments={_ENVIRONMENTS}))
 """
+_BARE = ["--port=0", "--http=httptools", "--loop=uvloop", "--ws=none", "--lifespan=off", "--no-access-log"]
 
 
 @dataclass(frozen=True)
@@ -61,12 +60,13 @@ class Side:
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))] * 1000
 
 
-def run(requests: int) -> None:
-    """Prints latency and throughput of all sides. requests: of each measurement."""
+def run(check: Check) -> None:
+    """Prints latency and throughput of all sides, of as many requests in each measurement as samples."""
+    requests = check.samples
     with (
-        _serving("-c", _EMULATOR) as emulator,
-        _serving("-c", _EMULATOR, "thawed") as thawed,
-        _serving("-m", "bench.targets.bare_uvicorn") as null,
+        listening("-c", _EMULATOR) as emulator,
+        listening("-c", _EMULATOR, "thawed") as thawed,
+        listening("-m", "uvicorn", "bench.targets.null_target:app", *_BARE) as null,
     ):
         sides = uvloop.run(_measure((emulator, thawed, null), requests))
     names = "emulator, trivial handler", "the same, --no-freeze", "bare uvicorn"
@@ -110,54 +110,32 @@ def _rules_us(environments: int, invocations: int = 2000) -> float:
     return (time.perf_counter() - started) / invocations * 1e6
 
 
-async def _measure(ports: tuple[int, int, int], requests: int) -> tuple[Side, Side, Side]:
+async def _measure(addresses: tuple[str, str, str], requests: int) -> tuple[Side, Side, Side]:
     sides = Side([], []), Side([], []), Side([], [])
-    for port in ports:  # every environment is up, and every code path was taken
-        await asyncio.gather(*(_repeat(port, 50) for _ in range(_ENVIRONMENTS)))
+    for address in addresses:  # every environment is up, and every code path was taken
+        await asyncio.gather(*(_repeat(address, 50) for _ in range(_ENVIRONMENTS)))
     for _ in range(_ROUNDS):
-        for side, port in zip(sides, ports, strict=True):
-            side.latencies_s.extend(await _repeat(port, requests // _ROUNDS))
+        for side, address in zip(sides, addresses, strict=True):
+            side.latencies_s.extend(await _repeat(address, requests // _ROUNDS))
             started = time.perf_counter()
             each = requests // _ROUNDS // _ENVIRONMENTS
-            await asyncio.gather(*(_repeat(port, each) for _ in range(_ENVIRONMENTS)))
+            await asyncio.gather(*(_repeat(address, each) for _ in range(_ENVIRONMENTS)))
             side.throughputs_rps.append(each * _ENVIRONMENTS / (time.perf_counter() - started))
     return sides
 
 
-async def _repeat(port: int, requests: int) -> list[float]:
+async def _repeat(address: str, requests: int) -> list[float]:
     """Seconds of each request, one after the other on one connection.
 
-    Raises RuntimeError for a status other than 200.
+    Raises ServerFailed for a status other than 200.
     """
-    client = HttpClient(f"http://127.0.0.1:{port}/")
+    client = HttpClient(address)
     seconds = []
     for _ in range(requests):
         started = time.perf_counter()
         status, _ = await client.post(b"{}")
         seconds.append(time.perf_counter() - started)
         if status != 200:
-            raise RuntimeError(f"Port {port} answered {status}, expected 200.")
+            raise ServerFailed(f"{address} answered {status}, expected 200. Run it alone to see why.")
     client.close()
     return seconds
-
-
-@contextlib.contextmanager
-def _serving(*arguments: str) -> Iterator[int]:
-    """The port of a server in a process of its own, which says where it listens on its first line."""
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    process = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.PIPE, env=environ, text=True)
-    output = process.stdout
-    if output is None:
-        raise RuntimeError("The server has no output to read its address from.")
-    try:
-        port = int(output.readline().rsplit(":", 1)[1])
-        # Its log is read as a terminal would read it, by a process that does nothing else.
-        with subprocess.Popen(["cat"], stdin=output, stdout=subprocess.DEVNULL):
-            try:
-                yield port
-            finally:  # its output ends with it, and the reader with that
-                process.terminate()
-                process.wait()
-    finally:
-        process.kill()
-        process.wait()

@@ -1,21 +1,19 @@
 """The encoder beside others of the same weights, and beside what this machine can multiply at best."""
 
 import json
-import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from bench.records.quantiles import median, median_ratio
 from bench.records.raw_files import RawFile, Results, Timing
 from bench.records.tables import Row, table
-from bench.targets.environments import ENVIRONMENTS, PEERS_MODEL, PeersMissing, install, prepare_model
+from bench.targets.environments import ENVIRONMENTS, PEERS_MODEL, install, measure_peer, prepare_model
 from bench.targets.machine import describe_run
 from coldframe.cpus import usable_cpus
 from coldframe.model.bundle import load_pair
 from coldframe.model.files import encoder_folder
 from coldframe.progress import Progress
-from local.paths import ROOT, default_model
+from local.paths import default_model
 
 _NAME = "encoders"
 _ROUNDS = 5
@@ -39,45 +37,24 @@ _ENCODERS = (
 OPERATIONS_PER_TOKEN = 2 * 6 * (4 * 384 * 384 + 2 * 384 * 1536)
 
 
-@dataclass(frozen=True)
-class EncoderOptions:
-    """environments: where those of peers are installed."""
-
-    model_dir: Path
-    out: Path
-    environments: Path = ENVIRONMENTS
-
-
-def run(options: EncoderOptions) -> Path:
+def run(model_dir: Path, out: Path, seed: int, environments: Path = ENVIRONMENTS) -> Path:
     """Installs what is missing, measures, returns the raw file. Raises PeersMissing."""
     cores = usable_cpus()
-    with RawFile(options.out, describe_run("encoder", options.model_dir, 0, {"cores": cores})) as raw:
+    with RawFile(out, describe_run("encoder", model_dir, seed, {"cores": cores})) as raw:
         prepare_model()
-        if reason := install(options.environments / _NAME, _NAME, needs_torch=True):
-            raise PeersMissing(f"The other encoders cannot be installed: {reason}")
+        python = install(environments, _NAME, needs_torch=True)
+        _, built = load_pair(model_dir, default_model())
+        folders = (encoder_folder(model_dir.resolve(), built.name), PEERS_MODEL)
         turns = [
             (threads, name)
             for threads in sorted({1, cores})
             for _ in range(_ROUNDS)
-            for name in _ENCODERS  # in turns: a busy moment is one for all of them
+            for name in _ENCODERS  # in turns, each in its own process: a busy moment is one for all of them
         ]
         for threads, name in Progress(turns, desc="encoders", unit="turn"):
-            for timing in _timings(options, name, threads):
-                raw.write(timing)
-    return options.out
-
-
-def _timings(options: EncoderOptions, name: str, threads: int) -> list[Timing]:
-    """Timings of one encoder, in a process of its own. Raises PeersMissing where that fails."""
-    python = options.environments / _NAME / "bin" / "python"
-    program = ROOT / "bench" / "peers" / _NAME / "measure.py"
-    _, encoder = load_pair(options.model_dir, default_model())
-    places = (encoder_folder(options.model_dir.resolve(), encoder.name), PEERS_MODEL)
-    command = [str(part) for part in (python, program, name, *places, threads)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-    if done.returncode:
-        raise PeersMissing(f"Measuring {name} ended with status {done.returncode}; see above.")
-    return [Timing(**json.loads(line)) for line in done.stdout.splitlines()]
+            lines = measure_peer(python, _NAME, name, *folders, threads)
+            raw.write(*(Timing(**json.loads(line)) for line in lines))
+    return out
 
 
 def encoder_table(results: Results) -> str:
@@ -89,13 +66,8 @@ def encoder_table(results: Results) -> str:
         if "rows" in t.conditions
     )
     names = dict.fromkeys(t.name for t in timed if "rows" in t.conditions)
-    head = (
-        "threads",
-        "rows × tokens",
-        *(f"{name}, tokens/s" for name in names),
-        "coldframe / Optimum default",
-        "share of int8 peak",
-    )
+    rates = (f"{name}, tokens/s" for name in names)
+    head = ("threads", "rows × tokens", *rates, "coldframe / Optimum default", "share of int8 peak")
     return table(head, [_row(results, list(names), *shape) for shape in shapes])
 
 

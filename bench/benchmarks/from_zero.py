@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from bench.targets.container import docker
+from bench.targets.machine import Check
 from bench.targets.server_container import ServerContainer, as_knative, revision, serving
 from coldframe.server.facts import LIVE, READY
 
@@ -70,10 +71,10 @@ def memory(image: str) -> Memory:
         return Memory(at_rest_mb, _memory_mb(container, "VmHWM"), count)
 
 
-def run(image: str, samples: int) -> None:
+def run(check: Check) -> None:
     """Prints medians."""
-    starts = [start(image) for _ in range(samples)]
-    print(f"From zero, medians of {samples}, in ms from `docker run` on:")
+    starts = [start(check.image) for _ in range(check.samples)]
+    print(f"From zero, medians of {check.samples}, in ms from `docker run` on:")
     for name, field in (
         ("a container that does nothing, until its end", "floor_ms"),
         ("it lives", "live_ms"),
@@ -82,7 +83,7 @@ def run(image: str, samples: int) -> None:
     ):
         values = sorted(getattr(sample, field) for sample in starts)
         print(f"  {name:45} {statistics.median(values):7,.0f}  ({values[0]:,.0f} to {values[-1]:,.0f})")
-    used = memory(image)
+    used = memory(check.image)
     print(f"Memory: {used.at_rest_mb:.0f} MB at rest, {used.peak_mb:.0f} MB at its peak with {used.requests}")
     print("requests of one post at once.")
 

@@ -1,4 +1,4 @@
-"""The container image: what it weighs, what a cold start reads of it, and how long that takes.
+"""The container images: what they weigh, what a cold start reads of one, and how long that takes.
 
 Every cold start is a fresh container, or a fresh emulator, that already listens: both times are those of the
 init phase and the first answer, without Docker's own start.
@@ -6,16 +6,14 @@ init phase and the first answer, without Docker's own start.
 
 import http.client
 import json
-import re
 import statistics
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
+from bench.records.tables import table
 from bench.targets.container import Container, docker, running
+from bench.targets.machine import Check
+from bench.targets.serving import listening
 from coldframe.progress import Progress
 from local.paths import ROOT
 
@@ -36,6 +34,12 @@ READ_BUDGET_BYTES = 80_000_000
 """Bytes of all files until the first answer, interpreter and system libraries included."""
 
 _BASE_LABEL = "org.opencontainers.image.base.name"
+_LARGEST = 8
+_WEIGH = """
+import json, pathlib
+paths = (path for root in ("/opt/python", "/opt/model") for path in pathlib.Path(root).rglob("*"))
+print(json.dumps({str(p): p.stat().st_size for p in paths if p.is_file() and not p.is_symlink()}))
+"""
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,18 @@ class Reads:
         return sum(self.folders.values())
 
 
+@dataclass(frozen=True)
+class Weights:
+    """Bytes of an image for a GPU, and of every file that we put into it."""
+
+    image_bytes: int
+    files: dict[str, int]
+
+    @property
+    def ours_bytes(self) -> int:
+        return sum(self.files.values())
+
+
 LAYERS = ("dependencies", "encoders and models", "coldframe", "functions")
 """Layers that the COPY commands of the Dockerfile's last stages add, lowest first."""
 
@@ -87,13 +103,38 @@ def reads(container: Container) -> Reads:
     return Reads(folders | {"files that were read, not mapped": touched["read"]})
 
 
-def run(image: str, samples: int) -> None:
-    """Prints the three tables."""
-    _print_sizes(image, sizes(image))
-    with running(image) as container:
+def run(check: Check) -> None:
+    """Prints the three tables of the function's image."""
+    _print_sizes(check.image, sizes(check.image))
+    with running(check.image) as container:
         container.invoke(EVENTS["the encoder"])
         _print_reads(reads(container))
-    _print_times(_cold_starts(image, samples))
+    _print_times(_cold_starts(check.image, check.samples))
+
+
+def run_gpu(check: Check) -> None:
+    """Prints the table of the image for a GPU."""
+    print(weights_table(weigh(check.image)), end="")
+
+
+def weigh(image: str) -> Weights:
+    """Content of the image for a GPU, as its own interpreter finds it."""
+    [facts] = json.loads(docker("image", "inspect", image))
+    report = docker("run", "--rm", "--network=none", "--entrypoint=python3", image, "-c", _WEIGH)
+    return Weights(facts["Size"], json.loads(report))
+
+
+def weights_table(weights: Weights) -> str:
+    """Megabytes of the image, of its largest parts and its largest files."""
+    parts: dict[str, int] = {}
+    for path, size in weights.files.items():
+        part = "/".join(path.split("/")[:4])
+        parts[part] = parts.get(part, 0) + size
+    rows = {"image": weights.image_bytes, "above its base": weights.ours_bytes}
+    for group in (parts, weights.files):
+        largest = sorted(group, key=group.__getitem__, reverse=True)[:_LARGEST]
+        rows |= {f"`{name}`": group[name] for name in largest}
+    return table("what | MB", [(name, f"{size / 1e6:,.1f}") for name, size in rows.items()])
 
 
 def _cold_starts(image: str, samples: int) -> dict[str, dict[str, list[float]]]:
@@ -111,8 +152,8 @@ def _cold_starts(image: str, samples: int) -> dict[str, dict[str, list[float]]]:
 
 def _emulator_ms(body: str) -> float:
     """The local API's first answer: its environment starts when the request comes."""
-    with _emulator() as port:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    with listening("-m", "local.cli", "up", "--port", "0") as address:
+        connection = http.client.HTTPConnection(address.removeprefix("http://"), timeout=60)
         started = time.perf_counter()
         connection.request("POST", "/v1/predict", body)
         answer = json.loads(connection.getresponse().read())
@@ -121,23 +162,6 @@ def _emulator_ms(body: str) -> float:
     if answer["start"] != "cold":
         raise RuntimeError("The emulator's first answer is not a cold one.")
     return elapsed_ms
-
-
-@contextmanager
-def _emulator() -> Iterator[int]:
-    """The port of a local API without an environment yet."""
-    command = [sys.executable, "-m", "local.cli", "up", "--port", "0"]
-    with subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as process:
-        try:
-            for line in process.stdout or ():
-                if listening := re.search(r"listening on http://127\.0\.0\.1:(\d+)", line):
-                    yield int(listening[1])
-                    return
-            raise RuntimeError("`coldframe up` does not start. Run it to see why.")
-        finally:
-            process.terminate()
 
 
 def _print_sizes(image: str, sizes: Sizes) -> None:

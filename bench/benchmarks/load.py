@@ -8,14 +8,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from bench.data.texts import load_texts, sentences, with_duplicates
-from bench.loader.null_target import null_target
 from bench.loader.open_loop import Load, send
 from bench.loader.verdict import Point, Slo, judge, search_peak
 from bench.records.raw_files import Fact, RawFile, Results
 from bench.records.tables import Row, table
 from bench.targets.cores import loader_core, target_cores
 from bench.targets.machine import describe_run
-from bench.targets.serving import Server, free_port, local_api, serve
+from bench.targets.serving import Server, free_port, listening, local_api, serve
 from coldframe.capacity.arrivals import Arrivals, poisson
 from coldframe.progress import Progress
 from local.paths import ROOT
@@ -60,7 +59,7 @@ def run(options: LoadOptions) -> Path:
     """Measures the loader, then the target without and with its cache; returns the raw file."""
     described = describe_run("load", options.model_dir, options.seed, _facts(options))
     with RawFile(options.out, described) as raw:
-        with target_cores(), null_target() as url, loader_core():
+        with target_cores(), listening("-m", "bench.targets.null_target") as url, loader_core():
             loader = _Loader(options, raw, url, 0.0)
             overhead = loader.point(NULL, _NULL_RPS, cache=False, duplicates=0.0)
         with _target(options) as url:
@@ -177,20 +176,9 @@ def load_points(results: Results) -> list[Point]:
 
 def load_table(results: Results) -> str:
     """Every rate, with the highest one that held in bold; the null target is the loader's own share."""
-    head = (
-        "target",
-        "offered, 1/s",
-        "answered, 1/s",
-        "p50, ms",
-        "p95, ms",
-        "p99, ms",
-        "success",
-        "from cache",
-        "objective",
-        "verdict",
-    )
+    head = "target | offered, 1/s | answered, 1/s | p50, ms | p95, ms | p99, ms | success | from cache"
     points = sorted(load_points(results), key=lambda point: (point.target, point.offered_rps))
-    return table(head, [_row(results, point) for point in points])
+    return table(f"{head} | objective | verdict", [_row(results, point) for point in points])
 
 
 def _row(results: Results, point: Point) -> Row:

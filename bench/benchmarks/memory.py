@@ -13,10 +13,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from bench.benchmarks.cold.first_requests import Subject
+from bench.loader.samples import invoke
+from bench.records.tables import table
+from bench.targets.machine import Check
 from coldframe.model.bundle import load_pair
 from coldframe.model.files import encoder_folder
 from coldframe.progress import Progress
-from local.paths import ROOT, default_model, models
+from local.paths import ROOT, default_model
 
 _SESSION = """
 import time
@@ -30,22 +34,6 @@ facts, row = load_encoder_manifest(folder.parent.parent, folder.name).facts, [20
 started, cpu_started = time.perf_counter(), time.process_time()
 Encoder(folder, facts, threads=1).encode([row])
 print([(time.perf_counter() - started) * 1e3, (time.process_time() - cpu_started) * 1e3])
-"""
-
-# As a runtime client does it: JSON in, the handler, JSON out, and nothing kept.
-_SERVE = """
-import json, sys
-from pathlib import Path
-from types import SimpleNamespace
-from functions.predict.app import handler
-
-context = SimpleNamespace(aws_request_id="bench", get_remaining_time_in_millis=lambda: 290_000)
-for line in sys.stdin.buffer:
-    answer = json.dumps(handler(json.loads(line), context))
-    assert json.loads(answer)["statusCode"] == 200, answer[:500]
-    del line, answer
-status = dict(line.split(":") for line in Path("/proc/self/status").read_text().splitlines())
-print(int(status["VmHWM"].split()[0]) / 1024)
 """
 
 _ENVELOPE = {"version": "2.0", "rawPath": "/v1/predict", "requestContext": {"http": {"method": "POST"}}}
@@ -73,46 +61,29 @@ SCENARIOS: dict[str, list[dict[str, Any]]] = {
 }
 
 
-def run(model_dir: Path, samples: int) -> None:
+def run(check: Check) -> None:
     """Prints both tables."""
-    environ = _environ(model_dir)
-    _, encoder = load_pair(model_dir, default_model())
-    code = _SESSION.format(folder=str(encoder_folder(model_dir, encoder.name)))
-    _output(code, environ)  # fills the page cache; not counted
-    processes = [
-        json.loads(_output(code, environ)) for _ in Progress(range(samples), desc="sessions", unit="process")
-    ]
-    peaks_mb = {name: peak_mb(model_dir, name) for name in Progress(SCENARIOS, desc="memory", unit="process")}
-    print("| session create + first run, warm page cache | min | median |\n|---|---|---|")
-    for label, times_ms in zip(("elapsed", "processor time"), zip(*processes, strict=True), strict=True):
-        print(f"| {label} | {min(times_ms):.0f} ms | {statistics.median(times_ms):.0f} ms |")
-    print("\n| peak resident memory after | MB |\n|---|---|")
-    for name, most_mb in peaks_mb.items():
-        print(f"| {name} | {most_mb:.0f} |")
-    print(f"\n{samples} processes for the session, load average {os.getloadavg()[0]:.1f}.")
+    _, encoder = load_pair(check.model_dir, default_model())
+    code = _SESSION.format(folder=str(encoder_folder(check.model_dir, encoder.name)))
+    command, environ = [sys.executable, "-c", code], Subject(check.model_dir).environ()
+    processes = []
+    for _ in Progress(range(check.samples + 1), desc="sessions", unit="process"):
+        done = subprocess.run(command, env=environ, cwd=ROOT, stdout=subprocess.PIPE, check=True)
+        processes.append(json.loads(done.stdout))
+    del processes[0]  # it filled the page cache
+    peaks = [(name, f"{peak_mb(check.model_dir, name):.0f}") for name in Progress(SCENARIOS, unit="process")]
+    times = zip(("elapsed", "processor time"), zip(*processes, strict=True), strict=True)
+    rows = [(label, f"{min(ms):.0f} ms", f"{statistics.median(ms):.0f} ms") for label, ms in times]
+    print(table("session create + first run, warm page cache | min | median", rows))
+    print(table("peak resident memory after | MB", peaks))
+    print(f"{check.samples} processes for the session, load average {os.getloadavg()[0]:.1f}.")
 
 
 def peak_mb(model_dir: Path, scenario: str) -> float:
     """Peak resident memory of a fresh environment that has answered the requests of a scenario."""
-    events = b"".join(_event(body) for body in SCENARIOS[scenario])
-    return float(_output(_SERVE, _environ(model_dir), events))
+    _, peak = invoke(map(_event, SCENARIOS[scenario]), Subject(model_dir).environ())
+    return peak
 
 
-def _environ(model_dir: Path) -> dict[str, str]:
-    ours = {
-        "COLDFRAME_MODEL_DIR": str(model_dir),
-        "COLDFRAME_MODELS": models(),
-        "COLDFRAME_LOG_LEVEL": "off",
-    }
-    return {**os.environ, **ours}
-
-
-def _event(body: Mapping[str, Any]) -> bytes:
-    return json.dumps(_ENVELOPE | {"body": json.dumps(body, ensure_ascii=False)}).encode() + b"\n"
-
-
-def _output(code: str, environ: Mapping[str, str], content: bytes = b"") -> bytes:
-    command = [sys.executable, "-c", code]
-    return subprocess.run(
-        command, env=environ, cwd=ROOT, input=content, stdout=subprocess.PIPE, check=True
-    ).stdout
+def _event(body: Mapping[str, Any]) -> dict[str, Any]:
+    return _ENVELOPE | {"body": json.dumps(body, ensure_ascii=False)}

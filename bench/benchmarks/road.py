@@ -17,8 +17,9 @@ from msgspec import Struct
 
 from bench.benchmarks.cold.first_requests import Chosen, Subject, choose_texts, event_of
 from bench.loader.samples import SampleFailed
-from bench.records.budgets import RoadBudget
+from bench.records.budgets import RoadBudget, load_budgets
 from bench.records.tables import table
+from bench.targets.machine import Check
 from local.paths import ROOT
 
 ENCODER = "encoder"
@@ -45,7 +46,15 @@ class Trip:
     told: tuple[str, ...]
 
 
-def run(model_dir: Path, root: Path = ROOT) -> dict[str, Road]:
+def run(check: Check) -> None:
+    """Prints all roads. Ends with status 1 where one is over its budget."""
+    roads, budgets = measure(check.model_dir), load_budgets().road
+    print(road_table(roads, budgets), end="")
+    if exceeded := over_budget(roads, budgets):
+        sys.exit("\n".join(f"Over budget: {line}" for line in exceeded))
+
+
+def measure(model_dir: Path, root: Path = ROOT) -> dict[str, Road]:
     """The road of each kind of request, in the tree at `root`. Raises SampleFailed."""
     subject = Subject(model_dir, root)
     trips = _trips(choose_texts(subject))
@@ -64,7 +73,7 @@ def road_table(roads: Mapping[str, Road], budgets: Mapping[str, RoadBudget]) -> 
         )
         for kind, road in roads.items()
     ]
-    head = ("request", "files", "functions", "lines", "depth")
+    head = "request | files | functions | lines | depth"
     return table(head, rows) + "".join(_files_of(kind, road) for kind, road in roads.items())
 
 

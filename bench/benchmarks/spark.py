@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from bench.data.newsgroups import is_available, read_newsgroups
 from bench.data.texts import NEWSGROUPS, OWN, load_texts
+from bench.records.tables import table
 from coldframe.errors import ColdframeError
 from local.paths import ROOT, SPARK_PYTHON, default_model, python_path
 
@@ -41,12 +42,12 @@ def run(model_dir: Path, rows: int, cores: int, rounds: int, seed: int) -> float
         naive / ours
         for naive, ours in zip(report["taken_s"]["naive"], report["taken_s"]["ours"], strict=True)
     )
-    print("| side | seconds | rows/s | |")
-    print("|---|---|---|---|")
-    print(f"| naive `mapInPandas`, row by row | {naive_s:.1f} | {rows / naive_s:,.0f} | 1 |")
-    print(f"| `coldframe.spark.predict` | {ours_s:.1f} | {rows / ours_s:,.0f} | **{ratio:.2f}** |")
+    sides = {"naive `mapInPandas`, row by row": (naive_s, "1")}
+    sides |= {"`coldframe.spark.predict`": (ours_s, f"**{ratio:.2f}**")}
+    lines = [(name, f"{s:.1f}", f"{rows / s:,.0f}", quicker) for name, (s, quicker) in sides.items()]
+    print(table("side | seconds | rows/s | times as quick", lines))
     print(
-        f"\n{source}: {rows:,} rows, {len(set(texts)):,} of them distinct; {cores} cores,"
+        f"{source}: {rows:,} rows, {len(set(texts)):,} of them distinct; {cores} cores,"
         f" median of {rounds} rounds; same labels; load average {os.getloadavg()[0]:.1f}."
     )
     return ratio

@@ -8,7 +8,8 @@ import duckdb
 import pyarrow as pa
 
 from bench.data.newsgroups import is_available, read_newsgroups
-from bench.data.texts import NEWSGROUPS, load_texts
+from bench.data.texts import NEWSGROUPS, TextMix, load_texts
+from bench.records.tables import Row, table
 from coldframe.columns import predict_column
 from coldframe.config import Settings
 from coldframe.cpus import usable_cpus
@@ -33,40 +34,32 @@ def run(model_dir: Path, rows: int, labels: int, seed: int) -> bool:
 
     `is_topic` rejects rows by odds here, which may lose some: the table says how many.
     """
-    if is_available():
-        source, texts = NEWSGROUPS, read_newsgroups().posts[:rows]
-    else:
-        mix = load_texts(rows, seed)
-        source, texts = mix.source, mix.texts
+    mix = TextMix(NEWSGROUPS, read_newsgroups().posts[:rows]) if is_available() else load_texts(rows, seed)
     passes = usable_cpus()
     known = _load(model_dir, passes).manifest.labels
-    chosen_labels = known[:: max(1, len(known) // labels)][:labels]
-    print(
-        "| label | rows | plain, s | `topic`, s | `is_topic`, one pass at once, s | `is_topic`, s"
-        " | plain / `topic` | plain / `is_topic`, one pass at once | plain / `is_topic` | lost | same |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    lines: list[Row] = []
     same, totals_s = True, [0.0] * 4
-    for label in Progress(chosen_labels, unit="label"):
-        plain_s, plain = _measure(_plain, _load(model_dir, passes), texts, _TOPIC, label)
-        topic_s, topic = _measure(register, _load(model_dir, passes), texts, _TOPIC, label)
-        alone_s, alone = _measure(_register_rejecting, _load(model_dir, 1), texts, _IS_TOPIC, label)
-        is_s, found = _measure(_register_rejecting, _load(model_dir, passes), texts, _IS_TOPIC, label)
-        agree = plain == topic and alone == found
+    for label in Progress(known[:: max(1, len(known) // labels)][:labels], unit="label"):
+        plain_s, plain = _measure(_plain, _load(model_dir, passes), mix.texts, _TOPIC, label)
+        topic_s, topic = _measure(register, _load(model_dir, passes), mix.texts, _TOPIC, label)
+        alone_s, alone = _measure(_register_rejecting, _load(model_dir, 1), mix.texts, _IS_TOPIC, label)
+        is_s, rest = _measure(_register_rejecting, _load(model_dir, passes), mix.texts, _IS_TOPIC, label)
+        agree = plain == topic and alone == rest
         same = same and agree
         times_s = (plain_s, topic_s, alone_s, is_s)
         totals_s = [total + spent for total, spent in zip(totals_s, times_s, strict=True)]
-        print(
-            f"| {label} | {len(plain)} | {plain_s:.1f} | {topic_s:.1f} | {alone_s:.1f} | {is_s:.1f}"
-            f" | {plain_s / topic_s:.2f} | {plain_s / alone_s:.2f} | **{plain_s / is_s:.2f}**"
-            f" | {len(set(plain) ^ set(found))} | {'yes' if agree else 'NO'} |"
-        )
-    all_plain_s, all_topic_s, all_alone_s, all_is_s = totals_s
+        cells = (*(f"{spent:.1f}" for spent in times_s), *(f"{plain_s / own:.2f}" for own in times_s[1:]))
+        lost = len(set(plain) ^ set(rest))
+        lines.append((label, str(len(plain)), *cells, str(lost), "yes" if agree else "NO"))
+    head = "label | rows | plain, s | `topic`, s | `is_topic`, one pass at once, s | `is_topic`, s"
+    head += " | plain / `topic` | plain / `is_topic`, one pass at once | plain / `is_topic` | lost | same"
+    print(table(head, lines))
+    topic_x, alone_x, is_x = (totals_s[0] / total for total in totals_s[1:])
     print(
-        f"\n{source}: {len(texts)} rows, {passes} processors, a fresh cache for each measurement;"
-        f" `is_topic` with rejecting_odds={_ODDS:g}. Of all these labels together, `topic` is"
-        f" {all_plain_s / all_topic_s:.2f} times as quick as the plain function, `is_topic`"
-        f" {all_plain_s / all_is_s:.2f} times, and {all_plain_s / all_alone_s:.2f} times with one pass."
+        f"{mix.source}: {len(mix.texts)} rows, {passes} processors, a fresh cache for each measurement;"
+        f" `is_topic` with rejecting_odds={_ODDS:g}. For all these labels together, `topic` is"
+        f" {topic_x:.2f} times as quick as the plain function, `is_topic`"
+        f" {is_x:.2f} times, and {alone_x:.2f} times with one pass."
     )
     return same
 

@@ -8,7 +8,7 @@ import asyncio
 import gc
 import selectors
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -26,7 +26,7 @@ class Load:
     url: str
     offered_rps: float
     due_s: Sequence[float]
-    bodies: Sequence[bytes]
+    bodies: Iterable[bytes]
     timeout_s: float = 10.0
     headers: Mapping[str, str] = field(default_factory=lambda: {"content-type": "application/json"})
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -40,8 +40,7 @@ if os.path.exists("/proc/self/maps"):
 report = dict(begun_ns=begun_ns, loaded_ns=loaded_ns, answered_ns=answered_ns, read_bytes=read_bytes)
 report["answer"] = globals().get("answer")
 report["files"] = sorted(files) if os.environ.get("BENCH_FILES") else []
-if "second" in globals():
-    report |= dict(second=second, again_ns=again_ns, answered_again_ns=answered_again_ns)
+report["second"], report["second_ms"] = globals().get("second", {{}}), globals().get("second_ms", 0.0)
 report["stages_ms"], report["calls"] = globals().get("stages_ms", {{}}), globals().get("calls", {{}})
 print(json.dumps(report), flush=True)
 """
@@ -60,7 +59,7 @@ import sys
 sys.stdout.write({answered!r}); sys.stdout.flush(); sys.stdin.readline()
 again_ns = time.monotonic_ns()
 second = {handler}({event!r}, Context)
-answered_again_ns = time.monotonic_ns()
+second_ms = (time.monotonic_ns() - again_ns) / 1e6
 """
 _ANSWERED_MARK = "== answered ==\n"
 _FROZEN_S = 0.1
@@ -101,17 +100,11 @@ class Program:
 
 
 @dataclass(frozen=True)
-class TwoTaken:
-    """Two answers of one process. Milliseconds from its spawn to the first, and of the second alone."""
-
-    first_ms: float
-    second_ms: float
-    answers: tuple[Mapping[str, Any], Mapping[str, Any]]
-
-
-@dataclass(frozen=True)
 class Taken:
-    """Report of one process. Milliseconds from the call that spawned it to its answer."""
+    """Report of one process. Milliseconds from the call that spawned it to its answer.
+
+    second, second_ms: its answer to a second event, and the time of this one alone.
+    """
 
     total_ms: float
     stages_ms: dict[str, float]
@@ -120,6 +113,8 @@ class Taken:
     read_bytes: int | None
     answer: Mapping[str, Any]
     files: list[str] = field(default_factory=list)
+    second: Mapping[str, Any] = field(default_factory=dict)
+    second_ms: float = 0.0
 
 
 def take(
@@ -127,17 +122,27 @@ def take(
 ) -> Taken:
     """Runs `source` in a fresh interpreter in `root`, up to its report; it need not end by itself.
 
-    Raises SampleFailed with the end of what it wrote where it does not report.
+    Between two answers it is stopped, as Lambda stops it. Raises SampleFailed with the end of what it wrote
+    where it does not report.
     """
     command = [str(python), *(["-X", "importtime"] if traced else []), "-c", source]
+    pipe = subprocess.PIPE
     with tempfile.TemporaryFile() as errors:
         called_ns = time.monotonic_ns()
         process = subprocess.Popen(
-            command, cwd=root, env=dict(environ), stdout=subprocess.PIPE, stderr=errors
+            command, cwd=root, env=dict(environ), stdin=pipe, stdout=pipe, stderr=errors
         )
         spawned_ns = time.monotonic_ns()
         with process:
-            line = process.stdout.readline() if process.stdout else b""
+            requests, reports = cast(IO[bytes], process.stdin), cast(IO[bytes], process.stdout)
+            line = reports.readline()
+            if line == _ANSWERED_MARK.encode():
+                process.send_signal(signal.SIGSTOP)
+                time.sleep(_FROZEN_S)
+                process.send_signal(signal.SIGCONT)
+                requests.write(b"\n")
+                requests.flush()
+                line = reports.readline()
             process.kill()  # threads of it may still be loading what this answer did not need
         errors.seek(0)
         written = errors.read().decode(errors="replace")
@@ -147,38 +152,23 @@ def take(
     return _taken(report, called_ns, spawned_ns, written if traced else "")
 
 
-def take_two(source: str, environ: Mapping[str, str], root: Path) -> TwoTaken:
-    """Runs `source_of_two` in a fresh interpreter, which is stopped between the answers as Lambda stops it.
+def invoke(events: Iterable[object], environ: Mapping[str, str]) -> tuple[list[float], float]:
+    """Milliseconds of each invocation in one fresh environment, and its peak of memory in MB.
 
-    Raises SampleFailed with the end of what it wrote where it does not report.
+    Raises SampleFailed with the end of what it wrote where it does not answer.
     """
-    with tempfile.TemporaryFile() as errors:
-        called_ns = time.monotonic_ns()
-        with subprocess.Popen(
-            [sys.executable, "-c", source],
-            cwd=root,
-            env=dict(environ),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-        ) as process:
-            requests, reports = cast(IO[bytes], process.stdin), cast(IO[bytes], process.stdout)
-            if reports.readline() == _ANSWERED_MARK.encode():
-                process.send_signal(signal.SIGSTOP)
-                time.sleep(_FROZEN_S)
-                process.send_signal(signal.SIGCONT)
-                requests.write(b"\n")
-                requests.flush()
-            line = reports.readline()
-            process.kill()
-        errors.seek(0)
-        written = errors.read().decode(errors="replace")
-    if not line.startswith(b"{"):
-        raise SampleFailed(f"A fresh process did not answer twice:\n{line.decode()}{written[-2000:]}")
-    report = json.loads(line)
-    first_ms = (report["answered_ns"] - called_ns) / 1e6
-    second_ms = (report["answered_again_ns"] - report["again_ns"]) / 1e6
-    return TwoTaken(first_ms, second_ms, (report["answer"], report["second"]))
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.loader.invocations"],
+        input="".join(json.dumps(event) + "\n" for event in events),
+        cwd=ROOT,
+        env=dict(environ),
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise SampleFailed(f"Invocations ended with an error:\n{done.stderr[-1000:]}")
+    *times_ms, peak_mb = (float(line) for line in done.stdout.splitlines())
+    return times_ms, peak_mb
 
 
 def _taken(report: dict[str, Any], called_ns: int, spawned_ns: int, import_log: str) -> Taken:
@@ -202,6 +192,8 @@ def _taken(report: dict[str, Any], called_ns: int, spawned_ns: int, import_log: 
         read_bytes=report["read_bytes"],
         answer=report["answer"] or {},
         files=[name for name in report["files"] if os.path.isfile(name)],  # noqa: PTH113 (some are "[vdso]")
+        second=report["second"],
+        second_ms=report["second_ms"],
     )
 
 

@@ -7,9 +7,10 @@ from bench.records.quantiles import Interval
 Row = Sequence[str]
 
 
-def table(head: Row, rows: Iterable[Row]) -> str:
-    """A Markdown table with a line of its own for each row."""
-    lines = [head, ["---"] * len(head), *rows]
+def table(head: Row | str, rows: Iterable[Row]) -> str:
+    """A Markdown table with a line of its own for each row. head: its cells, or its first line."""
+    cells = head.split(" | ") if isinstance(head, str) else head
+    lines = [cells, ["---"] * len(cells), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 

@@ -12,6 +12,7 @@ PEERS = ROOT / "bench" / "peers"
 ENVIRONMENTS = ROOT / ".venv-peers"
 PEERS_MODEL = ROOT / ".cache" / "peers"
 _TORCH = "torch==2.13.0"
+_LIMIT_S = 600
 
 
 class PeersMissing(ColdframeError):
@@ -33,11 +34,12 @@ def prepare_model() -> None:
         raise PeersMissing(f"The model for peers cannot be made: {done.stderr.strip()[-800:]}")
 
 
-def install(environment: Path, name: str, needs_torch: bool) -> str:
-    """Installs a peer's environment unless it exists. Returns why that failed, or an empty text."""
+def install(environments: Path, name: str, needs_torch: bool = False) -> Path:
+    """The Python of a peer's environment, which is installed unless it exists. Raises PeersMissing."""
+    environment = environments / name
     python = environment / "bin" / "python"
     if python.exists():
-        return ""
+        return python
     print(f"==> {environment}: what `bench/peers/{name}` needs", file=sys.stderr, flush=True)
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     steps = [[sys.executable, "-m", "venv", str(environment)]]
@@ -47,10 +49,19 @@ def install(environment: Path, name: str, needs_torch: bool) -> str:
     for step in steps:
         done = subprocess.run(step, capture_output=True, text=True, check=False)
         if done.returncode:
-            (environment / "bin" / "python").unlink(missing_ok=True)  # so that the next run tries again
+            python.unlink(missing_ok=True)  # so that the next run tries again
             errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
-            return " ".join(errors or done.stderr.splitlines()[-1:])
-    return ""
+            raise PeersMissing(" ".join(errors or done.stderr.splitlines()[-1:]))
+    return python
+
+
+def measure_peer(python: Path, name: str, *arguments: object) -> list[str]:
+    """Lines that a peer's `measure.py` prints. Raises PeersMissing where it fails."""
+    command = [str(part) for part in (python, PEERS / name / "measure.py", *arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S)
+    if done.returncode:
+        raise PeersMissing(f"bench/peers/{name} ended with status {done.returncode}: {done.stderr[-500:]}")
+    return done.stdout.splitlines()
 
 
 def folder_mb(environment: Path) -> float:

@@ -4,6 +4,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -18,6 +19,16 @@ from local.paths import ROOT, default_model
 _FLAGS = ("avx2", "avx_vnni", "avx512_vnni", "avx512_bf16", "amx_int8", "asimddp", "i8mm", "sve")
 _BUT_RESULTS = ":!bench/published"  # a file of results that is being written does not change the code
 _PACKAGES = ("numpy", "onnxruntime", "tokenizers", "msgspec", "awslambdaric", "fastapi", "mangum")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One run of `coldframe bench check`. samples: processes, containers, requests or invocations."""
+
+    model_dir: Path
+    image: str
+    samples: int
+    seed: int
 
 
 def describe_run(benchmark: str, model_dir: Path, seed: int, options: Mapping[str, Any]) -> Run:

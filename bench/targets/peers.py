@@ -1,6 +1,7 @@
 """Contenders of a comparison: our local API, and peers as `bench/peers/peers.toml` describes them."""
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from msgspec import Struct
 from bench.targets.environments import PEERS, PEERS_MODEL
 from bench.targets.serving import Server, free_port, local_api
 from coldframe.cpus import usable_cpus
-from local.paths import ROOT
+from local.paths import ROOT, models
 
 BATCH, BATCH_WAIT_S = 32, 0.005
 """Batching of servers that put requests together: requests in a batch, and how long the first one waits."""
@@ -87,8 +88,27 @@ def ours(title: str, heads: str, environ: Mapping[str, str]) -> Contender:
     """Our local API, asked for these heads. environ: settings beside those of this process."""
     port = free_port()
     body = f'{{"text": $TEXT, "heads": {heads}, "cache": false}}'
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("COLDFRAME_")}
-    return Contender(title, Server(local_api(port), ROOT, kept | dict(environ), port, "/v1/predict", body))
+    environ = _without_settings() | dict(environ)
+    return Contender(title, Server(local_api(port), ROOT, environ, port, "/v1/predict", body))
+
+
+def own_server(model_dir: Path, environ: Mapping[str, str]) -> Server:
+    """`coldframe serve`, asked for one head, without its cache. environ: settings beside the model's."""
+    port = free_port()
+    settings = {
+        "PORT": str(port),
+        "COLDFRAME_MODEL_DIR": str(model_dir.resolve()),
+        "COLDFRAME_MODELS": models(),
+        "COLDFRAME_LOG_LEVEL": "off",
+    }
+    command = [str(Path(sys.executable).parent / "coldframe"), "serve"]
+    body = '{"text": $TEXT, "heads": ["logreg"], "cache": false}'
+    environ = _without_settings() | settings | dict(environ)
+    return Server(command, ROOT, environ, port, "/v1/predict", body)
+
+
+def _without_settings() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("COLDFRAME_")}
 
 
 def peer_environ() -> dict[str, str]:

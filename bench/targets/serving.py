@@ -2,6 +2,8 @@
 
 import contextlib
 import json
+import os
+import re
 import signal
 import socket
 import subprocess
@@ -16,11 +18,13 @@ from pathlib import Path
 import psutil
 
 from coldframe.errors import ColdframeError
+from local.paths import ROOT
 
 _START_LIMIT_S = 120.0
 _PAUSE_S = 0.002  # between two attempts to reach a server that does not listen yet
 _STOP_LIMIT_S = 20.0
 _NOT_YET = b"not ready yet"  # MLServer's, with status 400, while its workers load the model
+_ADDRESS = re.compile(r"(?:listening|unning) on (http://127\.0\.0\.1:\d+)")
 # The API's throttling, which protects an account, is not what is measured.
 _WITHOUT_THROTTLING = ("--parameter", "ThrottleRate=10000", "--parameter", "ThrottleBurst=10000")
 
@@ -71,6 +75,32 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+@contextlib.contextmanager
+def listening(*arguments: str) -> Iterator[str]:
+    """The address that a Python program prints once it listens; the program is ended afterwards.
+
+    Raises ServerFailed where it ends before.
+    """
+    command, environ = [sys.executable, *arguments], {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environ, stdout=pipe, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        try:
+            addresses = (_ADDRESS.search(line) for line in process.stdout or ())
+            if (address := next(filter(None, addresses), None)) is None:
+                raise ServerFailed(f"`python {' '.join(arguments[:2])}` does not listen. Run it to see why.")
+            # Its log is read as a terminal would read it, by a process that does nothing else.
+            with subprocess.Popen(["cat"], stdin=process.stdout, stdout=subprocess.DEVNULL):
+                try:
+                    yield address[1]
+                finally:  # its output ends with it, and the reader with that
+                    process.terminate()
+                    process.wait()
+        finally:
+            process.kill()
 
 
 @contextlib.contextmanager

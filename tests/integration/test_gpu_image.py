@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from bench.benchmarks.gpu_image import Weights, weigh, weights_table
+from bench.benchmarks.image import Weights, weigh, weights_table
 from bench.targets.container import docker
 from tests.support.example import SPACE
 

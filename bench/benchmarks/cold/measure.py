@@ -13,7 +13,7 @@ from pathlib import Path
 from bench.benchmarks.cold.first_requests import Chosen, Subject, answer_source, choose_texts, event_of
 from bench.benchmarks.cold.series import ANSWERED, CHECKED, ORDERS, PROGRAMS, THROUGH_CLIENT, Series
 from bench.loader.runtime_client import take_through_client
-from bench.loader.samples import Taken, take, take_two
+from bench.loader.samples import Taken, take
 from bench.records.raw_files import DROPPED, WARM, Cold, RawFile
 from bench.targets import page_cache
 from bench.targets.machine import describe_run
@@ -122,8 +122,9 @@ class _Sampler:
     def _sample_of_two(self, series: Series, number: int) -> Cold:
         sources = ORDERS[series]
         first, second = (event_of({"text": self.chosen.text(source)}) for source in sources)
-        process = take_two(PROGRAMS[sources[0]].source_of_two(first, second), self._environ, self._root)
-        expected = zip(sources, process.answers, ("cold", "warm"), strict=True)
+        source = PROGRAMS[sources[0]].source_of_two(first, second)
+        process = take(source, False, self._environ, self._root)
+        expected = zip(sources, (process.answer, process.second), ("cold", "warm"), strict=True)
         by = ", ".join(answer_source(source, answer, start) for source, answer, start in expected)
-        stages = {"first": process.first_ms, "second": process.second_ms}
-        return Cold(series, number, WARM, False, process.first_ms + process.second_ms, stages, by=by)
+        stages = {"first": process.total_ms, "second": process.second_ms}
+        return Cold(series, number, WARM, False, sum(stages.values()), stages, by=by)

@@ -4,19 +4,19 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from itertools import cycle
+from dataclasses import dataclass, replace
+from itertools import cycle, takewhile
 from typing import TypeVar
 
-from bench.benchmarks.gpu.watch import Watched, watch
-from bench.benchmarks.gpu.work import Pass
+from bench.benchmarks.gpu.device import Watched, watch
 from coldframe.model.encoder import RowEncoder
 from coldframe.model.tokenizer import TextWindows, Window
-from coldframe.vectors import Vector
 
 T = TypeVar("T")
 R = TypeVar("R")
+Pass = list[Window]
 
+ARRIVAL, SORTED = "arrival", "sorted"
 CHUNK = 128  # texts that a thread cuts at once
 _WARM_UP = 3  # passes that are not counted: kernels are loaded, memory is taken
 
@@ -35,20 +35,15 @@ class Measured:
         return self.tokens / self.seconds
 
 
-def measure_passes(encoder: RowEncoder, passes: Sequence[Pass], threads: int, seconds: float) -> Measured:
-    """Encodes passes over and over, in `threads` at once, for about `seconds`."""
-    for rows in passes[:_WARM_UP]:
-        encoder.encode(rows)
+def measure(threads: int, seconds: float, step: Callable[[], int]) -> Measured:
+    """Takes steps in `threads` at once for about `seconds`. A step returns its tokens, or its rows."""
     pass_ms: list[float] = []
-    shared = iter(cycle(passes))  # `next` of it is one step of the interpreter
     tokens = [0] * threads
 
     def drive(thread: int) -> None:
         while (started := time.perf_counter()) < ends:
-            rows = next(shared)
-            encoder.encode(rows)
+            tokens[thread] += step()
             pass_ms.append((time.perf_counter() - started) * 1e3)
-            tokens[thread] += sum(map(len, rows))
 
     with watch() as watched, ThreadPoolExecutor(threads) as pool:
         start_s = time.perf_counter()
@@ -58,22 +53,28 @@ def measure_passes(encoder: RowEncoder, passes: Sequence[Pass], threads: int, se
     return Measured(sum(tokens), spent_s, pass_ms, watched)
 
 
+def measure_passes(encoder: RowEncoder, passes: Sequence[Pass], threads: int, seconds: float) -> Measured:
+    """Encodes passes over and over."""
+    for rows in passes[:_WARM_UP]:
+        encoder.encode(rows)
+    shared = cycle(passes)  # `next` of it is one step of the interpreter
+
+    def encode() -> int:
+        rows = next(shared)
+        encoder.encode(rows)
+        return sum(map(len, rows))
+
+    return measure(threads, seconds, encode)
+
+
 def measure_tokenizer(windows: TextWindows, texts: Sequence[str], threads: int, seconds: float) -> Measured:
-    """Cuts texts in `threads` at once, `CHUNK` of them in each call."""
+    """Cuts texts, `CHUNK` of them in each call. The GPU does nothing."""
     windows.cut(texts[:CHUNK])
     chunks = cycle(_chunks(texts))
-    tokens = [0] * threads
-
-    def drive(thread: int) -> None:
-        while time.perf_counter() < ends:
-            tokens[thread] += sum(len(row) for text in windows.cut(next(chunks)) for row in text)
-
-    with ThreadPoolExecutor(threads) as pool:
-        start_s = time.perf_counter()
-        ends = start_s + seconds
-        list(pool.map(drive, range(threads)))
-        spent_s = time.perf_counter() - start_s
-    return Measured(sum(tokens), spent_s, [], Watched())
+    cut = measure(
+        threads, seconds, lambda: sum(len(row) for text in windows.cut(next(chunks)) for row in text)
+    )
+    return replace(cut, pass_ms=[], watched=Watched())
 
 
 def measure_texts(
@@ -100,7 +101,7 @@ def measure_texts(
         ThreadPoolExecutor(encoder_threads) as drivers,
     ):
         start_s = time.perf_counter()
-        chunks = _until(start_s + seconds, cycle(_chunks(texts)))
+        chunks = takewhile(lambda _: time.perf_counter() < start_s + seconds, cycle(_chunks(texts)))
         cut = _ahead(cutters, windows.cut, chunks, 2 * tokenizer_threads)
         passes = _fill((row for chunk in cut for text in chunk for row in text), pass_tokens)
         tokens = sum(_ahead(drivers, encode, passes, 2 * encoder_threads))
@@ -108,27 +109,16 @@ def measure_texts(
     return Measured(tokens, spent_s, pass_ms, watched)
 
 
-def rows_per_s(
-    classify: Callable[[Sequence[Vector]], object], embeddings: Sequence[Vector], seconds: float
-) -> float:
-    """Rows that a head classifies per second, all of `embeddings` in each call."""
-    classify(embeddings)
-    start_s, calls = time.perf_counter(), 0
-    while time.perf_counter() - start_s < seconds:
-        classify(embeddings)
-        calls += 1
-    return calls * len(embeddings) / (time.perf_counter() - start_s)
+def make_passes(rows: Sequence[Window], order: str, tokens: int) -> list[Pass]:
+    """Passes of about `tokens` tokens each, padding not counted.
+
+    order: ARRIVAL, as a scheduler takes rows of many requests; SORTED by length, as inside one request.
+    """
+    return list(_fill(sorted(rows, key=len) if order == SORTED else rows, tokens))
 
 
 def _chunks(texts: Sequence[str]) -> list[Sequence[str]]:
     return [texts[start : start + CHUNK] for start in range(0, len(texts), CHUNK)]
-
-
-def _until(ends: float, items: Iterable[T]) -> Iterator[T]:
-    for item in items:
-        if time.perf_counter() >= ends:
-            return
-        yield item
 
 
 def _ahead(
@@ -145,14 +135,14 @@ def _ahead(
 
 
 def _fill(rows: Iterable[Window], tokens: int) -> Iterator[Pass]:
-    """Passes of `tokens` tokens, or a row more."""
+    """Passes of at most `tokens` tokens; a longer row is a pass of its own."""
     filling: Pass = []
     filled = 0
     for row in rows:
-        filling.append(row)
-        filled += len(row)
-        if filled >= tokens:
+        if filling and filled + len(row) > tokens:
             yield filling
             filling, filled = [], 0
+        filling.append(row)
+        filled += len(row)
     if filling:
         yield filling

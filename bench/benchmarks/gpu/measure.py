@@ -8,21 +8,26 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
+from statistics import mean
 
-from bench.benchmarks.gpu.bound import device_name, flops_per_token, peak_flops
+from bench.benchmarks.gpu.device import Watched, device_name, flops_per_token, peak_flops
 from bench.benchmarks.gpu.in_process import (
+    ARRIVAL,
+    SORTED,
     Measured,
+    make_passes,
+    measure,
     measure_passes,
     measure_texts,
     measure_tokenizer,
-    rows_per_s,
 )
-from bench.benchmarks.gpu.over_http import BATCH, Loaded, at_rate, full_load, request_body, serving
-from bench.benchmarks.gpu.work import ARRIVAL, SORTED, Work, load_work, make_passes
+from bench.benchmarks.gpu.over_http import Loaded, request_bodies, send_all
+from bench.data.texts import load_texts
 from bench.records.raw_files import Fact, RawFile, Timing
 from bench.targets.environments import PEERS
 from bench.targets.machine import describe_run
-from bench.targets.serving import ServerFailed
+from bench.targets.peers import own_server
+from bench.targets.serving import ServerFailed, serve
 from coldframe.cpus import usable_cpus
 from coldframe.errors import BundleError
 from coldframe.gpu.device import check_device
@@ -33,19 +38,23 @@ from coldframe.gpu.start import check_together
 from coldframe.model.bundle import EncoderManifest, load_golden, load_pair
 from coldframe.model.files import TOKENIZER, encoder_folder, model_folder
 from coldframe.model.model import load_heads
-from coldframe.model.tokenizer import TextWindows
+from coldframe.model.tokenizer import TextWindows, Window
+from coldframe.text import normalise
 from local.paths import default_model
+
+Conditions = Mapping[str, int | str]
 
 _HEAD_ROWS = 2048
 _SHARE = 0.8  # of full load, at which deadlines are counted
 _DEADLINE_S = 0.25
+_PEER = "sentence-transformers"
 
 
 @dataclass(frozen=True)
 class GpuOptions:
     """Options of a measurement. peer_python: Python with sentence-transformers; None: no peer.
 
-    passes: tokens of a pass, each tried. threads: threads that drive the device, each number tried.
+    pass_tokens: tokens of a pass, each tried. threads: threads that drive the device, each number tried.
     provider: of onnxruntime; another one than CUDA's where the benchmark itself is tried.
     """
 
@@ -55,7 +64,7 @@ class GpuOptions:
     texts: int
     file: Path | None
     seconds: float
-    passes: Sequence[int]
+    pass_tokens: Sequence[int]
     threads: Sequence[int]
     peer_python: Path | None
     with_http: bool
@@ -70,49 +79,53 @@ def run(options: GpuOptions) -> None:
     manifest = load_gpu_manifest(options.model_dir, base)
     folder = encoder_folder(options.model_dir, gpu_encoder(base.name))
     windows = open_tokenizer(folder, manifest)
-    work = load_work(windows, options.texts, options.seed, options.file)
+    mix = load_texts(options.texts, options.seed, options.file)
+    texts = [normalise(text) for text in islice(cycle(mix.texts), options.texts)]
+    rows = [row for text in windows.cut(texts) for row in text]
     facts = {"texts": options.texts, "seconds": options.seconds, "provider": options.provider}
     with RawFile(options.out, describe_run("gpu", options.model_dir, options.seed, facts)) as raw:
-        _Bench(options, raw, manifest, folder, windows, work).run(base.name)
+        raw.write(Fact("source", "texts", text=mix.source))
+        _Bench(options, raw, manifest, folder, windows, texts, rows).run(base.name)
 
 
+@dataclass(frozen=True)
 class _Bench:
-    """One run, and where its lines go."""
+    """One run, and where its lines go. rows: windows of the texts, one after another."""
 
-    def __init__(
-        self,
-        options: GpuOptions,
-        raw: RawFile,
-        manifest: EncoderManifest,
-        folder: Path,
-        windows: TextWindows,
-        work: Work,
-    ) -> None:
-        self._options, self._raw, self._manifest = options, raw, manifest
-        self._folder, self._windows, self._work = folder, windows, work
+    options: GpuOptions
+    raw: RawFile
+    manifest: EncoderManifest
+    folder: Path
+    windows: TextWindows
+    texts: list[str]
+    rows: list[Window]
 
     def run(self, encoder: str) -> None:
         self._describe()
-        opened = {graph: found for graph in (PACKED, PADDED) if (found := self._open(graph))}
-        for graph, found in opened.items():
-            self._passes(graph, found)
-        self._tokenizer()
+        opened = {graph: session for graph in (PACKED, PADDED) if (session := self._open(graph))}
+        for graph, session in opened.items():
+            self._passes(graph, session)
+        for threads in sorted({1, usable_cpus()}):
+            cut = measure_tokenizer(self.windows, self.texts, threads, self.options.seconds)
+            self._measured("tokenize", {"threads": threads}, cut)
         if opened:
             served = next(iter(opened.values()))
             self._texts(served)
             self._heads(served)
         opened.clear()  # memory of the device, for whoever comes next
-        if self._options.with_http:
-            self._http(encoder)
+        if self.options.with_http:
+            try:
+                self._http(encoder)
+            except ServerFailed as exc:
+                self._fact("failed", "server", text=str(exc))
         self._peer()
 
     def _describe(self) -> None:
         device = device_name()
         self._fact("device", "gpu", text=device or "none")
-        self._fact("source", "texts", text=self._work.source)
-        self._fact("tokens", "texts", self._work.tokens)
-        self._fact("rows", "texts", len(self._work.rows))
-        flops = flops_per_token(self._folder, self._manifest.facts)
+        self._fact("tokens", "texts", sum(map(len, self.rows)))
+        self._fact("rows", "texts", len(self.rows))
+        flops = flops_per_token(self.folder, self.manifest.facts)
         self._fact("flops_per_token", "encoder", flops)
         if peak := peak_flops(device):
             self._fact("bound_tokens_per_s", "gpu", peak / flops)
@@ -120,10 +133,9 @@ class _Bench:
     def _open(self, graph: str) -> MixedEncoder | None:
         """A graph that passes the golden texts; of another one the reason is noted."""
         try:
-            encoder = MixedEncoder(
-                self._folder / graph, self._manifest.facts.dimension, self._options.provider
-            )
-            lowest = check_together(encoder, self._windows, load_golden(self._folder))
+            dimension = self.manifest.facts.dimension
+            encoder = MixedEncoder(self.folder / graph, dimension, self.options.provider)
+            lowest = check_together(encoder, self.windows, load_golden(self.folder))
         except BundleError as exc:
             self._fact("refused", graph, text=str(exc))
             return None
@@ -132,93 +144,68 @@ class _Bench:
 
     def _passes(self, graph: str, encoder: MixedEncoder) -> None:
         for order in (ARRIVAL, SORTED):
-            for tokens in self._options.passes:
-                passes = make_passes(self._work.rows, order, tokens)
-                for threads in self._options.threads:
-                    measurement = measure_passes(encoder, passes, threads, self._options.seconds)
-                    by: dict[str, int | str] = {"graph": graph, "order": order, "tokens": tokens}
-                    self._measured("pass", {**by, "threads": threads}, measurement)
-
-    def _tokenizer(self) -> None:
-        for threads in sorted({1, usable_cpus()}):
-            measurement = measure_tokenizer(self._windows, self._work.texts, threads, self._options.seconds)
-            self._measured("tokenize", {"threads": threads}, measurement)
+            for tokens in self.options.pass_tokens:
+                passes = make_passes(self.rows, order, tokens)
+                for threads in self.options.threads:
+                    measurement = measure_passes(encoder, passes, threads, self.options.seconds)
+                    by: Conditions = {"graph": graph, "order": order, "tokens": tokens, "threads": threads}
+                    self._measured("pass", by, measurement)
 
     def _texts(self, encoder: MixedEncoder) -> None:
         cutters = max(1, usable_cpus() - 2)
-        for tokens in self._options.passes:
-            for threads in self._options.threads:
+        for tokens in self.options.pass_tokens:
+            for threads in self.options.threads:
                 measurement = measure_texts(
-                    self._windows, encoder, self._work.texts, tokens, cutters, threads, self._options.seconds
+                    self.windows, encoder, self.texts, tokens, cutters, threads, self.options.seconds
                 )
-                conditions: dict[str, int | str] = {"graph": encoder.graph, "tokens": tokens}
-                self._measured(
-                    "texts", {**conditions, "threads": threads, "tokenizer_threads": cutters}, measurement
-                )
+                by: Conditions = {"graph": encoder.graph, "tokens": tokens, "threads": threads}
+                self._measured("texts", {**by, "tokenizer_threads": cutters}, measurement)
 
     def _heads(self, encoder: MixedEncoder) -> None:
         """Heads run where they are: on one core."""
-        manifest, _ = load_pair(self._options.model_dir, default_model())
-        heads = load_heads(model_folder(self._options.model_dir, manifest.name), manifest.estimator.partner)
-        rows = list(islice(cycle(encoder.encode(self._work.rows[:256])), _HEAD_ROWS))
+        manifest, _ = load_pair(self.options.model_dir, default_model())
+        heads = load_heads(model_folder(self.options.model_dir, manifest.name), manifest.estimator.partner)
+        rows = list(islice(cycle(encoder.encode(self.rows[:256])), _HEAD_ROWS))
+
+        def classify(head: str) -> int:
+            heads.probabilities(rows, head=head)
+            return len(rows)
+
         for name in manifest.heads:
-            rate = rows_per_s(partial(heads.probabilities, head=name), rows, self._options.seconds)
+            classify(name)
+            rate = measure(1, self.options.seconds, partial(classify, name)).tokens_per_s
             self._fact("rows_per_s", name, rate)
 
     def _http(self, encoder: str) -> None:
-        device = "cuda" if self._options.provider == CUDA else "cpu"
-        try:
-            with serving(self._options.model_dir, device) as server:
-                self._fact("ready_s", "server", server.ready_s)
-                texts = self._work.texts
-                bodies = [request_body(texts[i : i + BATCH], None) for i in range(0, len(texts), BATCH)]
-                full_load(server, encoder, bodies[:32], 8)
-                tokens = self._work.tokens
-                best = 0.0
-                for concurrency in (8, 32, 64):
-                    rate = self._loaded(
-                        "http",
-                        {"concurrency": concurrency},
-                        full_load(server, encoder, bodies, concurrency),
-                        tokens,
-                    )
-                    best = max(best, rate)
-                offered = _SHARE * best
-                promised = [
-                    request_body(texts[i : i + BATCH], _DEADLINE_S) for i in range(0, len(texts), BATCH)
-                ]
-                at_share = at_rate(server, encoder, promised, offered, self._options.seed)
-                self._loaded("http", {"share_percent": round(_SHARE * 100)}, at_share, tokens)
-                admitted = [answer for answer in at_share.answers if answer.status == 200]
-                missed = sum(answer.latency_ms > _DEADLINE_S * 1e3 for answer in admitted)
-                self._fact("admitted", "deadlines", len(admitted))
-                self._fact("missed", "deadlines", missed)
-        except ServerFailed as exc:
-            self._fact("failed", "server", text=str(exc))
-
-    def _loaded(
-        self, name: str, conditions: Mapping[str, int | str], measurement: Loaded, tokens: int
-    ) -> float:
-        """Notes a load; returns its answers per second. tokens: of all its requests."""
-        good = sum(answer.status == 200 for answer in measurement.answers)
-        rate = good / measurement.seconds
-        subject = _subject(name, conditions)
-        self._raw.write(*measurement.answers)
-        self._fact("tokens_per_s", subject, rate * tokens / max(1, len(measurement.answers)))
-        self._fact("answered", subject, good)
-        self._fact("asked", subject, len(measurement.answers))
-        self._watched(subject, measurement.watched.mean_busy, measurement.watched.mean_power_w)
-        return rate
+        device = "cuda" if self.options.provider == CUDA else "cpu"
+        environ = {"COLDFRAME_DEVICE": device, "COLDFRAME_L1_CACHE_BYTES": "0"}
+        server = own_server(self.options.model_dir, environ)
+        url = f"http://127.0.0.1:{server.port}/v2/models/{encoder}/infer"
+        with serve(server, self.texts[0]) as started:
+            self._fact("first_answer_s", "server", started.cold_ms / 1e3)
+            bodies = request_bodies(self.texts, None)
+            send_all(url, bodies[:32], 8)
+            best = 0.0
+            for concurrency in (8, 32, 64):
+                sent = send_all(url, bodies, concurrency)
+                best = max(best, self._loaded({"concurrency": concurrency}, sent))
+            bodies = request_bodies(self.texts, _DEADLINE_S)
+            sent = send_all(url, bodies, rate_rps=_SHARE * best, seed=self.options.seed)
+            self._loaded({"share_percent": round(_SHARE * 100)}, sent)
+            admitted = [answer for answer in sent.answers if answer.status == 200]
+            self._fact("admitted", "deadlines", len(admitted))
+            missed = sum(answer.latency_ms > _DEADLINE_S * 1e3 for answer in admitted)
+            self._fact("missed", "deadlines", missed)
 
     def _peer(self) -> None:
-        python = self._options.peer_python
+        python = self.options.peer_python
         if python is None:
-            self._fact("missing", "sentence-transformers", text="no environment with it was named")
+            self._fact("missing", _PEER, text="no environment with it was named")
             return
-        command = [str(python), str(PEERS / "gpu" / "measure.py"), str(self._folder / TOKENIZER)]
+        command = (python, PEERS / "gpu" / "measure.py", self.folder / TOKENIZER, self.options.seconds)
         done = subprocess.run(
-            [*command, str(self._options.seconds)],
-            input="\n".join(json.dumps(text) for text in self._work.texts),
+            [str(part) for part in command],
+            input="\n".join(json.dumps(text) for text in self.texts),
             capture_output=True,
             text=True,
             # With its own packages, not with the packages of this process.
@@ -229,24 +216,33 @@ class _Bench:
             self._fact("tokens_per_s", said["name"], said["tokens_per_s"])
         if done.returncode:
             reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-            self._fact("missing", "sentence-transformers", text=reason)
+            self._fact("missing", _PEER, text=reason)
 
-    def _measured(self, name: str, conditions: Mapping[str, int | str], measurement: Measured) -> None:
-        for ms in measurement.pass_ms:
-            self._raw.write(Timing(name, dict(conditions), ms))
-        subject = _subject(name, conditions)
-        self._fact("tokens_per_s", subject, measurement.tokens_per_s)
-        self._watched(subject, measurement.watched.mean_busy, measurement.watched.mean_power_w)
+    def _measured(self, name: str, conditions: Conditions, measurement: Measured) -> None:
+        self.raw.write(*(Timing(name, dict(conditions), ms) for ms in measurement.pass_ms))
+        self._rate(_subject(name, conditions), measurement.tokens_per_s, measurement.watched)
 
-    def _watched(self, subject: str, busy: float | None, power_w: float | None) -> None:
-        if busy is not None:
-            self._fact("busy", subject, busy)
-        if power_w is not None:
-            self._fact("power_w", subject, power_w)
+    def _loaded(self, conditions: Conditions, measurement: Loaded) -> float:
+        """Notes a load of all texts; returns its answers per second."""
+        subject = _subject("http", conditions)
+        good = sum(answer.status == 200 for answer in measurement.answers)
+        rate = good / measurement.seconds
+        self.raw.write(*measurement.answers)
+        tokens = sum(map(len, self.rows)) / max(1, len(measurement.answers))  # of a request
+        self._rate(subject, rate * tokens, measurement.watched)
+        self._fact("answered", subject, good)
+        self._fact("asked", subject, len(measurement.answers))
+        return rate
+
+    def _rate(self, subject: str, tokens_per_s: float, watched: Watched) -> None:
+        self._fact("tokens_per_s", subject, tokens_per_s)
+        for name, readings in (("busy", watched.busy), ("power_w", watched.power_w)):
+            if readings:
+                self._fact(name, subject, mean(readings))
 
     def _fact(self, name: str, subject: str, value: float | None = None, text: str = "") -> None:
-        self._raw.write(Fact(name, subject, value, text))
+        self.raw.write(Fact(name, subject, value, text))
 
 
-def _subject(name: str, conditions: Mapping[str, int | str]) -> str:
+def _subject(name: str, conditions: Conditions) -> str:
     return ", ".join([name, *(f"{key} {value}" for key, value in conditions.items())])

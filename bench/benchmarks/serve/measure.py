@@ -2,15 +2,14 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from bench.benchmarks.serve.in_process import Played, play
-from bench.benchmarks.serve.mixes import BOTH, HEADLINES, POSTS, TextMix, make_mixes
+from bench.benchmarks.serve.mixes import BOTH, HEADLINES, POSTS, ServeOptions, TextMix, make_mixes
+from bench.benchmarks.serve.over_http import measure_over_http
 from bench.benchmarks.serve.policies import FixedDelay
 from bench.data.mixes import load_corpus
 from bench.records.raw_files import Fact, RawFile
-from bench.targets.environments import ENVIRONMENTS
 from bench.targets.machine import describe_run
 from coldframe.capacity.arrivals import poisson
 from coldframe.cpus import usable_cpus
@@ -39,26 +38,6 @@ _CAPACITY_RPS = {HEADLINES: 500, POSTS: 25, BOTH: 80}  # about; for how many req
 _NO_DEADLINE_S = 1e6
 
 
-@dataclass(frozen=True)
-class ServeOptions:
-    """workers: passes at a time, each of one thread; 0: one for each core. seconds: of each rate.
-
-    rounds: in which every policy has its turn at every rate. peers: whether servers are compared over HTTP,
-    too; only: those of these names.
-    """
-
-    model_dir: Path
-    out: Path
-    seed: int
-    workers: int = 0
-    seconds: float = 6.0
-    rounds: int = 1
-    deadline_ms: float = 500.0
-    peers: bool = False
-    only: tuple[str, ...] = ()
-    environments: Path = ENVIRONMENTS
-
-
 def run(options: ServeOptions) -> Path:
     """Measures the capacity of each mix, then every policy at shares of it; returns the raw file."""
     corpus = load_corpus(options.seed)
@@ -71,17 +50,7 @@ def run(options: ServeOptions) -> Path:
         for mix in mixes:
             comparison.measure(mix)
         if options.peers:
-            from bench.benchmarks.serve.over_http import HttpOptions, measure_over_http
-
-            http_options = HttpOptions(
-                options.model_dir,
-                options.seed,
-                options.seconds,
-                options.deadline_ms,
-                options.only,
-                options.environments,
-            )
-            measure_over_http(http_options, raw, mixes)
+            measure_over_http(options, raw, mixes)
     return options.out
 
 

@@ -43,20 +43,9 @@ def serve_table(results: Results) -> str:
 
 def servers_table(results: Results) -> str:
     """A row for each mix, load and server, over HTTP."""
-    head = (
-        "mix",
-        "load",
-        "server",
-        "offered, 1/s",
-        "answered, 1/s",
-        "in time, 1/s",
-        "p50, ms",
-        "p99, ms",
-        "refused",
-    )
-    return table(
-        head, [row for mix in MIXES for load in HTTP_LOADS for row in _http_rows(results, mix, load)]
-    )
+    head = "mix | load | server | offered, 1/s | answered, 1/s | in time, 1/s | p50, ms | p99, ms | refused"
+    rows = (row for mix in MIXES for load in HTTP_LOADS for row in _http_rows(results, mix, load))
+    return table(head, rows)
 
 
 def _http_rows(results: Results, mix: str, load: float) -> list[Row]:
@@ -91,19 +80,8 @@ def _http_rate(results: Results, mix: str, load: float) -> float:
 
 def policies_table(results: Results) -> str:
     """A row for each mix, load and policy, in one process."""
-    head = (
-        "mix",
-        "load",
-        "policy",
-        "offered, 1/s",
-        "tokens/s",
-        "beside none",
-        "p50, ms",
-        "p99, ms",
-        "refused",
-        "in time, of all",
-        "in time, of admitted",
-    )
+    head = "mix | load | policy | offered, 1/s | tokens/s | beside none | p50, ms | p99, ms | refused"
+    head += " | in time, of all | in time, of admitted"
     rows = [_row(results, mix, load, policy) for mix in MIXES for load in LOADS for policy in POLICIES]
     return table(head, rows)
 

@@ -6,6 +6,7 @@ import pytest
 
 from bench.benchmarks import cache_faults
 from bench.targets.faulty_server import content
+from bench.targets.machine import Check
 
 pytestmark = pytest.mark.measures
 
@@ -15,7 +16,7 @@ def test_a_fault_is_measured(
 ) -> None:
     """Against a table that answers garbage the breaker opens after three requests; the rest go without it."""
     monkeypatch.setattr(cache_faults, "FAULTS", {"garbage": content(b"<html>")})
-    cache_faults.run(bundle, requests=6, seed=0)
+    cache_faults.run(Check(bundle, "", 6, 0))
     rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines()]
     found = {cells[0].removeprefix("| "): cells for cells in rows if len(cells) > 4}
     assert (found["garbage"][1], found["garbage"][4]) == ("3", "3")

@@ -30,7 +30,7 @@ def run_bench(bundle: Path, *arguments: str) -> str:
 def rows_of(printed: str) -> list[list[str]]:
     """The cells of the rows of the printed table."""
     lines = [line for line in printed.splitlines() if line.startswith("| ")]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[1:]]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
 def test_functions_in_duckdb(bundle: Path) -> None:

@@ -8,11 +8,11 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.benchmarks.gpu.bound import flops_per_token, peak_flops
+from bench.benchmarks.gpu.device import flops_per_token, peak_flops
+from bench.benchmarks.gpu.in_process import ARRIVAL, SORTED, make_passes
 from bench.benchmarks.gpu.measure import GpuOptions, run
 from bench.benchmarks.gpu.over_http import request_body
 from bench.benchmarks.gpu.table import gpu_table
-from bench.benchmarks.gpu.work import ARRIVAL, SORTED, make_passes
 from bench.records.raw_files import Fact, Timing, read_results
 from coldframe.api.api import Api, Request
 from coldframe.config import Settings
@@ -44,7 +44,7 @@ def test_run_on_the_cpu(tmp_path: Path) -> None:
         texts=64,
         file=None,
         seconds=0.05,
-        passes=(512,),
+        pass_tokens=(512,),
         threads=(1, 2),
         peer_python=None,
         with_http=False,

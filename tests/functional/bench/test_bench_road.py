@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from bench.benchmarks.road import COLD, ENCODER, HIT, over_budget, run
+from bench.benchmarks.road import COLD, ENCODER, HIT, measure, over_budget
 from bench.records.budgets import load_budgets
 from local.cli import main
 from tests.conftest import ROOT
@@ -39,11 +39,11 @@ def test_detour_is_counted(bundle: Path, tmp_path: Path) -> None:
     """One more file between two functions is one more file and one more call, on every road through it."""
     for part in ("functions", PACKAGE):
         shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
-    straight = run(bundle, tmp_path)
+    straight = measure(bundle, tmp_path)
     (tmp_path / PACKAGE / "detour.py").write_text(DETOUR)
     with (tmp_path / PACKAGE / "text.py").open("a") as source:
         source.write(THROUGH_DETOUR)
-    longer = run(bundle, tmp_path)
+    longer = measure(bundle, tmp_path)
     for kind in (ENCODER, HIT, COLD):
         assert len(longer[kind].files) == len(straight[kind].files) + 1
         assert longer[kind].functions == straight[kind].functions + 2
@@ -55,7 +55,7 @@ def test_detour_is_counted(bundle: Path, tmp_path: Path) -> None:
 
 def test_over_budget_says_what_and_where(bundle: Path) -> None:
     """A road that is too long or too deep is one line each, with both figures."""
-    roads = run(bundle)
+    roads = measure(bundle)
     short = {kind: type(budget)(files=1, depth=1) for kind, budget in BUDGETS.items()}
     lines = over_budget(roads, short)
     assert len(lines) == 2 * len(roads)

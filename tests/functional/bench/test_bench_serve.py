@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.benchmarks.serve.measure import CAPACITY_RPS, LOADS, POLICIES, ServeOptions, run, target_of
-from bench.benchmarks.serve.mixes import MIXES
+from bench.benchmarks.serve.measure import CAPACITY_RPS, LOADS, POLICIES, run, target_of
+from bench.benchmarks.serve.mixes import MIXES, ServeOptions
 from bench.benchmarks.serve.table import goals, met_of, serve_table
 from bench.records.raw_files import Answer, Results, read_results
 from bench.targets.peers import load_peers

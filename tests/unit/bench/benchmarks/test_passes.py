@@ -1,4 +1,4 @@
-"""The measurement of batching: what is compared, and that it is the same work."""
+"""The measurement of passes in a batch: what is compared, and that it is the same work."""
 
 import random
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.benchmarks.batching import STRATEGIES, Mix, fixed_batches, make_mixes, measure
+from bench.benchmarks.passes import STRATEGIES, Mix, fixed_batches, make_mixes, measure
 from bench.data.mixes import Corpus, load_corpus
 from coldframe.model.bundle import load_encoder_manifest
 from coldframe.model.encoder import Encoder
