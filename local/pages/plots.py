@@ -51,7 +51,7 @@ _CONFIG = {
     "point": {"filled": True, "opacity": 1, "size": 60},
     "text": {"aria": False, "color": "var(--ink)", "fontSize": 12},
 }
-_FRAME = """<div class="wide" tabindex="0" role="region" aria-label="{0}">
+_FRAME = """<div class="wide" tabindex="0" role="group" aria-label="{0}">
 <svg role="graphics-document" aria-label="{0}"{1}
 </div>
 """
