@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
-from collections.abc import Awaitable, Callable, Collection, MutableMapping
+from collections.abc import Collection
 from http import HTTPStatus
-from typing import Any
 
 import msgspec
+from starlette.types import Receive, Send
 
 from local.emulator.console import browsers
 from local.emulator.gateway.http import HttpRequest, HttpResponse, problem
@@ -33,8 +33,6 @@ _HEADERS = [
 _WRONG_METHOD = problem(
     HTTPStatus.METHOD_NOT_ALLOWED, f"{PATH} can only be read. Ask with GET.", (b"allow", b"GET")
 )
-
-Message = MutableMapping[str, Any]
 
 
 class Event(msgspec.Struct, frozen=True):
@@ -67,9 +65,7 @@ class EventStream:
             return _WRONG_METHOD
         return browsers.refusal(request.headers, self._names, always=True)
 
-    async def respond(
-        self, receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]
-    ) -> None:
+    async def respond(self, receive: Receive, send: Send) -> None:
         """One stream, to its end. receive, send: of ASGI."""
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
         tasks = {
@@ -85,7 +81,7 @@ class EventStream:
             await asyncio.wait(tasks)
         await send({"type": "http.response.body", "body": b""})
 
-    async def _write(self, send: Callable[[Message], Awaitable[None]]) -> None:
+    async def _write(self, send: Send) -> None:
         number = 0
         while True:
             snapshot = self._service.snapshot()
@@ -103,7 +99,7 @@ class EventStream:
         await self._closed.wait()
 
 
-async def _left(receive: Callable[[], Awaitable[Message]]) -> None:
+async def _left(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any
 
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Receive, Scope, Send
+
+from coldframe.server.connection import Connection
 from local.emulator.console.console import lead_browser
 from local.emulator.front.handlers import Handlers
 from local.emulator.gateway.http import HttpRequest, HttpResponse
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
 
 # Their answers end with their headers: a body would be read as the start of the next answer.
 # https://www.rfc-editor.org/rfc/rfc9112#section-6.3
 _WITHOUT_BODY = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
 
 
-class ClientLeft(Exception):
-    """The connection ended before the request did."""
+class PatientConnection(Connection):
+    """One client's connection, which answers clients that send no more and still read, as `nc -N` does."""
+
+    def eof_received(self) -> bool:  # type: ignore[override]  # asyncio takes a bool, uvicorn says None
+        """Keeps the connection open until whole requests are answered."""
+        cycle = self.cycle
+        if cycle is None or cycle.more_body or cycle.response_complete:
+            return False
+        cycle.keep_alive = False
+        return True
 
 
 class Application:
@@ -35,7 +41,7 @@ class Application:
         """One request, as ASGI gives it."""
         try:
             response = await self._respond(scope, receive)
-        except ClientLeft:
+        except ClientDisconnect:  # half a body is not a request
             return
         if response is None:
             await self._handlers.events.respond(receive, send)
@@ -48,7 +54,7 @@ class Application:
         if self._handlers.is_events(path):
             return self._handlers.events.refusal(_request(scope, b""))
         handler = self._handlers.of(path, scope["headers"])
-        body = await _read_body(receive, handler.max_body_bytes)
+        body = await _read_body(Request(scope, receive), handler.max_body_bytes)
         if body is None:
             return handler.too_large()
         request = _request(scope, body)
@@ -67,24 +73,14 @@ async def _send(response: HttpResponse, send: Send) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-async def _read_body(receive: Receive, max_bytes: int) -> bytes | None:
-    """The whole body, or None as soon as it is too large.
-
-    Raises ClientLeft rather than let half a body pass for a whole one.
-    """
-    chunks: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientLeft
-        chunk = message.get("body", b"")
-        size += len(chunk)
-        if size > max_bytes:
+async def _read_body(request: Request, max_bytes: int) -> bytes | None:
+    """The whole body, or None as soon as it is too large. Raises ClientDisconnect."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > max_bytes:
             return None
-        chunks.append(chunk)
-        if not message.get("more_body", False):
-            return b"".join(chunks)
+    return bytes(body)
 
 
 def _request(scope: Scope, body: bytes) -> HttpRequest:

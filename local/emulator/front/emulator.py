@@ -15,14 +15,14 @@ from types import TracebackType
 
 import uvloop
 
+from coldframe.server.http_server import HttpServer
 from coldframe.server.listening import listen
 from coldframe.timing import Clock
 from local.emulator.aws_api import cloudwatch, scaling
 from local.emulator.aws_api.scaling import ScheduledActions
 from local.emulator.console import console
-from local.emulator.front.asgi import Application
+from local.emulator.front.asgi import Application, PatientConnection
 from local.emulator.front.handlers import Handlers
-from local.emulator.front.server import Server
 from local.emulator.front.summary import summary
 from local.emulator.gateway.definitions import DEFAULT_STAGE
 from local.emulator.lambda_service.account.service import LambdaService
@@ -39,6 +39,11 @@ from local.emulator.stores.stores import Stores
 from local.emulator.template.functions.functions import Function
 from local.emulator.template.syntax.template_warnings import lines, short_lines
 
+READ_TIMEOUT_S = 30
+"""Time for a request's head to arrive, and again for its body. A new connection has it to begin one."""
+
+_KEEP_ALIVE_S = 5
+_GRACE_S = 2  # time that clients have to read their answers when the emulator ends
 _LIVE = "live"  # the alias that is made where only the options ask for provisioned concurrency
 # The addresses that listen on every address of this machine, and one of these to connect to.
 _REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104
@@ -96,9 +101,6 @@ class Emulator:
             options, self.service, self.asynchronous, self._address, self.log, clock, self.scaling
         )
         self._reloading: asyncio.Task[None] | None = None
-        # The stores start after the first answer, which they would slow down.
-        self._server = Server(Application(self._handlers, self.stores.start))
-        self._serving: asyncio.Task[None] | None = None
         self._port = options.port
 
     @property
@@ -155,7 +157,12 @@ class Emulator:
         except BaseException:
             listener.close()
             raise
-        self._serving = asyncio.create_task(self._server.serve(sockets=[listener]))
+        # The stores start after the first answer, which they would slow down.
+        application = Application(self._handlers, self.stores.start)
+        self._server = HttpServer(
+            application, listener, _KEEP_ALIVE_S, READ_TIMEOUT_S, PatientConnection, log_level="warning"
+        )
+        await self._server.start()
         await self.stores.__aenter__()
         try:
             self._provision()
@@ -224,7 +231,7 @@ class Emulator:
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._server.should_exit = True
+        await self._server.stop_accepting()
         self._handlers.events.close()
         if self._reloading is not None:
             self._reloading.cancel()
@@ -237,8 +244,7 @@ class Emulator:
         # server has nothing left to wait for.
         await self.service.close()
         await self.stores.__aexit__(exc_type, exc, traceback)
-        if self._serving is not None:
-            await self._serving
+        await self._server.close(_GRACE_S)
 
 
 async def _serve_until_signal(options: EmulatorOptions) -> None:

@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import Awaitable, Callable
 from email.utils import formatdate
+from functools import partial
 
 from uvicorn.config import Config
 from uvicorn.server import ServerState
@@ -25,17 +26,20 @@ class HttpServer:
         listener: socket.socket,
         keep_alive_s: int,
         read_timeout_s: int,
+        connection: type[Connection] = Connection,
+        log_level: str = "critical",
     ) -> None:
+        """log_level: least level of uvicorn's own messages."""
         self._listener = listener
-        self._read_timeout_s = read_timeout_s
+        self._protocol = partial(connection, read_timeout_s=read_timeout_s)
         self._config = Config(
             application,
-            http=Connection,
+            http=connection,
             ws="none",
             lifespan="off",
             interface="asgi3",
             log_config=None,
-            log_level="critical",
+            log_level=log_level,
             access_log=False,
             server_header=False,
             proxy_headers=False,
@@ -54,11 +58,8 @@ class HttpServer:
         )
         self._dates = asyncio.create_task(self._keep_date())
 
-    async def close(self, grace_s: float) -> int:
-        """Stops accepting and waits for open connections. Returns how many had to be cut.
-
-        Clients still in the accept queue get a 503 that says why.
-        """
+    async def stop_accepting(self) -> None:
+        """Accepts no further connection. The application answers clients still in the accept queue."""
         self._server.close()
         self._spare.setblocking(False)
         while True:
@@ -70,21 +71,20 @@ class HttpServer:
         self._spare.close()
         for connection in list(self._state.connections):
             connection.shutdown()
-        cut = await self._wait(grace_s)
-        self._dates.cancel()
-        return cut
 
-    async def _wait(self, grace_s: float) -> int:
+    async def close(self, grace_s: float) -> int:
+        """Waits for open connections, after `stop_accepting`. Returns how many had to be cut."""
         deadline_s = time.monotonic() + grace_s
         while (self._state.connections or self._state.tasks) and time.monotonic() < deadline_s:
             await asyncio.sleep(_POLL_S)
         unanswered = len(self._state.tasks)
         for connection in list(self._state.connections):
             connection.transport.abort()
+        self._dates.cancel()
         return unanswered
 
     def _connection(self) -> Connection:
-        return Connection(self._config, self._state, self._loop, self._read_timeout_s)
+        return self._protocol(self._config, self._state, self._loop)
 
     async def _keep_date(self) -> None:
         while True:

@@ -95,6 +95,7 @@ class _Server:
                 self._log.event("not-ready", error=type(exc).__name__, detail=str(exc))
                 leaving.cancel()
                 self._lifecycle.leave()
+                await self._http.stop_accepting()
                 await self._http.close(grace_s=0)
                 raise
         await leaving
@@ -119,6 +120,7 @@ class _Server:
         if self._lifecycle.accepts:
             await asyncio.sleep(settings.drain_notice_s)
         self._lifecycle.refuse()
+        await self._http.stop_accepting()
         unanswered = await self._http.close(settings.drain_grace_s)
         if self._driver is not None:
             self._driver.close()
