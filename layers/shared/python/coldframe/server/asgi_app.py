@@ -7,12 +7,12 @@ all others, as in the Lambda function.
 import re
 import time
 import uuid
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import Any
 
 import fastapi
 from msgspec.structs import replace
+from starlette.types import Message, Receive, Scope, Send
 
 from coldframe.api.access import ANYONE, by_token
 from coldframe.api.api import Api, Reply, Request
@@ -22,7 +22,7 @@ from coldframe.api.messages import json_reply, log_record, problem_reply
 from coldframe.api.operations import JOB_OPERATIONS, OPERATIONS
 from coldframe.api.routing import Router
 from coldframe.errors import NotReady, RequestError
-from coldframe.server.bodies import CallerLeft, Receive, read_body
+from coldframe.server.bodies import CallerLeft, read_body
 from coldframe.server.facts import HEALTH, LIVE, METRICS, PROBES, READY
 from coldframe.server.intake import Intake, Slot
 from coldframe.server.lifecycle import Lifecycle, State
@@ -32,9 +32,6 @@ from coldframe.server.threads import Threads
 from coldframe.server.tokens import Tokens
 from coldframe.serving.driver import Driver
 from coldframe.timing import log_line
-
-Scope = MutableMapping[str, Any]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 _ID_HEADER = "x-request-id"
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+=-]{0,127}")
@@ -154,7 +151,7 @@ class AsgiApp:
         """Documentation, or `Api`'s answer about an unknown route. Returns the status."""
         status = 0
 
-        async def note(message: MutableMapping[str, Any]) -> None:
+        async def note(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]

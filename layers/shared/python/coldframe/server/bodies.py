@@ -4,17 +4,16 @@ import asyncio
 import math
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, MutableMapping
-from typing import Any, NamedTuple
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from starlette.types import Receive
 
 from coldframe.api.compression import Gunzip
 from coldframe.api.messages import content_encoding
 from coldframe.config import Settings
 from coldframe.errors import TooLarge
 from coldframe.server.intake import Slot
-
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
 
 _BUDGET = b'"budget_ms"'
 _STATED = re.compile(_BUDGET + rb"\s*:\s*([0-9]{1,8})\s*[,}]")
