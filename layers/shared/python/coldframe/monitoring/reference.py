@@ -1,0 +1,98 @@
+"""Reference: the answers of a model to rows that it was not trained on, as training stores them."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from coldframe.errors import BundleCorrupt
+from coldframe.monitoring.recorder import Answer, Projections, count_answer
+from coldframe.monitoring.sketch import (
+    CONFIDENCE_BINS,
+    SCORE_BINS,
+    UNIT,
+    Counts,
+    empty_counts,
+    label_bin,
+    length_bin,
+    share_bin,
+    unknown_bin,
+)
+
+REFERENCE = "report.monitoring.json"
+"""File beside a model's manifest. The model's version does not depend on it, as with its report."""
+
+HISTOGRAMS = ("confidence", "length", "unknown", "out_of_distribution", "labels")
+"""Quantities of an answer that have a histogram."""
+
+_MOST_ROWS = 4000  # more hardly improve an estimate
+
+
+class AnswerRows(Struct, frozen=True):
+    """Answers, a value in each list for a row: its bins, its probability in units, whether it is right."""
+
+    confidence: list[int]
+    length: list[int]
+    unknown: list[int]
+    out_of_distribution: list[int]
+    labels: list[int]
+    probability: list[int]
+    right: list[int]
+
+
+class Reference(Struct, frozen=True):
+    """Answers of one head to validation rows. model: version. labels: names. rows: at most 4,000 of them."""
+
+    model: str
+    head: str
+    labels: list[str]
+    counts: Counts
+    rows: AnswerRows
+
+
+def make_reference(
+    head: str, labels: list[str], encoder: str, dimension: int, answers: Iterable[tuple[Answer, bool]]
+) -> Reference:
+    """The reference of a model whose version is still open.
+
+    encoder: version of the encoder. answers: to rows that the model was not trained on, and whether each is
+    right.
+    """
+    counts, projections = empty_counts(len(labels)), Projections(encoder, dimension)
+    rows = []
+    for answer, is_right in answers:
+        projected = None if answer.embedding is None else projections.project(answer.embedding)
+        count_answer(counts, answer, len(labels), projected)
+        rows.append(_row(answer, len(labels), is_right))
+    step = -(-len(rows) // _MOST_ROWS) or 1
+    columns = zip(*rows[::step], strict=True) if rows else [()] * 7
+    return Reference("", head, labels, counts, AnswerRows(*map(list, columns)))
+
+
+def _row(answer: Answer, labels: int, is_right: bool) -> tuple[int, ...]:
+    return (
+        share_bin(answer.probability, CONFIDENCE_BINS),
+        length_bin(answer.tokens),
+        unknown_bin(answer.unknown, answer.tokens),
+        share_bin(answer.out_of_distribution, SCORE_BINS),
+        label_bin(answer.label, labels),
+        round(UNIT * answer.probability),
+        int(is_right),
+    )
+
+
+def write_reference(reference: Reference, folder: Path) -> None:
+    """Writes `report.monitoring.json` to `folder`, which exists."""
+    (folder / REFERENCE).write_bytes(msgspec.json.encode(reference) + b"\n")
+
+
+def load_reference(folder: Path) -> Reference | None:
+    """The reference in a model's folder; None for a model without one. Raises BundleCorrupt."""
+    path = folder / REFERENCE
+    if not path.exists():
+        return None
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Reference)
+    except msgspec.MsgspecError as exc:
+        raise BundleCorrupt(f"{path} cannot be read: {exc}. Train the model again.") from exc
