@@ -14,7 +14,7 @@ from coldframe.progress import Progress
 from layers.model.encoder_build.make_encoder import make_encoder
 from layers.model.encoder_build.weights import weights_argument
 from layers.model.files.paths import DEFAULT_ENCODER, EXAMPLE, MODELS, TRAINED
-from layers.model.publishing.assemble import assemble, write_encoder_manifest
+from layers.model.publishing.assemble import assemble, publish_reference, write_encoder_manifest
 from layers.model.publishing.publish import whole_encoder, whole_model
 from layers.model.report import REPORT_JSON, read_figures, write_report
 
@@ -32,6 +32,7 @@ def main(weights: Path) -> None:
                 checked = verify_encoder(load_whole_encoder(stage, DEFAULT_ENCODER))
         with step(bar, "heads of the example"), whole_model(MODELS, EXAMPLE) as stage:
             model = assemble(stage, EXAMPLE, TRAINED, load_whole_encoder(MODELS, DEFAULT_ENCODER))
+            publish_reference(TRAINED, model_folder(stage, EXAMPLE), model.version)
             if (TRAINED / REPORT_JSON).exists():
                 report = msgspec.structs.replace(read_figures(TRAINED), version=model.version)
                 write_report(report, model_folder(stage, EXAMPLE))

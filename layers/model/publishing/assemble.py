@@ -19,6 +19,7 @@ from coldframe.model.bundle import (
 from coldframe.model.files import ANSWERS, AUTO, ESTIMATOR, MANIFEST, model_folder
 from coldframe.model.golden_answers import answers_of, probabilities_of_golden
 from coldframe.model.verify import LoadedEncoder, verify_model
+from coldframe.monitoring.reference import load_reference, write_reference
 from layers.model.files.paths import FACTS
 from layers.model.publishing.head_files import unpack_centroids, unpack_head
 from layers.model.publishing.metrics import read_metrics
@@ -59,6 +60,15 @@ def assemble(model_dir: Path, name: str, trained: Path, encoder: LoadedEncoder) 
     manifest = _seal(folder, _manifest(folder, name, trained, encoder.manifest))
     verify_model(model_dir, manifest, encoder)
     return manifest
+
+
+def publish_reference(trained: Path, folder: Path, version: str) -> None:
+    """Writes the monitor's reference beside a finished model, if training left one in `trained`.
+
+    It is not a file of the manifest: a model's version says what it computes, not how it is watched.
+    """
+    if reference := load_reference(trained):
+        write_reference(msgspec.structs.replace(reference, model=version), folder)
 
 
 def _manifest(folder: Path, name: str, trained: Path, encoder: EncoderManifest) -> Manifest:

@@ -12,7 +12,7 @@ from coldframe.model.files import model_folder
 from coldframe.model.verify import load_whole_encoder
 from coldframe.progress import announce
 from layers.model.embeddings.embed import ServedEncoder
-from layers.model.publishing.assemble import assemble
+from layers.model.publishing.assemble import assemble, publish_reference
 from layers.model.publishing.metrics import read_metrics, write_metrics
 from layers.model.publishing.publish import whole_model
 from layers.model.report import Report, make_report, write_predictions, write_report
@@ -71,6 +71,7 @@ def make_model(
             check_not_worse(comparison, report)
         report = msgspec.structs.replace(report, version=manifest.version, comparison=comparison)
         write_report(report, model_folder(stage, place.name))
+        publish_reference(place.trained, model_folder(stage, place.name), manifest.version)
         write_digests(chain.from_iterable(task.train.forms.values()), model_folder(stage, place.name))
         if predictions:
             write_predictions(evaluation, predictions)

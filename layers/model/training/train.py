@@ -14,6 +14,7 @@ from coldframe.model.bundle import EstimatorFacts
 from coldframe.model.estimator import UNTEMPERED
 from coldframe.model.files import AUTO
 from coldframe.model.heads import Head
+from coldframe.monitoring.reference import write_reference
 from coldframe.progress import announce
 from layers.model.embeddings.embed import ServedEncoder, embed_windows, pool
 from layers.model.embeddings.matrices import find_near_copies, predict_rows
@@ -27,7 +28,8 @@ from layers.model.thresholds.estimator import cascade, temper_rows
 from layers.model.thresholds.estimator_outputs import guesses
 from layers.model.thresholds.lexical import token_ids
 from layers.model.training.head_trainers import CHOSEN, Parameters
-from layers.model.training.train_centroids import train_centroids
+from layers.model.training.monitoring_reference import reference_of
+from layers.model.training.train_centroids import held_out_strangeness, train_centroids
 from layers.model.training.train_estimator import train_estimator
 from layers.model.training.train_heads import abstaining, train_heads
 from layers.model.training_data.samples import Task, embed_samples
@@ -57,7 +59,7 @@ def train(
     chosen: Mapping[str, Parameters] = CHOSEN,
     accuracy: float | None = None,
 ) -> Trained:
-    """Writes heads, estimator, centroids and metrics to `folder`.
+    """Writes heads, estimator, centroids, metrics and the reference of the monitor to `folder`.
 
     accuracy: what the heads and `auto` have to reach by abstaining. Raises OutOfReach when `auto` cannot.
     """
@@ -74,6 +76,8 @@ def train(
     graph = encoder.manifest.graph.removeprefix("sha256:")
     metrics = HeadMetrics(task.labels, best, graph, {name: head.facts for name, head in heads.items()})
     write_metrics(folder, metrics)
+    strange = held_out_strangeness(train_set, task.fit, task.validation)
+    write_reference(reference_of(task, train_set, judged.held_out, strange, encoder), folder)
     answers = {name: predict_rows(head.served, test_set.as_sent) for name, head in heads.items()}
     announce("measuring how strange foreign texts look")
     seen = Seen(test_set.as_sent, judged.guessed, judged.answers)

@@ -18,13 +18,16 @@ def train_centroids(train: Embedded, fit: Rows, validation: Rows, folder: Path) 
     The validation rows are held against centroids that they have no part in. Otherwise they would look more
     usual than any other text can.
     """
-    nothing = np.zeros(1, dtype=np.float32)
-    held_out = _centroids(directions(*stack_forms(train, fit)), nothing)
-    scores = np.array(held_out.strangeness(to_vectors(train.as_sent[validation])))
-    usual = thin(scores).astype(np.float32)
+    usual = thin(held_out_strangeness(train, fit, validation)).astype(np.float32)
     arrays = {"directions": directions(*stack_forms(train)), "usual": usual}
     np.savez(folder / CENTROIDS_FILE, **arrays)  # type: ignore[arg-type]
     return _centroids(**arrays)
+
+
+def held_out_strangeness(train: Embedded, fit: Rows, validation: Rows) -> NDArray[np.float64]:
+    """Strangeness of the validation rows to the centroids of the rows `fit`, (n,)."""
+    centroids = _centroids(directions(*stack_forms(train, fit)), np.zeros(1, dtype=np.float32))
+    return np.array(centroids.strangeness(to_vectors(train.as_sent[validation])))
 
 
 def _centroids(directions: NDArray[np.float32], usual: NDArray[np.float32]) -> Centroids:

@@ -10,14 +10,15 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from coldframe.model.bundle import EstimatorFacts
-from coldframe.model.estimator import UNTEMPERED
+from coldframe.model.estimator import UNTEMPERED, Estimator
 from coldframe.model.files import AUTO
+from coldframe.monitoring.recorder import count_unknown
 from layers.model.embeddings.embed import ServedEncoder
 from layers.model.embeddings.matrices import predict_rows
 from layers.model.out_of_distribution.strangeness import thin
 from layers.model.thresholds.abstaining import abstain
 from layers.model.thresholds.estimator import choose_certainty, temper_rows
-from layers.model.thresholds.estimator_outputs import Guesses, guesses
+from layers.model.thresholds.estimator_outputs import Guesses, Ids, guesses
 from layers.model.thresholds.lexical import Tokens, fit_lexical, tokens_of, vocabulary_size
 from layers.model.thresholds.long_texts import choose_margin, steps_of
 from layers.model.training.answer_calibration import (
@@ -32,11 +33,25 @@ from layers.model.training.train_heads import TrainedHead
 from layers.model.training_data.samples import Embedded, Task, share_right
 
 
+class HeldOut(NamedTuple):
+    """Answers of `auto` to the validation rows by parts that were not trained on them, (n, k).
+
+    alone: whether the estimator answered alone, (n,). strangeness: by the tokens, (n,). tokens, unknown:
+    number of tokens, and of tokens that the rows to train on lack, (n,).
+    """
+
+    answers: NDArray[np.float64]
+    alone: NDArray[np.bool_]
+    strangeness: NDArray[np.float64]
+    tokens: list[int]
+    unknown: list[int]
+
+
 class Judged(NamedTuple):
     """The estimator's facts with its accuracies, and `auto` on the test samples as callers send them.
 
     answers: (n, k). alone: whether the estimator answered alone, (n,). uncalibrated: the answers without any
-    temperature, (n, k). guessed: what the estimator says of them.
+    temperature, (n, k). guessed: what the estimator says of them. held_out: `auto` on the validation rows.
     """
 
     facts: EstimatorFacts
@@ -44,6 +59,7 @@ class Judged(NamedTuple):
     answers: NDArray[np.float64]
     alone: NDArray[np.bool_]
     uncalibrated: NDArray[np.float64]
+    held_out: HeldOut
 
 
 def train_estimator(
@@ -61,10 +77,10 @@ def train_estimator(
     accuracy: what `auto` has to reach by abstaining. Raises OutOfReach when it cannot.
     """
     tokens, vocabulary = tokens_of("train", task.train, encoder), vocabulary_size(encoder)
-    chosen = choose(tokens, task, train, best, partner, vocabulary, accuracy)
+    chosen, held_out = choose(tokens, task, train, best, partner, vocabulary, accuracy)
     final = fit_lexical(tokens, task.train.target, vocabulary, folder)
     facts = replace(chosen, scales=final.scales, bias=final.bias, unseen_idf=final.unseen_idf)
-    return judge(facts, tokens_of("test", task.test, encoder), test, partner, folder)
+    return judge(facts, tokens_of("test", task.test, encoder), test, partner, folder, held_out)
 
 
 def choose(
@@ -75,8 +91,8 @@ def choose(
     partner: TrainedHead,
     vocabulary: int,
     accuracy: float | None = None,
-) -> EstimatorFacts:
-    """All that is chosen on the validation rows, by an estimator that has not seen them.
+) -> tuple[EstimatorFacts, HeldOut]:
+    """All that is chosen on the validation rows, by an estimator that has not seen them, and its answers.
 
     best, partner, accuracy: as in `train_estimator`.
     """
@@ -85,6 +101,7 @@ def choose(
         folder = Path(scratch)
         facts = fit_lexical(tokens.take(task.fit), target[task.fit], vocabulary, folder)
         bare = guesses(facts, held_out, folder)
+        unknown = unknown_tokens(facts, held_out, folder)
     truth = target[task.validation]
     temperature, threshold = choose_certainty(bare, partner.held_out.whole, truth)
     guessed = bare.at(temperature)
@@ -101,14 +118,26 @@ def choose(
     folds = [say_fold(rows, task, train, tokens, by, certain) for rows in folds_of(task)]
     temperatures = answer_temperatures(join(folds) if folds else said)
     tempered = replace(certain, answer_temperatures=temperatures)
-    if accuracy is None:
-        return tempered
     answers = temper_rows(said.answers, said.alone, temperatures)
-    return replace(tempered, min_probability=abstain(AUTO, answers, truth, accuracy))
+    rows = HeldOut(answers, said.alone, bare.strangeness, [len(ids) for ids in held_out], unknown)
+    if accuracy is None:
+        return tempered, rows
+    return replace(tempered, min_probability=abstain(AUTO, answers, truth, accuracy)), rows
+
+
+def unknown_tokens(facts: EstimatorFacts, documents: Ids, folder: Path) -> list[int]:
+    """Number of each document's tokens that the estimator in `folder` was not trained on."""
+    idf = Estimator(folder, facts).idf
+    return [count_unknown(ids, idf, facts.unseen_idf) for ids in documents]
 
 
 def judge(
-    facts: EstimatorFacts, tokens: Tokens, test: Embedded, partner: TrainedHead, folder: Path
+    facts: EstimatorFacts,
+    tokens: Tokens,
+    test: Embedded,
+    partner: TrainedHead,
+    folder: Path,
+    held_out: HeldOut,
 ) -> Judged:
     """The estimator on the test split, alone and as `auto`."""
     tempered = facts.answer_temperatures or UNTEMPERED
@@ -129,4 +158,4 @@ def judge(
     bare = guesses(replace(facts, temperature=1.0), tokens.as_sent, folder)
     sent = next(iter(forms))
     before = say(bare, steps[sent], facts, test.target).answers
-    return Judged(judged, forms[sent], answers[sent], said[sent].alone, before)
+    return Judged(judged, forms[sent], answers[sent], said[sent].alone, before, held_out)

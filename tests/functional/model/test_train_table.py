@@ -18,6 +18,7 @@ from coldframe.api.api import Api
 from coldframe.config import Settings
 from coldframe.model.bundle import Manifest, load_encoder_manifest, load_manifest
 from coldframe.model.verify import verify_bundle
+from coldframe.monitoring.reference import load_reference
 from coldframe.pipeline.models import load_models, load_predictor
 from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import StartMark
@@ -271,7 +272,7 @@ def test_what_a_training_leaves(bundle: Path, tmp_path: Path) -> None:
 def test_json_of_a_training(bundle: Path, tmp_path: Path) -> None:
     """With --json, standard output is one JSON object whose figures are the report's; lines are elsewhere.
 
-    Each row that was read is trained on, tested with, left out as a copy, or dropped for a fault.
+    Beside the model is the monitor's reference, with the validation rows' answers. Each row that was read is trained on, tested with, left out as a copy, or dropped for a fault.
     """
     rows = made_up(2, 20)
     test = [(f"later {text}", label) for text, label in rows[:12]]
@@ -291,6 +292,9 @@ def test_json_of_a_training(bundle: Path, tmp_path: Path) -> None:
     assert (counts["read"], counts["dropped"], counts["left_out"]) == (57, 3, 2)
     assert (counts["train"], counts["test"]) == (40, 12)
     assert 0 < counts["validation"] < counts["train"]
+    reference = load_reference(folder)
+    assert reference is not None
+    assert (reference.model, reference.counts.texts) == (manifest.version, counts["validation"])
     assert found["seconds"] > 0
     assert f"Open {found['report']}" in done.stderr
     assert "nearly repeat a training row" in found["warnings"][-1]

@@ -30,6 +30,7 @@ from coldframe.model.files import (
     model_folder,
 )
 from coldframe.model.verify import verify_bundle
+from coldframe.monitoring.reference import REFERENCE
 from coldframe.pipeline.models import load_models
 from tests.conftest import ENCODER_NAME, EXAMPLE
 
@@ -111,7 +112,7 @@ def test_files_are_all_in_the_manifest(bundle: Path) -> None:
         (model_folder(bundle, EXAMPLE), model, OF_MODEL),
     ):
         found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-        assert found - {"report.json", "report.html"} == {MANIFEST, *manifest.files} == set(files)
+        assert found - {"report.json", "report.html", REFERENCE} == {MANIFEST, *manifest.files} == set(files)
 
 
 def test_version_is_the_digest(bundle: Path) -> None:
