@@ -8,6 +8,7 @@ from local.commands.check import check
 from local.commands.homes import homes
 from local.commands.model import fill_cache, predict, verify
 from local.commands.models import models
+from local.commands.monitor import monitor
 from local.commands.offline import offline
 from local.commands.plan import plan
 from local.commands.serve import serve
@@ -40,6 +41,7 @@ _COMMANDS = (
     homes,
     sql,
     warm,
+    monitor,
 )
 for _command in _COMMANDS:
     main.add_command(_command)

@@ -111,11 +111,11 @@ def test_complaints_stay_apart_from_random_labels() -> None:
 
 def test_metrics_are_embedded_metric_format() -> None:
     """A metrics line names its metrics, dimensions and time; every metric has a number."""
-    line = metrics_line(reports_of([*QUIET, *SHIFTED])["new"])
+    line = metrics_line(reports_of([*QUIET, *SHIFTED])["new"], "Coldframe")
     (directive,) = line["_aws"]["CloudWatchMetrics"]
     assert directive["Dimensions"] == [[], ["Model"], ["Model", "Head"]]
     assert {metric["Name"] for metric in directive["Metrics"]} <= line.keys()
-    assert (line["Model"], line["Head"], line["Drifted"]) == ("new", "auto", 1)
+    assert (line["Model"], line["Head"], line["drifted"]) == ("new", "auto", 1)
     assert line["_aws"]["Timestamp"] == int(1.5 * DAY_S) * 1000
 
 

@@ -148,7 +148,8 @@ def text_lines(report: Report) -> Iterator[str]:
         interval = f"{1 - risk.high:.1%} to {1 - risk.low:.1%}"
         yield f"  accuracy by {risk.labels:,} random labels: {1 - risk.risk:.1%} (95% interval {interval})"
     if report.complaints:
-        yield f"  complaints: {report.complaints:,}, of these {report.wrong_complaints:,} right to complain"
+        wrong = f"{report.wrong_complaints:,} of the answers were wrong; no other figure rests on them"
+        yield f"  complaints: {report.complaints:,}; {wrong}"
     for week in report.weeks:
         yield _week_line(week)
     for note in report.notes:
@@ -171,24 +172,24 @@ def _time(moment_s: float) -> str:
     return datetime.fromtimestamp(moment_s, UTC).strftime("%Y-%m-%d %H:%M")
 
 
-def metrics_line(report: Report) -> dict[str, Any]:
-    """The report in CloudWatch's embedded metric format, with at most three metrics series per name.
+def metrics_line(report: Report, namespace: str) -> dict[str, Any]:
+    """The report in CloudWatch's Embedded Metric Format, with the dimensions of a request's metrics.
 
+    namespace: of CloudWatch's metrics.
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
     """
-    values: dict[str, float] = {
-        "MonitoredTexts": report.texts,
-        "EstimatedAccuracy": report.accuracy.best,
-        "DriftEvidence": max((week.evidence for week in report.weeks), default=0.0),
-        "Drifted": int(report.drifted),
+    values = {
+        "monitored_texts": report.texts,
+        "estimated_accuracy": report.accuracy.best,
+        "drift_evidence": max((week.evidence for week in report.weeks), default=0.0),
+        "drifted": int(report.drifted),
     }
     if report.risk:
-        values["HighestRisk"] = report.risk.high
-    metrics = [{"Name": name, "Unit": "Count" if name == "MonitoredTexts" else "None"} for name in values]
+        values["highest_risk"] = report.risk.high
     directive = {
-        "Namespace": "Coldframe",
+        "Namespace": namespace,
         "Dimensions": [[], ["Model"], ["Model", "Head"]],
-        "Metrics": metrics,
+        "Metrics": [{"Name": name, "Unit": "None"} for name in values],
     }
-    about = {"Timestamp": int(report.end_s * 1000), "CloudWatchMetrics": [directive]}
+    about = {"Timestamp": int(report.end_s * 1e3), "CloudWatchMetrics": [directive]}
     return {"_aws": about, "Model": report.model, "Head": report.head, **values}
