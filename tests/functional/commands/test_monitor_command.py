@@ -21,8 +21,9 @@ LABELS = ["a", "b", "c"]
 
 
 def answers(dice: random.Random, number: int, probability: float) -> list[Answer]:
+    """Answers that differ in label, length and score."""
     return [
-        Answer(dice.randrange(3), probability, dice.randrange(20, 70), 0, dice.random())
+        Answer(dice.randrange(3), probability, 20 + dice.randrange(50), 0, dice.random())
         for _ in range(number)
     ]
 
@@ -80,16 +81,10 @@ def test_figures_for_programs(models: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_labels(models: Path, tmp_path: Path) -> None:
     """Random labels bound the accuracy, complaints are counted apart, and a faulty line is named."""
-    label = {
-        "model": load_manifest(models, EXAMPLE).version,
-        "head": "auto",
-        "probability": 0.9,
-        "right": True,
-    }
-    path = tmp_path / "labels"
-    path.write_text(
-        "\n".join(json.dumps(label | {"drawn": kind}) for kind in ["random"] * 80 + ["complaint"])
-    )
+    version, path = load_manifest(models, EXAMPLE).version, tmp_path / "labels"
+    label = {"model": version, "head": "auto", "probability": 0.9, "right": True}
+    drawn = ["random"] * 80 + ["complaint"]
+    path.write_text("\n".join(json.dumps(label | {"drawn": kind}) for kind in drawn))
     printed = run("--labels", str(path), lines=log_of(models, 0.9)).stdout
     assert "by 80 random labels" in printed
     assert "complaints: 1" in printed

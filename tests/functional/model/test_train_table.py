@@ -272,7 +272,8 @@ def test_what_a_training_leaves(bundle: Path, tmp_path: Path) -> None:
 def test_json_of_a_training(bundle: Path, tmp_path: Path) -> None:
     """With --json, standard output is one JSON object whose figures are the report's; lines are elsewhere.
 
-    Beside the model is the monitor's reference, with the validation rows' answers. Each row that was read is trained on, tested with, left out as a copy, or dropped for a fault.
+    Each row that was read is trained on, tested with, left out as a copy, or dropped for a fault. Beside the
+    model are the answers to the validation rows, for the monitor.
     """
     rows = made_up(2, 20)
     test = [(f"later {text}", label) for text, label in rows[:12]]

@@ -8,6 +8,7 @@ Ramdas & Rinaldo 2023, arXiv 2203.03532. Projections have moments alone. Their b
 means: Perez-Ortiz, Lardy, de Heide & Grünwald 2022, arXiv 2208.07610.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import groupby
@@ -105,12 +106,12 @@ def _judge(reference: Counts | None, start_s: float, slots: Mapping[int, Counts]
     bets[EMBEDDING] = _bet_on_means(reference, list(slots.values()))
     share = slot_s / WEEK_S  # of the stake, for the bet that starts at each slot
     values = {name: _mixture(bet.by_start, share) for name, bet in bets.items()}
-    together = np.logaddexp.reduce(list(values.values()), axis=0) - np.log(len(values))
+    together = np.logaddexp.reduce(list(values.values()), axis=0) - math.log(len(values))
     starts = [start_s + number * slot_s for number in slots]
     shifts = [_shift(name, bet, values[name], starts) for name, bet in bets.items()]
     shifts.sort(key=lambda shift: shift.evidence, reverse=True)
-    evidence = max(0.0, float(together.max()) / np.log(10))
-    drifted = evidence >= -np.log10(ALPHA) and shifts[0].distance >= LEAST_DISTANCE
+    evidence = max(0.0, float(together.max()) / math.log(10))
+    drifted = evidence >= -math.log10(ALPHA) and shifts[0].distance >= LEAST_DISTANCE
     texts = sum(counts.texts for counts in slots.values())
     return Week(start_s, texts, evidence, bool(drifted), shifts)
 
@@ -119,14 +120,14 @@ def _shift(name: str, bet: _Bet, values: Floats, starts: Sequence[float]) -> Shi
     """The strongest moment of a bet, and the start that gained most until then."""
     moment = int(values.argmax())
     start = int(bet.by_start[moment].argmax())
-    evidence = max(0.0, float(values[moment]) / np.log(10))
+    evidence = max(0.0, float(values[moment]) / math.log(10))
     return Shift(name, evidence, bet.distance(start, moment), starts[start])
 
 
 def _mixture(by_start: Floats, share: float) -> Floats:
     """Value of the whole stake after each slot, (t,). The stake of later starts waits."""
     waiting = np.log(np.maximum(1 - share * np.arange(1, len(by_start) + 1), 1e-300))
-    mixed: Floats = np.logaddexp(np.logaddexp.reduce(by_start, axis=1) + np.log(share), waiting)
+    mixed: Floats = np.logaddexp(np.logaddexp.reduce(by_start, axis=1) + math.log(share), waiting)
     return mixed
 
 
@@ -141,7 +142,7 @@ def _bet_on_ranks(
     growth = np.concatenate([[0.0], np.cumsum(np.log(_PRIOR + np.arange(texts.max(initial=0))))])
     total = np.log(_RANK_BINS * _PRIOR + np.arange(texts.max(initial=0)))
     all_bins = np.concatenate([[0.0], np.cumsum(total)])
-    values = growth[ranks].sum(axis=2) - all_bins[texts] + texts * np.log(_RANK_BINS)
+    values = growth[ranks].sum(axis=2) - all_bins[texts] + texts * math.log(_RANK_BINS)
 
     def distance(start: int, moment: int) -> float:
         return total_variation(bag + counts[:start].sum(axis=0), counts[start : moment + 1].sum(axis=0))
