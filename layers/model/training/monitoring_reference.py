@@ -11,7 +11,7 @@ from coldframe.monitoring.recorder import Answer
 from coldframe.monitoring.reference import Reference, make_reference
 from layers.model.embeddings.embed import ServedEncoder
 from layers.model.embeddings.matrices import to_vectors
-from layers.model.out_of_distribution.ood_quantiles import thin
+from layers.model.out_of_distribution.strangeness import thin
 from layers.model.training.train_estimator import HeldOut
 from layers.model.training_data.samples import Embedded, Task
 
