@@ -1,7 +1,13 @@
 """Encoders that the build environment made, and what transformers says of texts."""
 
+import contextlib
+import hashlib
 import json
+import shutil
 import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +34,40 @@ def in_build_environment(module: str, *arguments: str | Path) -> None:
         timeout=600,
     )
     assert done.returncode == 0, done.stderr
+
+
+def reuse(name: str, make: Callable[[Path], object], target: Path, *inputs: str | Path) -> Path:
+    """Fills the folder `target` by `make`, or from an earlier run with the same code and the same inputs.
+
+    name: what is made. inputs: values, and files or folders that `make` reads. `.cache/tests` keeps a folder for each digest.
+    """
+    kept = ROOT / ".cache" / "tests" / _digest(name, *inputs)
+    if not kept.exists():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
+            making = Path(folder) / "made"
+            making.mkdir()
+            make(making)
+            with contextlib.suppress(OSError):  # another process was quicker
+                making.rename(kept)
+    return shutil.copytree(kept, target, dirs_exist_ok=True)
+
+
+def _digest(*inputs: str | Path) -> str:
+    """Digest of inputs, of all code that builds and trains, and of the versions that it runs with."""
+    code = [path for part in ("layers", "tests/support") for path in sorted((ROOT / part).rglob("*.py"))]
+    digest = hashlib.sha256()
+    for part in (*inputs, *code, ROOT / "layers" / "model" / "requirements.txt", sys.version):
+        for path in _files(part) if isinstance(part, Path) else ():
+            digest.update(b"\0%s\0" % path.name.encode())
+            digest.update(path.read_bytes())
+        if isinstance(part, str):
+            digest.update(b"\0%s\0" % part.encode())
+    return digest.hexdigest()[:32]
+
+
+def _files(path: Path) -> list[Path]:
+    return [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
 
 
 class Made:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -21,7 +22,7 @@ from coldframe.vectors import ranked, to_floats
 from layers.model.encoder_build.calibration_texts import own_texts
 from layers.model.encoder_build.make_encoder import LEAST_COSINE
 from local.paths import BUILD_PYTHON
-from tests.support.made_encoders import Made, in_build_environment
+from tests.support.made_encoders import Made, in_build_environment, reuse
 
 pytestmark = [
     pytest.mark.builds,
@@ -46,8 +47,7 @@ print(*(name for name in ("tokenizers", "coldframe.model.unigram") if name in sy
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All kinds of encoders, with what transformers says of them."""
     root = tmp_path_factory.mktemp("encoders")
-    in_build_environment("tests.support.random_encoders", root)
-    return root
+    return reuse("random encoders", partial(in_build_environment, "tests.support.random_encoders"), root)
 
 
 @pytest.fixture(scope="module", params=["xlm-r", "cased"])
@@ -55,8 +55,8 @@ def model(request: pytest.FixtureRequest, made: Path, tmp_path_factory: pytest.T
     """A model of three languages on a Unigram encoder with a prefix, and on a cased one."""
     this, target = Made(made, request.param), tmp_path_factory.mktemp("models") / "languages"
     facts = msgspec.json.encode(this.facts).decode()
-    in_build_environment("tests.support.other_model", this.folder, facts, this.graph, target)
-    return target
+    make = partial(in_build_environment, "tests.support.other_model", this.folder, facts, this.graph)
+    return reuse("other model", make, target, this.folder, facts, this.graph)
 
 
 @pytest.fixture(scope="module", params=KINDS)

@@ -34,7 +34,7 @@ from coldframe.timing import NO_DEADLINE, StartMark
 from layers.model.embeddings.matrices import to_matrix
 from local.paths import BUILD_PYTHON
 from tests.conftest import ENCODER_NAME, EXAMPLE
-from tests.support.made_encoders import in_build_environment
+from tests.support.made_encoders import in_build_environment, reuse
 from tests.support.server_process import serving, starting
 
 pytestmark = [
@@ -53,10 +53,12 @@ TEXTS = ["The shuttle reached orbit", "short", "The goalie made forty saves. " *
 @pytest.fixture(scope="module")
 def built(bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of the example, its encoder, and that encoder built for GPUs, by the real tools."""
-    models = tmp_path_factory.mktemp("gpu") / "models"
-    shutil.copytree(bundle, models)
-    in_build_environment("tests.support.built_for_gpu", models)
-    return models
+
+    def make(models: Path) -> None:
+        shutil.copytree(bundle, models, dirs_exist_ok=True)
+        in_build_environment("tests.support.built_for_gpu", models)
+
+    return reuse("gpu", make, tmp_path_factory.mktemp("gpu") / "models", bundle)
 
 
 @pytest.fixture(scope="module")

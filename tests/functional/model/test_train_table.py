@@ -25,6 +25,7 @@ from coldframe.timing import StartMark
 from coldframe.vectors import ranked, to_floats
 from local.paths import BUILD_PYTHON, MODELS, ROOT
 from tests.conftest import EXAMPLE, post
+from tests.support.made_encoders import reuse
 
 pytestmark = [
     pytest.mark.trains,
@@ -111,8 +112,11 @@ def accuracy(model: Path, rows: Sequence[Row], head: str) -> float:
 @pytest.fixture(scope="module")
 def example(bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model of the tickets example, with all heads."""
-    models = tmp_path_factory.mktemp("example") / "models"
-    return trained(TICKETS / "tickets.csv", models, "--group=customer")
+
+    def make(models: Path) -> None:
+        trained(TICKETS / "tickets.csv", models, "--group=customer")
+
+    return reuse("tickets", make, tmp_path_factory.mktemp("example") / "models", bundle, TICKETS) / "tickets"
 
 
 @pytest.mark.parametrize(
