@@ -39,7 +39,8 @@ def in_build_environment(module: str, *arguments: str | Path) -> None:
 def reuse(name: str, make: Callable[[Path], object], target: Path, *inputs: str | Path) -> Path:
     """Fills the folder `target` by `make`, or from an earlier run with the same code and the same inputs.
 
-    name: what is made. inputs: values, and files or folders that `make` reads. `.cache/tests` keeps a folder for each digest.
+    name: what is made. inputs: values, and files or folders that `make` reads. `.cache/tests` keeps a folder
+    for each digest.
     """
     kept = ROOT / ".cache" / "tests" / _digest(name, *inputs)
     if not kept.exists():
