@@ -19,32 +19,24 @@ from local.commands.up import up
 from local.commands.warm import warm
 
 
+GROUPS = {
+    "Try": (up, predict, serve),
+    "Train": (train, build, verify, models),
+    "Plan": (plan, simulate, warm, homes),
+    "Deploy and watch": (check, sql, fill_cache, monitor),
+    "Process many texts": (offline,),
+}
+"""Commands by what a person wants to do. Commands of other packages follow."""
+
+
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="coldframe")
 def main() -> None:
     """Text classification on AWS Lambda with its cold starts under control."""
 
 
-_COMMANDS = (
-    up,
-    serve,
-    verify,
-    predict,
-    fill_cache,
-    build,
-    train,
-    models,
-    check,
-    simulate,
-    plan,
-    offline,
-    homes,
-    sql,
-    warm,
-    monitor,
-)
-for _command in _COMMANDS:
-    main.add_command(_command)
+for _title, _commands in GROUPS.items():
+    main.add_section(_title, _commands)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The group of commands behind `coldframe`: its own, and commands of other packages."""
 
+from collections.abc import Sequence
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -10,6 +11,9 @@ from coldframe.errors import ColdframeError
 PLUGINS = "coldframe.commands"
 """Entry points by which a package adds a command, as `bench` does in pyproject.toml."""
 
+
+_OTHERS = "Measure"
+_WHOLE = 1000  # characters of a summary, which is never cut
 
 PROGRAM = "program"
 """The context's object where this process runs one command, and not a test runner or another program."""
@@ -24,6 +28,27 @@ class CommandGroup(click.Group):
     def __call__(self, *args: Any, **options: Any) -> Any:
         """The way in of a console script. Test runners and other programs call `main`."""
         return self.main(*args, obj=PROGRAM, **options)
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._sections: dict[str, list[str]] = {}
+
+    def add_section(self, title: str, commands: Sequence[click.Command]) -> None:
+        """Adds commands, which `--help` shows under this title."""
+        for command in commands:
+            self.add_command(command)
+        self._sections[title] = [str(command.name) for command in commands]
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes a list of commands for each title, then the commands of other packages."""
+        listed = {name for names in self._sections.values() for name in names}
+        others = [name for name in self.list_commands(context) if name not in listed]
+        for title, names in (*self._sections.items(), (_OTHERS, others)):
+            commands = ((name, self.get_command(context, name)) for name in names)
+            rows = [(name, command.get_short_help_str(_WHOLE)) for name, command in commands if command]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
 
     def list_commands(self, context: click.Context) -> list[str]:
         return sorted({*super().list_commands(context), *_plugins()})

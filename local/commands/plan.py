@@ -43,7 +43,7 @@ def _print_scenario(context: click.Context, _option: click.Parameter, is_set: bo
 )
 @json_option
 def plan(settings: Settings, html: Path | None, as_json: bool) -> None:
-    """The cheapest way to hold p99 and cold starts on your traffic, and why each other way lost.
+    """Find the cheapest way to hold p99 and cold starts on your traffic, and why each other way lost.
 
     Every lever is simulated on the trace with several settings and memory sizes.
     """

@@ -27,7 +27,7 @@ _MANY_INVOCATIONS = 1_000_000  # the simulator needs seconds for them
 )
 @json_option
 def simulate(settings: Settings, as_json: bool) -> None:
-    """Cold starts, throttles, latency and USD of a trace, in virtual time.
+    """Simulate a trace in virtual time: its cold starts, throttles, latency and USD.
 
     Every function of the trace has the same settings and versions; together they share the account.
     """
