@@ -141,6 +141,36 @@ def test_each_docstring_and_help_text_names_its_subject() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def commands(command: click.Command = main, path: str = "coldframe") -> Iterator[tuple[str, click.Command]]:
+    """Every command that is not a group, with its words."""
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context := click.Context(command)):
+            if (part := command.get_command(context, name)) is not None:
+                yield from commands(part, f"{path} {name}")
+    else:
+        yield path, command
+
+
+@pytest.mark.parametrize(("path", "command"), commands())
+def test_each_option_has_its_help_and_its_default(path: str, command: click.Command) -> None:
+    """The help of an option that may be left out says what happens then."""
+    options = [option for option in command.params if isinstance(option, click.Option)]
+    assert [option.opts[0] for option in options if not option.help] == []
+    may_be_left_out = [
+        option for option in options if not (option.required or option.is_flag or option.multiple)
+    ]
+    silent = [option for option in may_be_left_out if not option.show_default and "default" not in (option.help or "")]
+    assert [option.opts[0] for option in silent] == []
+
+
+def test_each_command_is_listed_with_its_whole_summary() -> None:
+    """`coldframe --help` has a title over each command, and cuts no summary."""
+    output = CliRunner().invoke(main, ["--help"]).output
+    assert "..." not in output
+    for title in (*GROUPS, "Measure"):
+        assert f"\n{title}:\n" in output
+
+
 def test_listed_words_do_not_occur() -> None:
     """Words of the style guide's list, which a reader has to read twice, occur in no prose."""
     wrong = [f"{name_of(path)}: {word}" for path in (*sources(), *documents()) for word in listed_words(path)]

@@ -23,7 +23,10 @@ _ANY_SIZE_BYTES = 1 << 30  # Lambda's limits are no reason to refuse a line here
 
 @click.command()
 @click.option(
-    "--model-dir", type=click.Path(path_type=Path), default=None, help="The folder of encoders and models."
+    "--model-dir",
+    type=click.Path(path_type=Path),
+    default=None,
+    help="Folder of encoders and models.  [default: models]",
 )
 @json_option
 def verify(model_dir: Path | None, as_json: bool) -> None:
@@ -50,15 +53,19 @@ def verify(model_dir: Path | None, as_json: bool) -> None:
     "--file",
     "path",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Classify the rows of a table: CSV, TSV, JSON Lines or Parquet.",
+    help="Table whose rows are classified: CSV, TSV, JSON Lines or Parquet.  [default: none]",
 )
-@click.option("--text", "column", metavar="COLUMN", help="Column of the texts; needs --file.")
+@click.option(
+    "--text", "column", metavar="COLUMN", help="Column of the texts.  [default: none; needed with --file]"
+)
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Table to write, in any of the four formats; needs --file.",
+    help="Table to write, in any of the four formats.  [default: none; needed with --file]",
 )
-@click.option("--prefix", default="", help="Prefix of the names of the answers' columns; needs --file.")
+@click.option(
+    "--prefix", default="", help="Prefix of the names of the answers' columns; needs --file.  [default: none]"
+)
 @click.option(
     "--processes",
     type=click.IntRange(1),

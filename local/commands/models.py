@@ -26,7 +26,11 @@ from local.paths import check_built, model_dir
 @click.option(
     "--restore", "restored", multiple=True, metavar="NAME", help="Exchange a model and the one before it."
 )
-@click.option("--default", metavar="NAME", help="Record the model that answers where no model is named.")
+@click.option(
+    "--default",
+    metavar="NAME",
+    help="Model to record as the one that answers where none is named.  [default: none]",
+)
 @json_option
 def models(
     removed: tuple[str, ...], yes: bool, restored: tuple[str, ...], default: str | None, as_json: bool

@@ -38,11 +38,22 @@ def offline() -> None:
     "--format",
     "form",
     type=click.Choice(["CSV", "JSONL", "PARQUET"], case_sensitive=False),
-    help="[default: by the end of the key]",
+    help="Format of SOURCE.  [default: by the end of the key]",
 )
-@click.option("--batch", "batch_items", default=200, show_default=True, type=click.IntRange(1, 1000))
 @click.option(
-    "--concurrency", default=4, show_default=True, type=click.IntRange(1, limits.MAP_CHILDREN.value)
+    "--batch",
+    "batch_items",
+    default=200,
+    show_default=True,
+    type=click.IntRange(1, 1000),
+    help="Rows of one invocation. Larger batches cost less, and lose more when one fails.",
+)
+@click.option(
+    "--concurrency",
+    default=4,
+    show_default=True,
+    type=click.IntRange(1, limits.MAP_CHILDREN.value),
+    help="Most invocations at once. More end the run sooner, and take more of the account's concurrency.",
 )
 @click.option(
     "--cache/--no-cache",
@@ -62,10 +73,15 @@ def offline() -> None:
     help="Name of the run. A run of this name resumes.  [default: by arguments, object and model version]",
 )
 @click.option(
-    "--state-machine", metavar="ARN", help="Run on AWS: the output OfflineStateMachine of the stack."
+    "--state-machine",
+    metavar="ARN",
+    help="Run on AWS: the output OfflineStateMachine of the stack.  [default: none; needs --local]",
 )
 @click.option(
-    "--local", "url", metavar="URL", help="Run here, with functions of this Lambda API: `coldframe up`."
+    "--local",
+    "url",
+    metavar="URL",
+    help="Run here, with functions of this Lambda API: `coldframe up`.  [default: none]",
 )
 @click.option(
     "--function", default=_FUNCTION, show_default=True, help="Its name or ARN, for the estimate and --local."
@@ -76,9 +92,20 @@ def offline() -> None:
     default=_JOURNALS,
     help="Where a run here keeps what it has done.  [default: .cache/offline]",
 )
-@click.option("--s3-endpoint", envvar="AWS_ENDPOINT_URL_S3", metavar="URL", help="Another S3, such as MinIO.")
-@click.option("--region", default=REGION, show_default=True)
-@click.option("--architecture", default="arm64", show_default=True, type=click.Choice(("arm64", "x86_64")))
+@click.option(
+    "--s3-endpoint",
+    envvar="AWS_ENDPOINT_URL_S3",
+    metavar="URL",
+    help="Another S3, such as MinIO.  [default: AWS's]",
+)
+@click.option("--region", default=REGION, show_default=True, help="Region of the estimate's prices.")
+@click.option(
+    "--architecture",
+    default="arm64",
+    show_default=True,
+    type=click.Choice(("arm64", "x86_64")),
+    help="Architecture of the estimate's prices.",
+)
 @click.option("--estimate/--no-estimate", "estimated", default=True, help="Say first what it costs.")
 @click.option("--yes", is_flag=True, help="Start without a question.")
 def start(

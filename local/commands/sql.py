@@ -34,9 +34,13 @@ def _address(context: click.Context, parameter: click.Parameter, value: str | No
     return value and value.rstrip("/")
 
 
-_STACK = click.option("--stack", help="A deployed stack, whose outputs fill in what is not given.")
-_FUNCTION = click.option("--function", help="The function to invoke: NAME:ALIAS, or its ARN.")
-_URL = click.option("--url", callback=_address, help="Base address of the HTTP API.")
+_STACK = click.option(
+    "--stack", help="Deployed stack, whose outputs replace options that are left out.  [default: none]"
+)
+_FUNCTION = click.option(
+    "--function", help="Function to invoke: NAME:ALIAS, or its ARN.  [default: the stack's]"
+)
+_URL = click.option("--url", callback=_address, help="Base address of the HTTP API.  [default: the stack's]")
 _SCHEMA = click.option(
     "--schema",
     default="public",
@@ -82,7 +86,10 @@ def aurora(stack: str | None, function: str | None, schema: str) -> None:
 @click.option(
     "--integration", default="coldframe", show_default=True, callback=_identifier, help="The API integration."
 )
-@click.option("--role", help="ARN of the role that Snowflake takes on; then the integration is created, too.")
+@click.option(
+    "--role",
+    help="ARN of the role that Snowflake takes on; the integration is then created, too.  [default: none]",
+)
 def snowflake(stack: str | None, url: str | None, integration: str, role: str | None) -> None:
     """Snowflake: external functions."""
     _print(statements.snowflake(url or _outputs(stack, "--url")["ApiUrl"], integration, role))

@@ -28,7 +28,9 @@ _FOLDER = click.Path(file_okay=False, resolve_path=True, path_type=Path)
     help="Build the encoder for NVIDIA GPUs, too; the one for CPUs only if it is missing.",
 )
 @click.option(
-    "--weights", type=click.Path(exists=True, path_type=Path), help="Folder with model.safetensors."
+    "--weights",
+    type=click.Path(exists=True, path_type=Path),
+    help="Folder with model.safetensors.  [default: fetched]",
 )
 def build(train: bool, gpu: bool, weights: Path | None) -> None:
     """Build the encoder and the example model: fetch, export, quantize, check."""
@@ -54,14 +56,21 @@ def _run_in_build_environment(module: str, *arguments: str) -> None:
 
 @click.command()
 @click.argument("table", type=click.Path(path_type=Path))
-@click.option("--text", metavar="COLUMN", help="The column of the texts.")
-@click.option("--label", metavar="COLUMN", help="The column of the labels, one for each text.")
+@click.option("--text", metavar="COLUMN", help="Column of the texts.  [default: none; needed for a table]")
+@click.option(
+    "--label",
+    metavar="COLUMN",
+    help="Column of the labels, one for each text.  [default: none; needed for a table]",
+)
 @click.option(
     "--group",
     metavar="COLUMN",
-    help="Column that groups related rows (a customer, a thread). A group is never split by the test.",
+    help="Column that groups related rows (a customer, a thread). A group is never split by the test."
+    "  [default: no groups]",
 )
-@click.option("--name", help="The model's name; it is written to models/NAME.")
+@click.option(
+    "--name", help="Name of the model, which is written to models/NAME.  [default: none; needed for a table]"
+)
 @click.option("--test", type=_FILE, help="Rows to test with.  [default: a share of TABLE]")
 @click.option(
     "--test-share",
@@ -84,16 +93,24 @@ def _run_in_build_environment(module: str, *arguments: str) -> None:
     help="Heads to train, separated by commas.",
 )
 @click.option("--drop", is_flag=True, help="Leave out rows with faults instead of ending with their list.")
-@click.option("--faults", type=_NEW_FILE, help="CSV file to write all rows with faults to, without texts.")
+@click.option(
+    "--faults",
+    type=_NEW_FILE,
+    help="CSV file to write all rows with faults to, without texts.  [default: none]",
+)
 @click.option("--fold-labels", is_flag=True, help="Make labels that differ by case alone one label.")
 @click.option(
     "--separator", metavar="CHARACTER", help="Between the cells of CSV, or `tab`.  [default: what fits]"
 )
 @click.option(
-    "--predictions", type=_NEW_FILE, help="CSV file to write the answers to the test rows to, without texts."
+    "--predictions",
+    type=_NEW_FILE,
+    help="CSV file to write the answers to the test rows to, without texts.  [default: none]",
 )
 @click.option(
-    "--compare", metavar="OTHER", help="A model, by name or folder, that is asked about the same test rows."
+    "--compare",
+    metavar="OTHER",
+    help="Model, by name or folder, that answers the same test rows.  [default: none]",
 )
 @click.option("--must-beat", is_flag=True, help="Write no model when it is worse than OTHER, or useless.")
 @click.option(
