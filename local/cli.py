@@ -18,7 +18,6 @@ from local.commands.training import build, train
 from local.commands.up import up
 from local.commands.warm import warm
 
-
 GROUPS = {
     "Try": (up, predict, serve),
     "Train": (train, build, verify, models),

@@ -58,7 +58,7 @@ _RATES = tuple(10.0**power for power in range(-1, 5))
 @click.option(
     "--gpu-texts-s",
     type=click.FloatRange(0, min_open=True),
-    help="Measured throughput of a GPU, in texts per second.",
+    help="Measured throughput of a GPU, in texts per second.  [default: no row for a GPU]",
 )
 @click.option(
     "--texts-s",
