@@ -41,7 +41,8 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     "--fit",
     "fitted",
     type=_FILE,
-    help="Trace to learn the forecast's first weights from, which are printed; nothing is replayed.",
+    help="Trace to learn the forecast's first weights from, which are printed; nothing is replayed."
+    "  [default: none]",
 )
 @click.option(
     "--functions",
