@@ -1,6 +1,7 @@
 """Priming: an environment that is initialised ahead of traffic runs every kind of request once.
 
-Pings are different: they keep existing environments warm (`coldframe.coldstart.pings`).
+A route belongs here when it imports or loads something that the others do not. Pings are different: they
+keep existing environments warm (`coldframe.coldstart.pings`).
 """
 
 import io

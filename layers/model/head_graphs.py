@@ -1,10 +1,11 @@
-"""The graphs of heads, centroids and estimator: `python -m layers.model.head_graphs`.
+"""The graphs of heads, centroids and estimator: `.venv-build/bin/python -m layers.model.head_graphs`.
 
 They hold no weights: those of a model are inputs, so the same small files serve every model. The command
 writes them into `coldframe.graphs`; a test compares what is there with what this module says.
 
 A product is weights times columns, one column for each text. onnxruntime computes these one by one, so that
 the bits of a text's answer do not depend on its neighbours. It would join rows to one larger product.
+Exponentials of a head's own are computed in float64: in float32 their bits may depend on a row's place.
 """
 
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""Trained heads to the arrays that `coldframe.model.heads` reads."""
+"""Trained heads to the arrays that `coldframe.model.heads` reads.
+
+For two classes scikit-learn keeps one linear row. Each converter of a linear head has to make two rows of it.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""The four heads at training time: models of scikit-learn and PyTorch, for any number of classes."""
+"""Heads at training time: models of scikit-learn and PyTorch, for any number of classes."""
 
 from collections.abc import Callable
 from typing import Protocol, cast
@@ -143,7 +143,8 @@ _ROUNDS_TIMES_CLASSES = 2400  # boosted trees in all, about
 def scale_parameters(rows: int, classes: int, seed: int) -> dict[str, Parameters]:
     """CHOSEN for a table of another size than the example's.
 
-    Fewer rows: smaller leaves and more epochs. More classes: fewer rounds of boosting for each.
+    Fewer rows: smaller leaves and more epochs. More classes: fewer rounds of boosting for each. A head that
+    is not named here keeps CHOSEN.
     """
     per_class = rows // classes
     chosen = {name: dict(parameters) for name, parameters in CHOSEN.items()}

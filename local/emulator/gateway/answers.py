@@ -75,12 +75,14 @@ class FailureAnswers:
     """Answers for callers where a function gave no response.
 
     failed: an exception, a dead environment or a result that is not a response. timed_out: over the
-    function's own timeout. too_long: the event is over Lambda's limit.
+    function's own timeout. too_long: the event is over Lambda's limit. too_fast: over the route's throttling.
+    throttled: refused by Lambda's admission.
     """
 
     failed: HttpResponse
     timed_out: HttpResponse
     too_long: HttpResponse
+    too_fast: HttpResponse
     throttled: Mapping[ThrottleReason, HttpResponse]
 
 
@@ -93,7 +95,13 @@ def aws_failures(kind: ApiKind) -> FailureAnswers:
         name = "InternalServerErrorException"
         failed = _aws(HTTPStatus.BAD_GATEWAY, "Internal server error", name)
         throttled = _aws(HTTPStatus.INTERNAL_SERVER_ERROR, "Internal server error", name)
-    return FailureAnswers(failed, failed, BODY_TOO_LARGE[kind], dict.fromkeys(ThrottleReason, throttled))
+    return FailureAnswers(
+        failed,
+        failed,
+        BODY_TOO_LARGE[kind],
+        TOO_MANY_REQUESTS[kind],
+        dict.fromkeys(ThrottleReason, throttled),
+    )
 
 
 def explained_failures(kind: ApiKind) -> FailureAnswers:
@@ -116,6 +124,13 @@ def explained_failures(kind: ApiKind) -> FailureAnswers:
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
             f"The event with this body is over Lambda's {PAYLOAD.value} bytes. Send it in parts.",
             aws={"message": "Request Too Long"},
+        ),
+        too_fast=problem(
+            HTTPStatus.TOO_MANY_REQUESTS,
+            "The gateway's throttling of this route is reached; Lambda was not called. Send fewer requests a"
+            " second, or raise the template's throttling: --parameter ThrottleRate=N --parameter"
+            " ThrottleBurst=N for the project's.",
+            aws={"message": "Too Many Requests"},
         ),
         throttled={
             reason: _throttled(reason, _on_aws(kind, aws.throttled[reason])) for reason in ThrottleReason
@@ -140,7 +155,7 @@ def _throttled(reason: ThrottleReason, on_aws: str) -> HttpResponse:
 _ADVICE = {
     ThrottleReason.RESERVED_CONCURRENCY: (
         "All environments of the function are busy. Try again, or raise its reserved concurrency in the"
-        " template."
+        " template, or `reserved_concurrency` in a scenario file."
     ),
     ThrottleReason.ACCOUNT_CONCURRENCY: (
         "All of the account's concurrency is in use, or all that --concurrency lets a function have on this "
@@ -148,9 +163,11 @@ _ADVICE = {
     ),
     ThrottleReason.INVOCATION_RATE: (
         "Environments are started no faster than on Lambda, and requests are at most ten a second for each "
-        "of the account's concurrency. Try again in a second."
+        "of the account's concurrency. Try again in a second, or set `scaling_rate = false` and "
+        "`request_rate = false` in a scenario file."
     ),
     ThrottleReason.RESERVED_REQUEST_RATE: (
-        "The reservation allows ten requests a second for each environment. Try again, or reserve more."
+        "The reservation allows ten requests a second for each environment. Try again, reserve more, or set "
+        "`request_rate = false` in a scenario file."
     ),
 }

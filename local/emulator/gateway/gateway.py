@@ -102,7 +102,7 @@ class Gateway:
             return self._without_route(request, path)
         bucket = self._buckets.get(match.route.key)
         if bucket is not None and not bucket.take():
-            return answers.TOO_MANY_REQUESTS[self._api.kind]
+            return self._failures.too_fast
         payload = msgspec.json.encode(self._event(request, request_id, match))
         if len(payload) > PAYLOAD.value:
             return self._failures.too_long

@@ -48,11 +48,11 @@ def test_predict_from_standard_input(bundle: Path) -> None:
 
 def test_unknown_head(bundle: Path) -> None:
     """An unknown head is one line that lists the known ones."""
-    done = coldframe("predict", "text", "--head", "svm")
+    done = coldframe("predict", "text", "--head", "no-such-head")
     assert done.returncode == 1
     assert (
         done.stderr
-        == 'Error: "svm" is not a head of this model. Request one of: auto, hgb, logreg, mlp, rf.\n'
+        == 'Error: "no-such-head" is not a head of this model. Request one of: auto, hgb, logreg, mlp, rf.\n'
     )
 
 

@@ -141,7 +141,7 @@ def test_kinds(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--head", "svm"], '"svm" is not a head of this model'),
+        (["--head", "no-such-head"], '"no-such-head" is not a head of this model'),
         (["--top-k", "3"], "give neither TEXTS nor --top-k"),
         (["--out", "/nowhere/out.csv"], "/nowhere is not a folder"),
         (["--out", "out.xlsx"], "ending '.xlsx'"),

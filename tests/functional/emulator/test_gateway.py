@@ -242,7 +242,9 @@ async def test_throttling(emulator: Emulator, clock: FakeClock) -> None:
         refilled = [await client.get("/blue/here") for _ in range(2)]
     assert statuses == [200, 200, 429]
     assert [response.status_code for response in refilled] == [200, 429]
-    assert refilled[1].json() == {"message": "Too Many Requests"}
+    body = refilled[1].json()
+    assert body["message"] == "Too Many Requests"
+    assert "ThrottleRate" in body["detail"]
 
 
 async def test_preflight_of_an_http_api(web: httpx.AsyncClient) -> None:

@@ -70,7 +70,7 @@ def test_triton_health_and_metadata(inference: Any) -> None:
     assert inference.is_server_live()
     assert inference.is_server_ready()
     assert inference.is_model_ready("topics-mlp")
-    assert not inference.is_model_ready("topics-svm")
+    assert not inference.is_model_ready("topics-no-such-head")
     assert "binary_tensor_data" in inference.get_server_metadata()["extensions"]
     metadata = inference.get_model_metadata("topics-rf")
     assert [tensor["name"] for tensor in metadata["outputs"]] == ["label", "probability", "scores"]

@@ -142,7 +142,7 @@ def test_registered_twice(connection: duckdb.DuckDBPyConnection) -> None:
     labels = [answers[head][0].label for head in ("auto", "first")]  # type: ignore[union-attr]
     assert list(row) == [*labels, labels[1] == "music"]
     with pytest.raises(Invalid, match="is not a head of this model"):
-        register(connection, tiny_predictor(), head="svm", prefix="svm_")
+        register(connection, tiny_predictor(), head="no-such-head", prefix="other_")
 
 
 def test_from_a_folder(connection: duckdb.DuckDBPyConnection, bundle: Path) -> None:

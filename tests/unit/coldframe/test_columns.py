@@ -59,6 +59,6 @@ def test_abstention_is_no_label() -> None:
 def test_unknown_head() -> None:
     """A head that the model lacks is refused with a list of those it has."""
     with pytest.raises(
-        Invalid, match=r'"svm" is not a head of this model\. Request one of: auto, first, second'
+        Invalid, match=r'"no-such-head" is not a head of this model\. Request one of: auto, first, second'
     ):
-        tiny_predictor().check_heads(["auto", "svm"])
+        tiny_predictor().check_heads(["auto", "no-such-head"])

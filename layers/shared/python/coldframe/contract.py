@@ -1,7 +1,7 @@
 """The contract of `POST /v1/predict`, written with the standard library alone.
 
-The message types use the same names and limits; `tests/unit/coldframe/api/test_written_once.py` compares
-them.
+Routes stand in `coldframe.api.api`, all messages in `coldframe.schemas`. These message types use the same
+names and limits; `tests/unit/coldframe/api/test_written_once.py` compares them.
 """
 
 PREDICT = ("POST", "/v1/predict")

@@ -72,9 +72,12 @@ function* told({ answers, total_ms: totalMs }, before, after) {
     sentences.push(`${count(served.length)} answered, ${cold} of them cold; half within ${half}.`);
   }
   if (throttled.length) {
+    const byLambda = Math.min(throttled.length, after.throttles - before.throttles);
+    const byGateway = throttled.length - byLambda;
     const limit = after.reserved_concurrency ?? after.machine_environments;
     const why = limit === null ? "the account has no more" : `the limit is ${count(limit)} at once`;
-    sentences.push(`${count(throttled.length)} throttled: ${why}.`);
+    if (byLambda) sentences.push(`${count(byLambda)} throttled: ${why}.`);
+    if (byGateway) sentences.push(`${count(byGateway)} throttled by the gateway: the template's ThrottleRate and ThrottleBurst.`);
   }
   if (failed.length) sentences.push(`${count(failed.length)} failed: ${statuses(failed)}.`);
   sentences.push(`It cost ${usd(after.cost_usd - before.cost_usd)}.`);

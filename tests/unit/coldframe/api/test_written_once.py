@@ -6,8 +6,12 @@ import msgspec
 
 from coldframe import contract
 from coldframe import setting_facts as facts
+from coldframe.api.api import Api
+from coldframe.api.operations import JOB_OPERATIONS, OPERATIONS
 from coldframe.config import ENVIRONMENT_NAMES, Settings
 from coldframe.schemas import CacheUsage, PredictRequest, Usage
+from coldframe.timing import StartMark
+from tests.conftest import served, tiny_predictor
 
 
 def test_fields_of_a_request() -> None:
@@ -33,3 +37,9 @@ def test_settings() -> None:
         assert get_args(literal) == choices
     settings = Settings()
     assert (settings.cache_policy, settings.log_level) == (facts.CACHE_POLICY, facts.LOG_LEVEL)
+
+
+def test_each_route_has_an_operation() -> None:
+    """The tables of routes and of operations, from which OpenAPI is made, have the same keys."""
+    api = Api(served(tiny_predictor()), Settings(), StartMark())
+    assert api.routes.keys() == OPERATIONS.keys() | JOB_OPERATIONS.keys()

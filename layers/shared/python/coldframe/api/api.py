@@ -81,6 +81,7 @@ class Api:
         self._start = start
         self._log = log
         self._created_s = int(time.time())
+        # Each has an entry in `operations.OPERATIONS`, from which OpenAPI and the server's routes are made.
         self.routes: dict[tuple[str, str], Handler] = {
             PREDICT: self._predict,
             ("POST", "/v1/embeddings"): self._embeddings,

@@ -13,7 +13,7 @@ provisioned for its whole life, and is in exactly one state:
 
     Arrival -> Lease           READY -> INVOKING
     Arrival -> Start           a new on-demand environment in INIT
-    Arrival -> Throttle        nothing changes
+    Arrival -> Throttle        nothing changes; `placement.place` has the rules
     Initialized                INIT -> INVOKING with the invocation that waited; provisioned: -> READY
     Finished                   INVOKING -> READY, or STOPPED when it is outdated or surplus
     Died                       any state -> STOPPED; a provisioned one is replaced

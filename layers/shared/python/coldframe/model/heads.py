@@ -1,4 +1,4 @@
-"""Embeddings to class probabilities: four heads, each a graph over weights of its own.
+"""Embeddings to class probabilities: heads, each a graph over weights of its own.
 
 The arithmetic is that of scikit-learn and PyTorch at prediction time. `layers/model` writes the graphs and
 weights, and its training compares both.
