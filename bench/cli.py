@@ -8,10 +8,10 @@ from contextlib import contextmanager
 import click
 
 from bench.commands import printed, recorded
-from local.command_group import PROGRAM
+from local.command_group import PROGRAM, Group
 
 
-@click.group()
+@click.group(cls=Group)
 @click.pass_context
 def bench(context: click.Context) -> None:
     """Measure, against a floor taken in the same run."""

@@ -19,15 +19,8 @@ PROGRAM = "program"
 """The context's object where this process runs one command, and not a test runner or another program."""
 
 
-class CommandGroup(click.Group):
-    """Imports a command of another package when that command is called; shows our errors as one line.
-
-    This package never names packages that build on it: it finds them by their entry points.
-    """
-
-    def __call__(self, *args: Any, **options: Any) -> Any:
-        """The way in of a console script. Test runners and other programs call `main`."""
-        return self.main(*args, obj=PROGRAM, **options)
+class Group(click.Group):
+    """A group whose `--help` cuts no summary, and lists commands by title where they have one."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -40,15 +33,26 @@ class CommandGroup(click.Group):
         self._sections[title] = [str(command.name) for command in commands]
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """Writes a list of commands for each title, then the commands of other packages."""
+        """Writes a list of commands for each title, then the other commands."""
         listed = {name for names in self._sections.values() for name in names}
         others = [name for name in self.list_commands(context) if name not in listed]
-        for title, names in (*self._sections.items(), (_OTHERS, others)):
+        for title, names in (*self._sections.items(), (_OTHERS if listed else "Commands", others)):
             commands = ((name, self.get_command(context, name)) for name in names)
             rows = [(name, command.get_short_help_str(_WHOLE)) for name, command in commands if command]
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
+
+
+class CommandGroup(Group):
+    """Imports a command of another package when that command is called; shows our errors as one line.
+
+    This package never names packages that build on it: it finds them by their entry points.
+    """
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """The way in of a console script. Test runners and other programs call `main`."""
+        return self.main(*args, obj=PROGRAM, **options)
 
     def list_commands(self, context: click.Context) -> list[str]:
         return sorted({*super().list_commands(context), *_plugins()})

@@ -83,7 +83,9 @@ CHECKS = {
 @click.command()
 @click.argument("part", type=click.Choice(list(CHECKS)))
 @click.option("--image", help="Image of the last three; default: coldframe, coldframe:gpu, coldframe:server.")
-@number("--samples", None, 1, help="Number of processes, containers, requests or invocations.")
+@number(
+    "--samples", None, 1, help="Processes, containers, requests or invocations to measure; default: by PART."
+)
 @SEED
 def check(part: str, image: str | None, samples: int | None, seed: int) -> None:
     """One PART of Coldframe: its size, memory, code, or behaviour when something fails.

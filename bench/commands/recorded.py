@@ -30,9 +30,13 @@ if TYPE_CHECKING:
 @click.command()
 @number("--samples", None, 3, 10_000, help="Fresh processes of each kind; default: 30, with --check 15.")
 @click.option("--check", is_flag=True, help="Measure only what has a budget; fail when one is exceeded.")
-@click.option("--url", default="", help="Cold starts behind this address instead of fresh processes.")
+@click.option(
+    "--url", default="", help="Address whose cold starts are measured; default: fresh processes here."
+)
 @number("--idle-s", 1.0, 0, help="Pause before each cold start; only with --url.")
-@click.option("--image", default="", help="Cold starts in a fresh container of this image, by docker.")
+@click.option(
+    "--image", default="", help="Image whose fresh containers are measured, by docker; default: none."
+)
 @out_option("cold.jsonl")
 @SEED
 def cold(samples: int | None, check: bool, url: str, idle_s: float, image: str, out: Path, seed: int) -> None:
@@ -70,7 +74,7 @@ def cold(samples: int | None, check: bool, url: str, idle_s: float, image: str, 
 @click.option(
     "--arrivals", default="poisson", show_default=True, help="`poisson`, `constant`, or a CSV file to replay."
 )
-@click.option("--texts", type=FILE, help='Texts to send: {"text": "…"} per line.')
+@click.option("--texts", type=FILE, help='Texts to send: {"text": "…"} per line; default: sentences.')
 @number("--duplicates", 0.5, 0, 1, help="Share of texts sent before, with the cache on.")
 @recorded("load.jsonl")
 def load(arrivals: str, slo_ms: float, success: float, **options: Any) -> "Table":

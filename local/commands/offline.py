@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from coldframe.capacity import limits
+from local.command_group import Group
 from local.emulator.template.syntax.parameters import REGION
 from local.paths import ROOT
 
@@ -23,7 +24,7 @@ _FUNCTION = "PredictFunction"
 _JOURNALS = ROOT / ".cache" / "offline"
 
 
-@click.group()
+@click.group(cls=Group)
 def offline() -> None:
     """Classify every row of an object in S3: on AWS by Step Functions, or on this machine."""
 

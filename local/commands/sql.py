@@ -8,6 +8,7 @@ import click
 
 from coldframe.errors import ColdframeError
 from coldframe.sql import statements
+from local.command_group import Group
 from local.paths import model_dir
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_.$-]*")
@@ -50,7 +51,7 @@ _SCHEMA = click.option(
 )
 
 
-@click.group()
+@click.group(cls=Group)
 def sql() -> None:
     """Print the statements that create topic, topic_score, is_topic and embedding in an engine."""
 
