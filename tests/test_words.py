@@ -168,7 +168,11 @@ def test_each_option_has_its_help_and_its_default(path: str, command: click.Comm
     options = [option for option in command.params if isinstance(option, click.Option)]
     assert [option.opts[0] for option in options if not option.help] == []
     needed = [option for option in options if option.required or option.is_flag or option.multiple]
-    silent = [option.opts[0] for option in options if option not in needed and "default" not in shown(option).lower()]
+    silent = [
+        option.opts[0]
+        for option in options
+        if option not in needed and "default" not in shown(option).lower()
+    ]
     assert silent == []
 
 

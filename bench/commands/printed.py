@@ -83,9 +83,7 @@ CHECKS = {
 @click.command()
 @click.argument("part", type=click.Choice(list(CHECKS)))
 @click.option("--image", help="Image of the last three; default: coldframe, coldframe:gpu, coldframe:server.")
-@number(
-    "--samples", None, 1, help="Processes, containers, requests or invocations; default: by PART."
-)
+@number("--samples", None, 1, help="Processes, containers, requests or invocations; default: by PART.")
 @SEED
 def check(part: str, image: str | None, samples: int | None, seed: int) -> None:
     """One PART of Coldframe: its size, memory, code, or behaviour when something fails.

@@ -30,13 +30,9 @@ if TYPE_CHECKING:
 @click.command()
 @number("--samples", None, 3, 10_000, help="Fresh processes of each kind; default: 30, with --check 15.")
 @click.option("--check", is_flag=True, help="Measure only what has a budget; fail when one is exceeded.")
-@click.option(
-    "--url", default="", help="Address with the cold starts; default: fresh processes here."
-)
+@click.option("--url", default="", help="Address with the cold starts; default: fresh processes here.")
 @number("--idle-s", 1.0, 0, help="Pause before each cold start; only with --url.")
-@click.option(
-    "--image", default="", help="Image for fresh containers, by docker; default: none."
-)
+@click.option("--image", default="", help="Image for fresh containers, by docker; default: none.")
 @out_option("cold.jsonl")
 @SEED
 def cold(samples: int | None, check: bool, url: str, idle_s: float, image: str, out: Path, seed: int) -> None:

@@ -27,7 +27,8 @@ _DRIFTED = 1  # exit status
     "--labels",
     type=_LINES,
     metavar="FILE",
-    help="True labels as JSON lines; docs/monitoring.md has the fields. Random ones bound the accuracy.",
+    help="True labels as JSON lines; docs/monitoring.md has the fields. Random ones bound the accuracy."
+    "  [default: no labels]",
 )
 @click.option(
     "--baseline",
