@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -29,9 +29,11 @@ from coldframe.model.bundle import (
     Source,
     load_manifest,
 )
+from coldframe.model.encoder import TextEncoder
+from coldframe.model.estimator import Guess
 from coldframe.model.files import MANIFEST, encoder_folder, model_folder, record_default
-from coldframe.model.heads import Head
-from coldframe.model.model import Heads, Model, TextEncoder
+from coldframe.model.heads import Head, Heads
+from coldframe.model.model import Model
 from coldframe.model.tokenizer import Window
 from coldframe.pipeline.models import Models, load_predictor
 from coldframe.pipeline.predictor import Predictor
@@ -234,17 +236,10 @@ class TinyEstimator:
     def __init__(self, settled_margin: float = 1.0) -> None:
         self._settled_margin = settled_margin
 
-    def evidence(self, ids: Iterable[int]) -> list[float]:
-        return [0.8, 0.1, 0.1] if len(list(ids)) % 2 == 0 else [0.2, 0.3, 0.5]
-
-    def probabilities(self, evidence: Iterable[float]) -> list[float]:
-        return list(evidence)
-
-    def out_of_distribution(self, evidence: Sequence[float]) -> float:
-        return 0.25
-
-    def is_sure(self, probabilities: Sequence[float], ids: Iterable[int]) -> bool:
-        return max(probabilities) > 0.5
+    def guess(self, ids: Sequence[int], deadline: Deadline) -> Guess:
+        deadline.check()
+        is_sure = len(ids) % 2 == 0
+        return Guess([0.8, 0.1, 0.1] if is_sure else [0.2, 0.3, 0.5], is_sure, 0.25)
 
     def is_settled(self, answer: Sequence[float]) -> bool:
         second, best = sorted(answer)[-2:]

@@ -25,12 +25,11 @@ from coldframe.config import DEFAULT_BATCH_TOKENS, Settings
 from coldframe.cpus import usable_cpus
 from coldframe.model.budget import measure_budget
 from coldframe.model.bundle import EncoderFacts, load_pair
-from coldframe.model.encoder import Batch, Encoder, plan_batches
+from coldframe.model.encoder import Batch, Encoder, TextEncoder, plan_batches
 from coldframe.model.files import encoder_folder
-from coldframe.model.model import TextEncoder, load_encoder
-from coldframe.model.tokenizer import TextWindows, Window
+from coldframe.model.model import load_encoder
+from coldframe.model.tokenizer import TextWindows, Window, normalise
 from coldframe.progress import Progress
-from coldframe.text import normalise
 from coldframe.timing import NO_DEADLINE, MovingAverage
 from local.paths import default_model
 

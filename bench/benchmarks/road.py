@@ -48,9 +48,9 @@ class Trip:
 
 def run(check: Check) -> None:
     """Prints all roads. Ends with status 1 where one is over its budget."""
-    roads, budgets = measure(check.model_dir), load_budgets().road
-    print(road_table(roads, budgets), end="")
-    if exceeded := over_budget(roads, budgets):
+    roads, limits = measure(check.model_dir), load_budgets()
+    print(road_table(roads, limits.road, limits.road_goal), end="")
+    if exceeded := over_budget(roads, limits.road):
         sys.exit("\n".join(f"Over budget: {line}" for line in exceeded))
 
 
@@ -61,8 +61,8 @@ def measure(model_dir: Path, root: Path = ROOT) -> dict[str, Road]:
     return {kind: _follow(kind, trip, subject) for kind, trip in trips.items()}
 
 
-def road_table(roads: Mapping[str, Road], budgets: Mapping[str, RoadBudget]) -> str:
-    """One line for each kind of request, then the files of each in the order entered."""
+def road_table(roads: Mapping[str, Road], budgets: Mapping[str, RoadBudget], goal: RoadBudget) -> str:
+    """One line for each kind of request, the goal, then the files of each kind in the order entered."""
     rows = [
         (
             kind,
@@ -73,6 +73,7 @@ def road_table(roads: Mapping[str, Road], budgets: Mapping[str, RoadBudget]) -> 
         )
         for kind, road in roads.items()
     ]
+    rows.append(("the goal of each", str(goal.files), "", "", str(goal.depth)))
     head = "request | files | functions | lines | depth"
     return table(head, rows) + "".join(_files_of(kind, road) for kind, road in roads.items())
 

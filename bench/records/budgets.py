@@ -32,12 +32,16 @@ class RoadBudget(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Budgets(Struct, frozen=True, forbid_unknown_fields=True):
-    """The file. goals: totals aimed at, reached or not. unlisted_import: limit of any other package."""
+    """The file. goals: totals aimed at, reached or not. road_goal: bounds aimed at for every kind of request.
+
+    unlisted_import: limit of any other package.
+    """
 
     unlisted_import: float
     goals: dict[str, float]
     series: dict[str, SeriesBudget]
     road: dict[str, RoadBudget]
+    road_goal: RoadBudget
 
 
 def load_budgets(path: Path = BUDGETS) -> Budgets:

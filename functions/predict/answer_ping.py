@@ -18,7 +18,7 @@ def answer_ping(
     event: Mapping[str, Any],
     api: Api,
     request_id: str,
-    left_ms: Callable[[], int],
+    time_left_s: Callable[[], float],
     sleep: Callable[[float], None] = time.sleep,
 ) -> dict[str, Any]:
     """Holds this environment for the `hold_ms` of the event, or until the invocation is almost over.
@@ -36,7 +36,7 @@ def answer_ping(
     answer = json.loads(reply.body)
     if reply.status != 200:
         raise RuntimeError(f"The prediction of a ping was answered with {reply.status}.")
-    hold_ms = max(0, min(int(event["hold_ms"]), left_ms() - _SPARED_MS))
+    hold_ms = max(0, min(int(event["hold_ms"]), round(time_left_s() * 1e3) - _SPARED_MS))
     sleep(hold_ms / 1e3)
     return {"environment": environment_id(), "start": answer["start"], "held_ms": hold_ms}
 

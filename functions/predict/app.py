@@ -10,8 +10,6 @@ from coldframe.coldstart.preload import preload_encoder
 
 preload_encoder(os.environ)  # before any other import: onnxruntime starts beside them
 
-from typing import TYPE_CHECKING  # noqa: E402
-
 from coldframe.coldstart.imports import paused_collector, without_typing_extensions  # noqa: E402
 
 with paused_collector():
@@ -21,10 +19,5 @@ with paused_collector():
 
     _engine = Engine(os.environ)
 
-if TYPE_CHECKING:
-    from functions.predict.engine import Context, Event, Result
-
-
-def handler(event: "Event", context: "Context") -> "Result":
-    """Answers an event of API Gateway, payload 2.0 or 1.0, and other events that `Engine` accepts."""
-    return _engine.handle_event(event, context)
+handler = _engine.handle_event
+"""Answers an event of API Gateway, payload 2.0 or 1.0, and other events that `Engine` accepts."""

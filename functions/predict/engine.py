@@ -2,7 +2,7 @@
 
 import base64
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
@@ -25,6 +25,15 @@ class Context(Protocol):
     aws_request_id: str
 
     def get_remaining_time_in_millis(self) -> int: ...
+
+
+_DIRECT_EVENTS: Sequence[tuple[Callable[[Event], bool], str]] = (
+    (lambda event: event.get("source") == pings.SOURCE, "answer_ping"),
+    (lambda event: "external_function" in event, "answer_sql"),
+    (lambda event: "@type" in event, "answer_athena"),
+    (lambda event: "Items" in event, "answer_batch"),
+)
+"""Events that do not come from API Gateway: a test for each kind, and the module that answers it."""
 
 
 class Engine:
@@ -54,38 +63,16 @@ class Engine:
 
         Batches come from a database (`external_function`) or from a Distributed Map (`Items`).
         """
-        if event.get("source") == pings.SOURCE:
-            return self._answer_ping(event, context)
-        if "external_function" in event:
-            return self._answer_sql(event, context)
-        if "@type" in event:
-            return self._answer_athena(event, context)
-        if "Items" in event:
-            return self._answer_batch(event, context)
+        for recognises, name in _DIRECT_EVENTS:
+            if recognises(event):
+                from importlib import import_module
+
+                answer = getattr(import_module(f"functions.predict.{name}"), name)
+                return answer(event, self.api, context.aws_request_id, clock_of(context))
         request = read_event(event, context)
         if self.api.answers(request.method, request.path):
             return write_response(self.api.answer(request))
         return self.fastapi(event, context)
-
-    def _answer_ping(self, event: Event, context: Context) -> Response:
-        from functions.predict.answer_ping import answer_ping
-
-        return answer_ping(event, self.api, context.aws_request_id, context.get_remaining_time_in_millis)
-
-    def _answer_athena(self, event: Event, context: Context) -> Result:
-        from functions.predict.answer_athena import answer_athena
-
-        return answer_athena(event, self.api, context.aws_request_id, clock_of(context))
-
-    def _answer_sql(self, event: Event, context: Context) -> str:
-        from functions.predict.answer_sql import answer_sql
-
-        return answer_sql(event, self.api, context.aws_request_id, clock_of(context))
-
-    def _answer_batch(self, event: Event, context: Context) -> Response:
-        from functions.predict.answer_batch import answer_batch
-
-        return answer_batch(event, self.api, context.aws_request_id, clock_of(context))
 
     def _prepare(self, models: Models, settings: Settings, will_be_snapshot: bool, can_measure: bool) -> None:
         """Answers requests of each kind once, ahead of traffic, where no caller waits for the init phase."""

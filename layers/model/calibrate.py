@@ -14,9 +14,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from coldframe.model.tokenizer import TextWindows
+from coldframe.model.tokenizer import TextWindows, normalise
 from coldframe.progress import Progress
-from coldframe.text import normalise
 from layers.model.encoder_build.export import export_fp32
 from layers.model.encoder_build.make_encoder import ENCODER_FACTS
 from layers.model.encoder_build.quantize import measure_ranges

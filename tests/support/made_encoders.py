@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from coldframe.model.bundle import EncoderFacts
 from coldframe.model.encoder import Encoder
-from coldframe.model.tokenizer import TextWindows
-from coldframe.text import normalise
+from coldframe.model.tokenizer import TextWindows, normalise
 from layers.model.embeddings.matrices import to_matrix
 from local.paths import BUILD_PYTHON, ROOT, build_environ
 

@@ -38,8 +38,7 @@ from coldframe.gpu.start import check_together
 from coldframe.model.bundle import EncoderManifest, load_golden, load_pair
 from coldframe.model.files import TOKENIZER, encoder_folder, model_folder
 from coldframe.model.model import load_heads
-from coldframe.model.tokenizer import TextWindows, Window
-from coldframe.text import normalise
+from coldframe.model.tokenizer import TextWindows, Window, normalise
 from local.paths import default_model
 
 Conditions = Mapping[str, int | str]

@@ -16,14 +16,13 @@ from coldframe.cpus import usable_cpus
 from coldframe.model.bundle import load_pair
 from coldframe.model.encoder import Encoder
 from coldframe.model.files import encoder_folder
-from coldframe.model.tokenizer import TextWindows, Window
+from coldframe.model.tokenizer import TextWindows, Window, normalise
 from coldframe.progress import Progress
 from coldframe.scheduling.limits import Limits
 from coldframe.scheduling.pass_times import PassTimes
 from coldframe.scheduling.scheduler import Scheduler
 from coldframe.serving.calibration import calibrate
 from coldframe.serving.driver import PassQueue
-from coldframe.text import normalise
 from local.paths import default_model
 
 OURS = "EDF + AIMD"

@@ -12,9 +12,8 @@ from coldframe.cpus import usable_cpus
 from coldframe.model.bundle import EncoderFacts, EncoderManifest, load_encoder_manifest
 from coldframe.model.encoder import Encoder, plan_batches, pool_windows
 from coldframe.model.files import encoder_folder
-from coldframe.model.tokenizer import TextWindows
+from coldframe.model.tokenizer import TextWindows, normalise
 from coldframe.progress import Progress
-from coldframe.text import normalise
 from layers.model.embeddings.embedding_store import EmbeddedWindows, EmbeddingStore, store_of
 from layers.model.embeddings.matrices import Embeddings, to_matrix, to_vectors
 from layers.model.files.paths import CACHE

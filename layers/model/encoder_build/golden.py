@@ -14,7 +14,7 @@ from torch import Tensor
 from transformers import AutoTokenizer
 
 from coldframe.model.bundle import Golden, GoldenVector
-from coldframe.text import normalise
+from coldframe.model.tokenizer import normalise
 from layers.model.encoder_build.encoder_folder import EncoderFolder, read_encoder_folder
 from layers.model.encoder_build.export import load_original
 from layers.model.encoder_build.weights import MAX_TOKENS, MODEL

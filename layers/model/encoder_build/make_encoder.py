@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from coldframe.model.bundle import EncoderFacts, Source
 from coldframe.model.encoder import Encoder
 from coldframe.model.files import ENCODER, GOLDEN
-from coldframe.model.tokenizer import TextWindows, Window
-from coldframe.text import normalise
+from coldframe.model.tokenizer import TextWindows, Window, normalise
 from layers.model.embeddings.matrices import Embeddings, to_matrix
 from layers.model.encoder_build.calibration_texts import own_texts
 from layers.model.encoder_build.encoder_folder import EncoderFolder, read_encoder_folder

@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coldframe.model.bundle import EstimatorFacts
-from coldframe.model.centroids import Centroids
-from coldframe.model.estimator import share_more_usual
+from coldframe.model.heads import Centroids, share_more_usual
 from layers.model.embeddings.matrices import Embeddings, to_vectors
 from layers.model.report import Strangeness
 from layers.model.thresholds.estimator_outputs import Guesses

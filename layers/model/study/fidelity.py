@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 from coldframe.model.bundle import Golden
-from coldframe.model.tokenizer import TextWindows, Window
+from coldframe.model.tokenizer import TextWindows, Window, normalise
 from coldframe.progress import Progress
-from coldframe.text import normalise
 from layers.model.encoder_build.make_encoder import ENCODER_FACTS
 from layers.model.files.paths import CACHE, GOLDEN_VECTORS
 

@@ -34,8 +34,7 @@ from coldframe.model.bundle import EstimatorFacts, load_manifest
 from coldframe.model.encoder import Encoder
 from coldframe.model.estimator import Estimator
 from coldframe.model.files import ENCODER, TOKENIZER, VOCABULARY
-from coldframe.model.tokenizer import TextWindows, content_tokens
-from coldframe.text import normalise
+from coldframe.model.tokenizer import TextWindows, content_tokens, normalise
 from layers.model.embeddings.embed import ServedEncoder, embed_windows, pool, served_encoder
 from layers.model.embeddings.embedding_store import EmbeddedWindows
 from layers.model.embeddings.matrices import to_matrix

@@ -12,9 +12,8 @@ from sklearn.linear_model import LogisticRegression
 
 from coldframe.model.bundle import EstimatorFacts
 from coldframe.model.files import ESTIMATOR, VOCABULARY, read_file
-from coldframe.model.tokenizer import TextWindows, content_tokens
+from coldframe.model.tokenizer import TextWindows, content_tokens, normalise
 from coldframe.progress import Progress
-from coldframe.text import normalise
 from layers.model.embeddings.embed import ServedEncoder
 from layers.model.thresholds.estimator_outputs import Ids
 from layers.model.training_data.samples import Rows, Samples

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from coldframe.model.estimator import share_more_usual
 from coldframe.model.files import AUTO
+from coldframe.model.heads import share_more_usual
 from coldframe.monitoring.recorder import Answer
 from coldframe.monitoring.reference import Reference, make_reference
 from layers.model.embeddings.embed import ServedEncoder

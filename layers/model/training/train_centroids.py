@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from coldframe.model.centroids import Centroids
+from coldframe.model.heads import Centroids
 from layers.model.embeddings.matrices import Embeddings, to_vectors
 from layers.model.out_of_distribution.strangeness import thin
 from layers.model.publishing.head_files import CENTROIDS_FILE, tensor_of

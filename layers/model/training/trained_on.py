@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from coldframe.text import normalise
+from coldframe.model.tokenizer import normalise
 from layers.model.report import REPORT_DIGESTS
 from layers.model.training_data.samples import Samples
 

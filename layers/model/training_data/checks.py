@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from coldframe.errors import Invalid
-from coldframe.text import normalise
+from coldframe.model.tokenizer import normalise
 from layers.model.training_data.table import Table, TableFault, count_rows
 
 MIN_ROWS = 5  # of a label: three to train on, one to validate, one to test

@@ -14,10 +14,10 @@ from coldframe.cache.dynamodb_store import chunks
 from coldframe.config import load_settings
 from coldframe.errors import ColdframeError
 from coldframe.model.files import AUTO
+from coldframe.model.tokenizer import normalise
 from coldframe.pipeline.models import load_predictor
 from coldframe.pipeline.predictor import Predictor
 from coldframe.progress import Progress
-from coldframe.text import normalise
 
 _TEXTS = 32
 _DEADLINE_MS = 30_000  # nobody waits for an answer here

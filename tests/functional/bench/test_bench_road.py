@@ -32,7 +32,10 @@ def test_roads_are_within_their_budgets(bundle: Path) -> None:
     done = CliRunner().invoke(main, ["bench", "check", "road"])
     assert done.exit_code == 0, done.output
     for kind in BUDGETS:
-        assert f"\n{kind}, in the order entered\n   1 functions/predict/app.py  handler\n" in done.output
+        assert (
+            f"\n{kind}, in the order entered\n   1 functions/predict/engine.py  Engine.handle_event\n"
+            in done.output
+        )
 
 
 def test_detour_is_counted(bundle: Path, tmp_path: Path) -> None:
@@ -41,7 +44,7 @@ def test_detour_is_counted(bundle: Path, tmp_path: Path) -> None:
         shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
     straight = measure(bundle, tmp_path)
     (tmp_path / PACKAGE / "detour.py").write_text(DETOUR)
-    with (tmp_path / PACKAGE / "text.py").open("a") as source:
+    with (tmp_path / PACKAGE / "model" / "tokenizer.py").open("a") as source:
         source.write(THROUGH_DETOUR)
     longer = measure(bundle, tmp_path)
     for kind in (ENCODER, HIT, COLD):
@@ -67,3 +70,8 @@ def test_over_budget_says_what_and_where(bundle: Path) -> None:
 def test_budgets_are_of_roads(kind: str) -> None:
     """A budget is of the handler at least."""
     assert BUDGETS[kind].files >= BUDGETS[kind].depth >= 1
+
+
+def test_goal_of_the_encoder_is_its_budget() -> None:
+    """A request through the encoder may not be longer than the goal."""
+    assert BUDGETS[ENCODER] == load_budgets().road_goal

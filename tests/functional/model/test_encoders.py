@@ -14,10 +14,9 @@ from tokenizers import Tokenizer
 from coldframe.config import Settings
 from coldframe.model.bundle import EncoderFacts, load_golden
 from coldframe.model.encoder import check_golden
-from coldframe.model.tokenizer import content_tokens
+from coldframe.model.tokenizer import content_tokens, normalise
 from coldframe.model.verify import verify_bundle
 from coldframe.pipeline.models import load_predictor
-from coldframe.text import normalise
 from coldframe.vectors import ranked, to_floats
 from layers.model.encoder_build.calibration_texts import own_texts
 from layers.model.encoder_build.make_encoder import LEAST_COSINE

@@ -31,7 +31,7 @@ def test_budget_is_measured_ahead_of_traffic(
     bundle: Path, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], passes: int
 ) -> None:
     """Where nobody waits for the init phase, and no setting says otherwise, the measured budget is used."""
-    monkeypatch.setattr("coldframe.model.model.measure_budget", lambda encode, default, clock: 1)
+    monkeypatch.setattr("coldframe.model.encoder.measure_budget", lambda encode, default, clock: 1)
     engine = Engine({"COLDFRAME_MODEL_DIR": str(bundle), **environ})
     texts = [f"The shuttle reached {place}" for place in ("orbit", "space", "earth", "home")]
     event = {**EVENT, "body": json.dumps({"texts": texts, "heads": ["logreg"]}), "isBase64Encoded": False}

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from coldframe.text import normalise
+from coldframe.model.tokenizer import normalise
 from layers.model.files.paths import ROOT
 from layers.model.out_of_distribution.other_kinds import other_texts
 

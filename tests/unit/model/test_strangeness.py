@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from coldframe.model.bundle import EstimatorFacts
-from coldframe.model.centroids import Centroids
+from coldframe.model.heads import Centroids
 from layers.model.out_of_distribution.strangeness import Seen, measures, strangeness
 from layers.model.publishing.head_files import tensor_of
 from layers.model.thresholds.estimator_outputs import Guesses

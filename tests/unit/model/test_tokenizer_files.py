@@ -8,8 +8,7 @@ import pytest
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from coldframe.model.bundle import EncoderFacts, load_golden
-from coldframe.model.tokenizer import TextWindows
-from coldframe.text import normalise
+from coldframe.model.tokenizer import TextWindows, normalise
 from layers.model.encoder_build.calibration_texts import own_texts
 from layers.model.encoder_build.tokenizer_files import write_tokenizer
 from layers.model.files.errors import EncoderRefused

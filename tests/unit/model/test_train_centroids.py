@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coldframe.model.centroids import load_centroids
+from coldframe.model.heads import load_centroids
 from layers.model.embeddings.matrices import to_vectors
 from layers.model.out_of_distribution.strangeness import thin
 from layers.model.publishing.head_files import unpack_centroids

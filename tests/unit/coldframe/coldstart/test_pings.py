@@ -99,7 +99,7 @@ def slept_s() -> list[float]:
 )
 def test_hold(api: Api, slept_s: list[float], hold_ms: int, left_ms: int, held_ms: int) -> None:
     """It stays busy for as long as asked, but never until its invocation is stopped."""
-    pong = answer_ping(ping(hold_ms), api, "1", lambda: left_ms, slept_s.append)
+    pong = answer_ping(ping(hold_ms), api, "1", lambda: left_ms / 1e3, slept_s.append)
     assert (pong["held_ms"], slept_s) == (held_ms, [held_ms / 1000])
 
 
@@ -112,14 +112,14 @@ def test_encoder_is_run(slept_s: list[float], log_lines: list[str]) -> None:
         return TinyHead()
 
     api = Api(served(tiny_predictor(encoder, read_head)), Settings(), StartMark(), log_lines.append)
-    answer_ping(ping(0), api, "1", lambda: 29_000, slept_s.append)
+    answer_ping(ping(0), api, "1", lambda: 29.0, slept_s.append)
     assert encoder.batches
     assert read == ["second"]
 
 
 def test_start_is_cold_once(api: Api, slept_s: list[float], log_lines: list[str]) -> None:
     """The first ping takes the cold start; both have the name of this environment, and a log line."""
-    first, second = (answer_ping(ping(0), api, "1", lambda: 29_000, slept_s.append) for _ in range(2))
+    first, second = (answer_ping(ping(0), api, "1", lambda: 29.0, slept_s.append) for _ in range(2))
     assert (first["start"], second["start"]) == ("cold", "warm")
     assert first["environment"] == second["environment"]
     assert len(log_lines) == 2
@@ -133,4 +133,4 @@ def test_a_failing_prediction_is_an_error(log_lines: list[str]) -> None:
 
     api = Api(served(tiny_predictor(read_head=missing)), Settings(), StartMark(), log_lines.append)
     with pytest.raises(RuntimeError, match="503"):
-        answer_ping(ping(0), api, "1", lambda: 29_000, lambda seconds: None)
+        answer_ping(ping(0), api, "1", lambda: 29.0, lambda seconds: None)

@@ -39,6 +39,7 @@ from coldframe.vectors import to_vector
 from tests.conftest import EXAMPLE, ROOT
 
 DIMENSION = 384
+LABELS = 20
 THREADS = 8
 MOST_GROWTH = 1 << 20  # bytes; whatever is not given back takes more, measured for each kind of object
 
@@ -49,7 +50,8 @@ needs_library = pytest.mark.skipif(
 
 SMALL = GraphFile(
     GRAPHS / "logreg.onnx",
-    {"probabilities": "f"},
+    "probabilities",
+    "f",
     {
         "weight": Tensor("f", (3, 4), to_vector(random.Random(1).random() for _ in range(12))),
         "bias": Tensor("f", (3,), to_vector([0.5, -0.5, 0.0])),
@@ -57,6 +59,8 @@ SMALL = GraphFile(
 )
 """A head of three labels over four dimensions."""
 ASKED = {"embeddings": Tensor("f", (2, 4), to_vector([0.5, 0.25, -1.0, 2.0, 0.0, 1.0, 3.0, -0.5]))}
+SHAPE = (2, 3)
+"""Of the answer to these rows."""
 
 
 def in_library(file: GraphFile) -> LibraryGraph:
@@ -101,18 +105,24 @@ def served_graphs(bundle: Path, encoder_dir: Path) -> dict[str, GraphFile]:
     directions = read_weights(folder, CENTROIDS)["directions"]
     weights = Tensor("h", (tokens, labels), memoryview(map_file(folder, ESTIMATOR))[4 * tokens :])
 
-    def small(name: str, outputs: Mapping[str, Kind], constants: Mapping[str, Tensor]) -> GraphFile:
-        return GraphFile(GRAPHS / f"{name}.onnx", outputs, constants)
+    def small(name: str, output: str, kind: Kind, constants: Mapping[str, Tensor]) -> GraphFile:
+        return GraphFile(GRAPHS / f"{name}.onnx", output, kind, constants)
 
     return {
         "encoder": encoder_graph(encoder_dir / ENCODER, threads=1),
-        "centroids": small("centroids", {"strangeness": "f"}, {"directions": directions}),
-        "estimator": small("estimator", {"sums": "d"}, {"weights": weights}),
+        "centroids": small("centroids", "strangeness", "f", {"directions": directions}),
+        "estimator": small("estimator", "sums", "d", {"weights": weights}),
         **{
-            name: small(name, {"probabilities": "f"}, read_weights(folder, head_file(name)))
+            name: small(name, "probabilities", "f", read_weights(folder, head_file(name)))
             for name in HEAD_NAMES
         },
     }
+
+
+def shape_of(name: str, rows: int) -> tuple[int, ...]:
+    """The shape of the answer of one of `served_graphs` to so many rows."""
+    shapes = {"encoder": (rows, DIMENSION), "centroids": (rows,), "estimator": (LABELS,)}
+    return shapes.get(name, (rows, LABELS))
 
 
 @pytest.fixture(scope="module")
@@ -135,9 +145,8 @@ def in_new_process(code: str, *arguments: object) -> "subprocess.CompletedProces
 def test_embeddings_have_equal_bits(files: dict[str, GraphFile], tokens: int, rows: int) -> None:
     """Of one token, of a whole window and of a batch, by either road."""
     asked = rows_of_ids(tokens, rows)
-    (found,) = in_library(files["encoder"]).run(asked)
-    assert len(found) == rows * DIMENSION * 4
-    assert BoundGraph(files["encoder"]).run(asked) == [found]
+    found = in_library(files["encoder"]).run(asked, (rows, DIMENSION))
+    assert BoundGraph(files["encoder"]).run(asked, (rows, DIMENSION)) == found
 
 
 @needs_library
@@ -146,17 +155,19 @@ def test_embeddings_have_equal_bits(files: dict[str, GraphFile], tokens: int, ro
 def test_answers_have_equal_bits(files: dict[str, GraphFile], name: str, rows: int) -> None:
     """Of each head and of the centroids, for one text and for several, by either road."""
     asked = embeddings(rows)
-    (found,) = in_library(files[name]).run(asked)
+    found = in_library(files[name]).run(asked, shape_of(name, rows))
     assert len(set(struct.unpack(f"{len(found) // 4}f", found))) > 1 or rows == 1
-    assert BoundGraph(files[name]).run(asked) == [found]
+    assert BoundGraph(files[name]).run(asked, shape_of(name, rows)) == found
 
 
 @needs_library
 @pytest.mark.parametrize("tokens", [1, 2, 300])
 def test_sums_have_equal_bits(files: dict[str, GraphFile], tokens: int) -> None:
     """Of the estimator's tokens, by either road."""
-    asked = text_of(tokens)
-    assert in_library(files["estimator"]).run(asked) == BoundGraph(files["estimator"]).run(asked)
+    asked, shape = text_of(tokens), (LABELS,)
+    assert in_library(files["estimator"]).run(asked, shape) == BoundGraph(files["estimator"]).run(
+        asked, shape
+    )
 
 
 @both_roads
@@ -167,10 +178,10 @@ def test_bytes_lie_anywhere(opened: Callable[[GraphFile], Graph], tmp_path: Path
     with (tmp_path / "values").open("rb") as file:
         mapped = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
     graph = opened(SMALL)
-    expected = graph.run(ASKED)
+    expected = graph.run(ASKED, SHAPE)
     midst = memoryview(bytearray(bytes(8) + values.tobytes() + bytes(8)))[8:-8]
     for content in (values, memoryview(values), midst, mapped[64:]):
-        assert graph.run({"embeddings": Tensor("f", (2, 4), content)}) == expected
+        assert graph.run({"embeddings": Tensor("f", (2, 4), content)}, SHAPE) == expected
 
 
 @both_roads
@@ -183,11 +194,11 @@ def test_weights_stay_as_long_as_their_graph(opened: Callable[[GraphFile], Graph
             for name, tensor in SMALL.constants.items()
         }
 
-    expected = opened(SMALL).run(ASKED)
+    expected = opened(SMALL).run(ASKED, SHAPE)
     graph = opened(SMALL._replace(constants=copied()))
     gc.collect()
     others = [bytes([255]) * len(tensor.content) for tensor in SMALL.constants.values() for _ in range(1000)]
-    assert graph.run(ASKED) == expected
+    assert graph.run(ASKED, SHAPE) == expected
     assert others
 
 
@@ -221,16 +232,20 @@ def test_threads_that_open_at_once_get_one_library(monkeypatch: pytest.MonkeyPat
 @both_roads
 def test_threads_run_one_graph(opened: Callable[[GraphFile], Graph], files: dict[str, GraphFile]) -> None:
     """Each of many threads gets the bits that its texts have alone."""
-    asked: list[tuple[str, dict[str, Tensor]]] = [
-        *(("encoder", rows_of_ids(16, 2, seed)) for seed in range(THREADS)),
-        *((name, embeddings(seed + 1, seed)) for name in HEAD_NAMES for seed in range(THREADS)),
-        *(("estimator", text_of(50, seed)) for seed in range(THREADS)),
+    asked: list[tuple[str, int, dict[str, Tensor]]] = [
+        *(("encoder", 2, rows_of_ids(16, 2, seed)) for seed in range(THREADS)),
+        *((name, seed + 1, embeddings(seed + 1, seed)) for name in HEAD_NAMES for seed in range(THREADS)),
+        *(("estimator", 1, text_of(50, seed)) for seed in range(THREADS)),
     ]
     graphs = {name: opened(file) for name, file in files.items()}
-    alone = [graphs[name].run(inputs) for name, inputs in asked]
+
+    def answer(name: str, rows: int, inputs: dict[str, Tensor]) -> bytes:
+        return graphs[name].run(inputs, shape_of(name, rows))
+
+    alone = [answer(*each) for each in asked]
     with ThreadPoolExecutor(THREADS) as pool:
         for _ in range(5):
-            assert list(pool.map(lambda each: graphs[each[0]].run(each[1]), asked)) == alone
+            assert list(pool.map(lambda each: answer(*each), asked)) == alone
 
 
 # What is wrong is said
@@ -251,19 +266,22 @@ def test_threads_run_one_graph(opened: Callable[[GraphFile], Graph], files: dict
 def test_wrong_inputs(opened: Callable[[GraphFile], Graph], inputs: dict[str, Tensor], said: str) -> None:
     """An input that the graph cannot take ends in an error that names the reason; the next run answers."""
     graph = opened(SMALL)
-    expected = graph.run(ASKED)
+    expected = graph.run(ASKED, SHAPE)
     with pytest.raises(GraphError, match=said):
-        graph.run(inputs)
-    assert graph.run(ASKED) == expected
+        graph.run(inputs, SHAPE)
+    assert graph.run(ASKED, SHAPE) == expected
 
 
 @both_roads
 def test_wrong_outputs(opened: Callable[[GraphFile], Graph]) -> None:
-    """An output of another kind or another name is no answer."""
-    with pytest.raises(GraphError, match=r"An output has the type (1|float32), expected (11|float64)\."):
-        opened(SMALL._replace(outputs={"probabilities": "d"})).run(ASKED)
+    """An output of another kind, shape or name is no answer."""
+    with pytest.raises(GraphError, match=r"Unexpected output data type|has type and shape"):
+        opened(SMALL._replace(kind="d")).run(ASKED, SHAPE)
+    for shape in ((2, 4), (2, 2), (1, 3), (6,)):
+        with pytest.raises(GraphError, match=r"shape|Invalid rank|invalid dimensions"):
+            opened(SMALL).run(ASKED, shape)
     with pytest.raises(GraphError, match=r"output name: ?logarithms"):
-        opened(SMALL._replace(outputs={"logarithms": "f"})).run(ASKED)
+        opened(SMALL._replace(output="logarithms")).run(ASKED, SHAPE)
 
 
 @both_roads
@@ -271,10 +289,10 @@ def test_wrong_outputs(opened: Callable[[GraphFile], Graph]) -> None:
 def test_content_of_another_size(opened: Callable[[GraphFile], Graph], shape: tuple[int, ...]) -> None:
     """Content that is more or less than its shape is refused before the library sees it."""
     tensor = ASKED["embeddings"]._replace(shape=shape)
-    with pytest.raises(ValueError, match=r"expected \d+\. Give the tensor|cannot reshape"):
-        opened(SMALL).run({"embeddings": tensor})
+    with pytest.raises(ValueError, match=r"Give the tensor its true shape|cannot reshape"):
+        opened(SMALL).run({"embeddings": tensor}, SHAPE)
     weight = SMALL.constants["weight"]._replace(shape=shape)
-    with pytest.raises(ValueError, match=r"expected \d+\. Give the tensor|cannot reshape"):
+    with pytest.raises(ValueError, match=r"Give the tensor its true shape|cannot reshape"):
         opened(SMALL._replace(constants={**SMALL.constants, "weight": weight}))
 
 
@@ -343,7 +361,7 @@ def test_the_library_is_preferred(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtime, "library_path", lambda: None)
     bound = open_graph(SMALL)
     assert isinstance(bound, BoundGraph)
-    assert bound.run(ASKED) == graph.run(ASKED)
+    assert bound.run(ASKED, SHAPE) == graph.run(ASKED, SHAPE)
 
 
 def test_where_the_library_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -369,7 +387,7 @@ def test_a_graph_that_was_opened_early_is_used_once() -> None:
     opening = early._openings[str(SMALL.path)]
     other = open_graph(SMALL._replace(threads=2))
     assert other is not opening._graph
-    assert other.run(ASKED) == first.run(ASKED)
+    assert other.run(ASKED, SHAPE) == first.run(ASKED, SHAPE)
 
 
 def test_an_early_opening_that_fails_is_told_to_who_asks(tmp_path: Path) -> None:
@@ -392,7 +410,8 @@ from coldframe.graphs.runtime import open_graph
 from coldframe.model.files import encoder_graph
 logreg = GraphFile(
     Path({str(SMALL.path)!r}),
-    {{"probabilities": "f"}},
+    "probabilities",
+    "f",
     {{
         "weight": Tensor("f", (20, 384), array("f", range(20 * 384))),
         "bias": Tensor("f", (20,), array("f", range(20))),
@@ -406,18 +425,18 @@ def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 def run(graph):
-    graph.run(asked)
+    graph.run(asked, (8, 20))
 
 def fail(graph):
     for wrong in ({**asked, "other": asked["embeddings"]}, {"embeddings": Tensor("f", (1, 3), bytes(12))}):
         try:
-            graph.run(wrong)
+            graph.run(wrong, (8, 20))
         except GraphError:
             continue
         raise AssertionError
 
 def reopen(graph):
-    open_graph(logreg).run(asked)
+    open_graph(logreg).run(asked, (8, 20))
 
 graph = open_graph(logreg)
 step, few, many = globals()[sys.argv[1]], int(sys.argv[2]), int(sys.argv[3])
@@ -434,7 +453,7 @@ encoder = open_graph(encoder_graph(Path(sys.argv[1]), threads=1))
 head = open_graph(logreg)
 ids = {"input_ids": Tensor("q", (2, 16), array("q", range(1000, 1032)))}
 def answer():
-    return encoder.run(ids)[0] + head.run(asked)[0]
+    return encoder.run(ids, (2, 384)) + head.run(asked, (8, 20))
 before = answer()
 reading, writing = os.pipe()
 child = os.fork()
@@ -454,14 +473,14 @@ begun = threading.Event()
 def passes():
     while True:
         begun.set()
-        graph.run(ids)
+        graph.run(ids, (8, 384))
 for _ in range(2):
     threading.Thread(target=passes, daemon=True).start()
 begun.wait()
 """
 
 IMPORTS = """
-open_graph(logreg).run(asked)
+open_graph(logreg).run(asked, (8, 20))
 print([name for name in ("numpy", "onnxruntime") if name in sys.modules])
 """
 

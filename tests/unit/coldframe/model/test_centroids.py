@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from coldframe.errors import BundleCorrupt, BundleMissing
 from coldframe.graphs.graph import Tensor
-from coldframe.model.centroids import Centroids, load_centroids
 from coldframe.model.files import CENTROIDS
+from coldframe.model.heads import Centroids, load_centroids
 from coldframe.model.weights import write_weights
 from layers.model.embeddings.matrices import Arrays, to_vectors
 from layers.model.publishing.head_files import tensor_of

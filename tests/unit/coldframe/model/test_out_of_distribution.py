@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coldframe.model.bundle import EstimatorFacts, load_manifest, load_pair
-from coldframe.model.estimator import Estimator, share_more_usual, strangeness_of
+from coldframe.model.estimator import Estimator, strangeness_of
 from coldframe.model.files import ESTIMATOR, encoder_folder, model_folder
+from coldframe.model.heads import share_more_usual
 from coldframe.model.tokenizer import TextWindows, content_tokens
 from tests.conftest import EXAMPLE
 

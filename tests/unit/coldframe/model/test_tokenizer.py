@@ -15,11 +15,10 @@ from coldframe.errors import CallerGone, OutOfTime
 from coldframe.model import first_tokens as first_tokens_module
 from coldframe.model.bundle import EncoderFacts, load_encoder_manifest
 from coldframe.model.first_tokens import first_tokens
-from coldframe.model.tokenizer import TextWindows, content_tokens
+from coldframe.model.tokenizer import TextWindows, content_tokens, normalise
 from coldframe.model.vocabulary import load_vocabulary
 from coldframe.model.wordpiece import PlainWordpiece
 from coldframe.scheduling.caller import Caller
-from coldframe.text import normalise
 from coldframe.timing import Deadline
 from tests.conftest import ENCODER_NAME
 

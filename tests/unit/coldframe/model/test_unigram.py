@@ -15,8 +15,8 @@ from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_to
 
 from coldframe.errors import BundleCorrupt, BundleMissing, OutOfTime
 from coldframe.model.pieces import Pieces, load_pieces
+from coldframe.model.tokenizer import normalise
 from coldframe.model.unigram import PlainUnigram, first_pieces
-from coldframe.text import normalise
 from layers.model.encoder_build.calibration_texts import own_texts
 from layers.model.encoder_build.tokenizer_files import pieces_of
 

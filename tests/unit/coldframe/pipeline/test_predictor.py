@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from coldframe.errors import BundleCorrupt, Invalid, OutOfTime
 from coldframe.model.estimator import AnswerSource
 from coldframe.model.files import AUTO
+from coldframe.model.tokenizer import normalise
 from coldframe.pipeline.predictor import Predictor
-from coldframe.text import normalise
 from coldframe.timing import Deadline
 from coldframe.vectors import to_floats
 from layers.model.embeddings.matrices import to_matrix

@@ -1,7 +1,7 @@
 """Rows are rejected without the encoder only where the estimator leaves a label no chance."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -12,6 +12,7 @@ from coldframe.model.estimator import LEAST, Guess, mean_with
 from coldframe.model.files import AUTO
 from coldframe.sql.functions import SqlFunctions
 from coldframe.sql.rejecting import are_topic, odds_against
+from coldframe.timing import Deadline
 from coldframe.vectors import Vector, to_vector
 from tests.conftest import LABELS, TinyEncoder, TinyEstimator, tiny_predictor
 
@@ -62,8 +63,8 @@ def test_the_encoder_is_spared() -> None:
 class FarEstimator(TinyEstimator):
     """Finds the first label 45 times as improbable as the last, and is not sure."""
 
-    def evidence(self, ids: Iterable[int]) -> list[float]:
-        return [0.01, 0.49, 0.5]
+    def guess(self, ids: Sequence[int], deadline: Deadline) -> Guess:
+        return Guess([0.01, 0.49, 0.5], False, 0.25)
 
 
 class CertainHead:

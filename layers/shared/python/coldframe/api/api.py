@@ -118,7 +118,7 @@ class Api:
 
     def answers(self, method: str, path: str) -> bool:
         """Whether `answer` has this route. If not, FastAPI may have it."""
-        return self._router.knows(method, path)
+        return (method, path) in self._router.hot or self._router.knows(method, path)
 
     def answer(self, request: Request) -> Reply:
         """The reply to any request. Never raises: an error becomes a problem+json reply."""
@@ -131,7 +131,8 @@ class Api:
         )
         unsaved: Unsaved = {}
         try:
-            match = self._router.find(request.method, request.path)
+            match = self._router.hot.get((request.method, request.path))
+            match = match or self._router.find(request.method, request.path)
             known = msgspec.structs.replace(request, start=start, params=match.params, trace=trace)
             reply = match.handler(known)
             unsaved = reply.unsaved
@@ -243,8 +244,10 @@ class Api:
     def _line(
         self, request: Request, reply: Reply, start: Start, started_s: float, trace: "Trace | None"
     ) -> str:
-        path = self._router.pattern(request.path) or "other"  # an unknown path is the caller's text
-        record = log_record(request, path, reply.status, start, time.perf_counter() - started_s)
+        is_hot = (request.method, request.path) in self._router.hot
+        path = request.path if is_hot else self._router.pattern(request.path)
+        # An unknown path is the caller's text.
+        record = log_record(request, path or "other", reply.status, start, time.perf_counter() - started_s)
         record |= reply.log
         if self._telemetry is None:
             record.pop(BLOCKS, None)

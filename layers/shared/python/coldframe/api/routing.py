@@ -25,8 +25,8 @@ class Router:
     def __init__(self, routes: Routes) -> None:
         self._routes = routes
         self._fixed = {path for _, path in routes if "{" not in path}
-        # Hot routes have no names in their paths: one dictionary access finds their handler.
-        self._matches = {route: Match(routes[route], {}) for route in routes if route[1] in self._fixed}
+        self.hot = {route: Match(routes[route], {}) for route in routes if route[1] in self._fixed}
+        """Matches of routes without names in their paths: one dictionary access finds them."""
         self._patterns = [
             (path, path.split("/")) for path in dict.fromkeys(path for _, path in routes) if "{" in path
         ]
@@ -43,16 +43,11 @@ class Router:
 
     def knows(self, method: str, path: str) -> bool:
         """Whether `find` would return a match."""
-        if (method, path) in self._matches:
-            return True
         pattern = self.pattern(path)
         return pattern is not None and (method, pattern) in self._routes
 
     def find(self, method: str, path: str) -> Match:
         """The match of a request. Raises NotFound or MethodNotAllowed, which list the routes or methods."""
-        match = self._matches.get((method, path))
-        if match is not None:
-            return match
         pattern = self.pattern(path)
         if pattern is None and path == "/":
             raise NotFound("There is nothing at this path. See GET /docs, or GET /openapi.json.")

@@ -14,8 +14,8 @@ from coldframe.gpu.encoder import CUDA, MixedEncoder, plan_mixed
 from coldframe.gpu.files import gpu_encoder
 from coldframe.gpu.start import Opener, start_encoder
 from coldframe.model.bundle import EncoderManifest, load_encoder_manifest, load_golden
+from coldframe.model.encoder import TextEncoder
 from coldframe.model.files import encoder_folder
-from coldframe.model.model import TextEncoder
 from coldframe.model.tokenizer import TextWindows
 from coldframe.timing import MovingAverage, log_line
 

@@ -53,16 +53,11 @@ _FUNCTIONS: dict[str, tuple[int, Any, tuple[Any, ...]]] = {
         _status,
         (c_void_p, c_void_p, c_size_t, POINTER(c_int64), c_size_t, c_int, _out),
     ),
-    "GetTensorMutableData": (51, _status, (c_void_p, _out)),
-    "GetTensorElementType": (60, _status, (c_void_p, POINTER(c_int))),
-    "GetTensorShapeElementCount": (64, _status, (c_void_p, POINTER(c_size_t))),
-    "GetTensorTypeAndShape": (65, _status, (c_void_p, _out)),
     "CreateCpuMemoryInfo": (69, _status, (c_int, c_int, _out)),
     "ReleaseEnv": (92, None, (c_void_p,)),
     "ReleaseStatus": (93, None, (c_void_p,)),
     "ReleaseSession": (95, None, (c_void_p,)),
     "ReleaseValue": (96, None, (c_void_p,)),
-    "ReleaseTensorTypeAndShapeInfo": (99, None, (c_void_p,)),
     "ReleaseSessionOptions": (100, None, (c_void_p,)),
     "AddSessionConfigEntry": (130, _status, (c_void_p, c_char_p, c_char_p)),
 }
@@ -116,7 +111,7 @@ class Library:
                 f"onnxruntime {self.version} has no C API of version {_API_VERSION}. Install 1.16 or newer."
             )
         places = ctypes.cast(table, POINTER(c_void_p))
-        self._functions: dict[str, Callable[..., Any]] = {
+        self.functions: dict[str, Callable[..., Any]] = {
             name: CFUNCTYPE(result, *arguments)(places[place])
             for name, (place, result, arguments) in _FUNCTIONS.items()
         }
@@ -126,11 +121,9 @@ class Library:
 
     def call(self, name: str, *arguments: Any) -> None:
         """Calls a function that returns a status. Raises GraphError for a status that is not null."""
-        status = self._functions[name](*arguments)
+        status = self.functions[name](*arguments)
         if status:
-            message = self._functions["GetErrorMessage"](status).decode(errors="replace")
-            self.release("Status", status)
-            raise _graph_error(message)
+            raise self.error_of(status)
 
     def make(self, name: str, *arguments: Any) -> int:
         """Value that a function writes through its last argument, a pointer. Raises GraphError."""
@@ -138,9 +131,15 @@ class Library:
         self.call(name, *arguments, byref(pointer))
         return pointer.value or 0
 
+    def error_of(self, status: int) -> GraphError:
+        """The error that a status reports. Releases the status."""
+        message = self.functions["GetErrorMessage"](status).decode(errors="replace")
+        self.release("Status", status)
+        return _graph_error(message)
+
     def release(self, kind: str, handle: int) -> None:
         """Releases an object that the library created."""
-        self._functions[f"Release{kind}"](handle)
+        self.functions[f"Release{kind}"](handle)
 
 
 _libraries: dict[str, Library] = {}

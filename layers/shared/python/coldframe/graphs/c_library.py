@@ -1,15 +1,16 @@
 """Graphs that run in onnxruntime's C library."""
 
-import ctypes
+import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from ctypes import byref, c_char_p, c_int, c_int64, c_size_t, c_void_p
-from typing import Any
+from collections.abc import Callable, Mapping
+from ctypes import addressof, byref, c_char, c_char_p, c_int64, c_void_p
 
 from coldframe.graphs.c_api import Library
-from coldframe.graphs.graph import KIND_BYTES, SESSION_SETTINGS, GraphError, GraphFile, Kind, Tensor
+from coldframe.graphs.graph import KIND_BYTES, SESSION_SETTINGS, GraphFile, Kind, Tensor
 
 _NO_OPTIMIZATION = 0  # graphs are optimised when they are built
+_CREATE = "CreateTensorWithDataAsOrtValue"
+_WRONG_SIZE = "Found {} bytes, expected those of the shape {}. Give the tensor its true shape."
 _TYPE_NUMBERS: Mapping[Kind, int] = {"f": 1, "H": 4, "h": 5, "i": 6, "q": 7, "d": 11}
 
 
@@ -29,31 +30,43 @@ class LibraryGraph:
             self._session = library.make("CreateSession", library.environment, bytes(file.path), options)
         finally:
             library.release("SessionOptions", options)
-        self._outputs = _names(list(file.outputs))
-        self._kinds = list(file.outputs.values())
+        self._output = (c_char_p * 1)(file.output.encode())
+        self._kind = file.kind
         self._constants: dict[str, Tensor] = dict(file.constants)  # as long as their values point at them
         self._values: dict[str, int] = {}
         for name, tensor in self._constants.items():
             self._values[name] = _value_of(library, tensor)
 
-    def run(self, inputs: Mapping[str, Tensor]) -> list[bytes]:
-        """The values of each output. Raises GraphError."""
-        library = self._library
-        arguments: list[int] = []
-        outputs = (c_void_p * len(self._kinds))()
+    def run(self, inputs: Mapping[str, Tensor], shape: tuple[int, ...]) -> bytes:
+        """The output's values. Raises GraphError.
+
+        Every request runs several graphs, so this calls the C functions without helpers between.
+        """
+        library, functions = self._library, self._library.functions
+        output = Tensor(self._kind, shape, bytearray(KIND_BYTES[self._kind] * math.prod(shape)))
+        created: list[int | None] = []
+        value = c_void_p()
         try:
-            for tensor in inputs.values():
-                arguments.append(_value_of(library, tensor))
-            names = _names([*inputs, *self._values])
-            values = (c_void_p * len(names))(*arguments, *self._values.values())
-            library.call(
-                "Run", self._session, None, names, values, len(names), self._outputs, len(outputs), outputs
-            )
-            return [_content(library, value, kind) for value, kind in zip(outputs, self._kinds, strict=True)]
+            for kind, sizes, content in [*inputs.values(), output]:
+                view, rank = memoryview(content), len(sizes)
+                if view.nbytes != KIND_BYTES[kind] * math.prod(sizes):
+                    raise ValueError(_WRONG_SIZE.format(view.nbytes, sizes))
+                data = content if isinstance(content, bytes) else addressof(c_char.from_buffer(content))
+                dimensions, number = (c_int64 * rank)(*sizes), _TYPE_NUMBERS[kind]
+                if status := functions[_CREATE](
+                    library.memory, data, view.nbytes, dimensions, rank, number, byref(value)
+                ):
+                    raise library.error_of(status)
+                created.append(value.value)
+            names = [name.encode() for name in [*inputs, *self._values]]
+            arguments = (c_void_p * len(names))(*created[:-1], *self._values.values())
+            sent = self._session, None, (c_char_p * len(names))(*names), arguments, len(names)
+            if status := functions["Run"](*sent, self._output, 1, byref(value)):  # the value created last
+                raise library.error_of(status)
+            return bytes(output.content)
         finally:
-            for value in [*arguments, *outputs]:
-                if value:
-                    library.release("Value", value)
+            for handle in created:
+                functions["ReleaseValue"](handle)
 
     def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
         if is_finalizing():
@@ -72,42 +85,11 @@ def _set_options(library: Library, options: int, file: GraphFile) -> None:
         library.call("AddSessionConfigEntry", options, name.encode(), value.encode())
 
 
-def _names(names: Sequence[str]) -> "ctypes.Array[c_char_p]":
-    return (c_char_p * len(names))(*(name.encode() for name in names))
-
-
 def _value_of(library: Library, tensor: Tensor) -> int:
     """A value over the tensor's own memory, which must outlive the value."""
-    shape = (c_int64 * len(tensor.shape))(*tensor.shape)
-    size = KIND_BYTES[tensor.kind]
-    for dimension in tensor.shape:
-        size *= dimension
-    address = _address(tensor.content, size)
-    kind = _TYPE_NUMBERS[tensor.kind]
-    return library.make(
-        "CreateTensorWithDataAsOrtValue", library.memory, address, size, shape, len(tensor.shape), kind
-    )
-
-
-def _address(content: Any, size: int) -> int:
-    """Address of `size` bytes of content. Raises ValueError for content of another size."""
-    view = memoryview(content)
-    if view.nbytes != size:
-        raise ValueError(f"Found {view.nbytes} bytes, expected {size}. Give the tensor its true shape.")
-    if isinstance(content, bytes):
-        return ctypes.cast(c_char_p(content), c_void_p).value or 0
-    return ctypes.addressof(ctypes.c_char.from_buffer(content))
-
-
-def _content(library: Library, value: int, kind: Kind) -> bytes:
-    """A copy of a value's content. Raises GraphError for content of another kind."""
-    number, count = c_int(), c_size_t()
-    facts = library.make("GetTensorTypeAndShape", value)
-    try:
-        library.call("GetTensorElementType", facts, byref(number))
-        library.call("GetTensorShapeElementCount", facts, byref(count))
-    finally:
-        library.release("TensorTypeAndShapeInfo", facts)
-    if number.value != _TYPE_NUMBERS[kind]:
-        raise GraphError(f"An output has the type {number.value}, expected {_TYPE_NUMBERS[kind]}.")
-    return ctypes.string_at(library.make("GetTensorMutableData", value), count.value * KIND_BYTES[kind])
+    content, view, rank = tensor.content, memoryview(tensor.content), len(tensor.shape)
+    if view.nbytes != KIND_BYTES[tensor.kind] * math.prod(tensor.shape):
+        raise ValueError(_WRONG_SIZE.format(view.nbytes, tensor.shape))
+    data = content if isinstance(content, bytes) else addressof(c_char.from_buffer(content))
+    dimensions, number = (c_int64 * rank)(*tensor.shape), _TYPE_NUMBERS[tensor.kind]
+    return library.make(_CREATE, library.memory, data, view.nbytes, dimensions, rank, number)

@@ -26,19 +26,20 @@ class Tensor(NamedTuple):
 
     kind: Kind
     shape: tuple[int, ...]
-    content: "bytes | array[int] | array[float] | memoryview[int]"
+    content: "bytes | bytearray | array[int] | array[float] | memoryview[int]"
 
 
 class GraphFile(NamedTuple):
     """A graph and its loading options.
 
-    outputs: the kind of each output, in the order of the answer.
+    output, kind: name of the graph's output, and kind of its values.
     constants: inputs that are the same in every run, such as weights.
     threads: threads of one run.
     """
 
     path: Path
-    outputs: Mapping[str, Kind]
+    output: str
+    kind: Kind
     constants: Mapping[str, Tensor] = {}
     threads: int = 1
 
@@ -53,5 +54,5 @@ SESSION_SETTINGS: Mapping[str, str] = {
 class Graph(Protocol):
     """A loaded graph. Safe for threads: any number of them may run it at once."""
 
-    def run(self, inputs: Mapping[str, Tensor]) -> list[bytes]:
-        """The values of each output. Raises GraphError."""
+    def run(self, inputs: Mapping[str, Tensor], shape: tuple[int, ...]) -> bytes:
+        """The values of the output, which has this shape. Raises GraphError."""

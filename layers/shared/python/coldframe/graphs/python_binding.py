@@ -30,22 +30,21 @@ class BoundGraph:
             self._session = ort.InferenceSession(str(file.path), options, providers=["CPUExecutionProvider"])
         except Exception as exc:  # onnxruntime's errors share no public base class
             raise GraphError(str(exc)) from exc
-        self._outputs = dict(file.outputs)
+        self._output, self._kind = file.output, file.kind
         self._constants = {name: _array_of(tensor) for name, tensor in file.constants.items()}
 
-    def run(self, inputs: Mapping[str, Tensor]) -> list[bytes]:
-        """The values of each output. Raises GraphError."""
+    def run(self, inputs: Mapping[str, Tensor], shape: tuple[int, ...]) -> bytes:
+        """The values of the output, which has this shape. Raises GraphError."""
         arrays = {name: _array_of(tensor) for name, tensor in inputs.items()}
         try:
-            results = self._session.run(list(self._outputs), arrays | self._constants)
+            (values,) = self._session.run([self._output], arrays | self._constants)
         except Exception as exc:  # as above
             raise GraphError(str(exc)) from exc
-        for values, kind in zip(results, self._outputs.values(), strict=True):
-            if values.dtype != np.dtype(kind):
-                raise GraphError(
-                    f"An output has the type {values.dtype}, expected {np.dtype(kind)}. Build it again."
-                )
-        return [values.tobytes() for values in results]
+        actual, expected = (values.dtype, values.shape), (np.dtype(self._kind), shape)
+        if actual != expected:
+            raise GraphError(f"The output has type and shape {actual}, expected {expected}. Build it again.")
+        answer: bytes = values.tobytes()
+        return answer
 
 
 def _array_of(tensor: Tensor) -> "NDArray[np.generic]":

@@ -4,19 +4,22 @@ Rows of equal length need no padding and no attention mask, so a row's embedding
 depend on its neighbours, and no padding is computed.
 """
 
+import time
 from array import array
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from coldframe.errors import BundleCorrupt, BundleError, BundleMissing, EncoderDrift
 from coldframe.graphs.graph import Graph, GraphError, Tensor
 from coldframe.graphs.runtime import open_graph
+from coldframe.model.budget import measure_budget
 from coldframe.model.bundle import EncoderFacts, Golden, GoldenVector
 from coldframe.model.files import ENCODER, encoder_graph
 from coldframe.model.tokenizer import TextWindows, Window
+from coldframe.timing import Clock, Deadline, MovingAverage
 from coldframe.vectors import Vector, cosine, split, weighted_mean
 
 Batch = list[int]
@@ -66,12 +69,102 @@ class Encoder:
 
         Source: mean pooling, Reimers & Gurevych 2019, section 3.
         """
-        ids = array("q", chain.from_iterable(rows))  # (B, T)
+        shape = (len(rows), len(rows[0]))
+        ids = Tensor("q", shape, array("q", chain.from_iterable(rows)))  # (B, T)
         try:
-            (embeddings,) = self._graph.run({"input_ids": Tensor("q", (len(rows), len(rows[0])), ids)})
+            embeddings = self._graph.run({"input_ids": ids}, (len(rows), self.dimension))
         except GraphError as exc:
             raise BundleError(f"{ENCODER} cannot run here: {exc}. Run `coldframe verify`.") from exc
         return split(embeddings, len(rows))  # (B, d)
+
+
+class Embedded(NamedTuple):
+    """The embedding of each text, and the work done. None: there was no time for that text.
+
+    retry_after_s: when there would have been time, if other requests used it up.
+    """
+
+    vectors: list[Vector | None]
+    tokens: int
+    windows: int
+    batches: int
+    retry_after_s: float | None = None
+
+
+class TextEncoder:
+    """A loaded encoder: texts as windows in, embeddings out. Models that were trained on it share it.
+
+    Safe for threads: the encoder is only read.
+    """
+
+    def __init__(
+        self,
+        encoder: RowEncoder,
+        max_batch_tokens: int,
+        ms_per_token: MovingAverage,
+        clock: Clock = time.perf_counter,
+        plan: Callable[[Sequence[int], int], list[Batch]] = plan_batches,
+    ) -> None:
+        """ms_per_token: speed of passes; measured here with each pass, and read by the cache's policy.
+
+        plan: batches of rows by their lengths and the tokens of a batch, shortest rows first.
+        """
+        self.row_encoder = encoder
+        self.max_batch_tokens = max_batch_tokens
+        self._clock = clock
+        self.ms_per_token = ms_per_token
+        self._plan = plan
+
+    def expected_s(self, tokens: int) -> float:
+        """Probable time to encode this many tokens in one pass after the other."""
+        return tokens * self.ms_per_token.value / 1e3
+
+    def embed(
+        self,
+        texts: Sequence[Sequence[Window]],
+        deadline: Deadline,
+        later: Sequence[Sequence[Window]] = (),
+    ) -> Embedded:
+        """Embeddings of texts from their windows, short ones first, as far as the time allows.
+
+        later: windows that the request may send in later rounds. A shared encoder reserves time for them
+        until
+        `end_rounds`.
+        """
+        rows = [window for text in texts for window in text]
+        lengths = [len(row) for row in rows]
+        embeddings: list[Vector | None] = [None] * len(rows)
+        batches = 0
+        for batch in self._plan(lengths, self.max_batch_tokens):
+            tokens = sum(lengths[row] for row in batch)
+            if self.expected_s(tokens) > deadline.remaining_s():
+                continue
+            started_s = self._clock()
+            encoded = self.row_encoder.encode([rows[row] for row in batch])
+            self.ms_per_token.add((self._clock() - started_s) * 1e3 / tokens)
+            batches += 1
+            for row, embedding in zip(batch, encoded, strict=True):
+                embeddings[row] = embedding
+        return embedded(texts, embeddings, batches)
+
+    def end_rounds(self, deadline: Deadline) -> None:
+        """Says that the request with this deadline has no further rounds."""
+
+    def pool(self, windows: Sequence[Sequence[Window]], vectors: Sequence[Sequence[Vector]]) -> list[Vector]:
+        """The embedding of each text from the results of `embed` for its windows."""
+        rows = [vector for text in vectors for vector in text]
+        lengths = [len(window) for text in windows for window in text]
+        return pool_windows(rows, lengths, [len(text) for text in windows])
+
+    def measure_budget(self) -> None:
+        """Sets the token budget of a pass to the quickest one on this machine; answers are unchanged, to the
+        bit.
+
+        Skipped where rows of several lengths share a pass: those budgets are larger.
+        """
+        if self._plan is not plan_batches:
+            return
+        self.max_batch_tokens = measure_budget(self.row_encoder.encode, self.max_batch_tokens, self._clock)
 
 
 def pool_windows(rows: Sequence[Vector], tokens: Sequence[int], counts: Sequence[int]) -> list[Vector]:
@@ -80,8 +173,6 @@ def pool_windows(rows: Sequence[Vector], tokens: Sequence[int], counts: Sequence
     rows: the windows of a text are adjacent. tokens: length of each window, its weight.
     counts: windows of each text. The embedding of a single window is unchanged, to the bit.
     """
-    if len(counts) == len(rows):
-        return list(rows)
     pooled = []
     start = 0
     for count in counts:
@@ -103,6 +194,15 @@ def pool_complete(
         pooled += pool_windows(whole, tokens[start:end], [count]) if len(whole) == count else [None]
         start = end
     return pooled
+
+
+def embedded(texts: Sequence[Sequence[Window]], rows: Sequence[Vector | None], batches: int) -> Embedded:
+    """The embeddings of texts from those of their windows. rows: one for each window, None without time."""
+    lengths = [len(window) for text in texts for window in text]
+    encoded = [length for length, row in zip(lengths, rows, strict=True) if row is not None]
+    is_short = len(rows) == len(texts)  # each text has one window
+    pooled = list(rows) if is_short else pool_complete(rows, lengths, [len(text) for text in texts])
+    return Embedded(pooled, sum(encoded), len(encoded), batches)
 
 
 def check_golden(

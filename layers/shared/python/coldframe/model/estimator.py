@@ -9,7 +9,6 @@ Source of the idea to answer from an estimator that is sure enough: SneakPeek.
 
 import math
 from array import array
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
@@ -19,7 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from coldframe.errors import BundleCorrupt
 from coldframe.graphs.graph import GraphError, Tensor
 from coldframe.model.files import AUTO, ESTIMATOR, REBUILD, map_file
-from coldframe.model.heads import open_head_graph
+from coldframe.model.heads import open_head_graph, share_more_usual
+from coldframe.timing import Deadline
 from coldframe.vectors import Vector, to_floats, to_vector
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Estimator:
         self._labels = labels
         weights = Tensor("h", (tokens, labels), content[4 * tokens :])
         try:
-            self._graph = open_head_graph("estimator", {"sums": "d"}, {"weights": weights})
+            self._graph = open_head_graph("estimator", "sums", "d", {"weights": weights})
         except GraphError as exc:
             raise BundleCorrupt(f"{ESTIMATOR} cannot be used: {exc}. {REBUILD}") from exc
 
@@ -60,6 +60,15 @@ class Estimator:
         """Weight of each token for each label, (V * k,), in units of the manifest's scales."""
         return self._weights
 
+    def guess(self, ids: Sequence[int], deadline: Deadline) -> "Guess":
+        """The guess for a text of these tokens. Raises the errors of `Deadline.check`."""
+        deadline.check()
+        evidence = self.evidence(ids)
+        probabilities = self.probabilities(evidence)
+        strangeness = self.out_of_distribution(evidence)
+        temperatures = self._facts.answer_temperatures or UNTEMPERED
+        return Guess(probabilities, self.is_sure(probabilities, ids), strangeness, temperatures)
+
     def predict(self, ids: Iterable[int]) -> list[float]:
         """Probability of each label. ids: the tokens of a text, without [CLS] and [SEP]."""
         return self.probabilities(self.evidence(ids))
@@ -72,23 +81,19 @@ class Estimator:
         """
         counts = Counter(ids)
         factors = [(1 + math.log(count)) * self._idf[token] for token, count in counts.items()]
-        sums = self._sum(list(counts), factors)
+        if not counts:
+            return [0.0] * self._labels
+        size = (len(counts),)
+        inputs = {
+            "tokens": Tensor("q", size, array("q", counts)),
+            "factors": Tensor("d", size, array("d", factors)),
+        }
+        sums = array("d", self._graph.run(inputs, (self._labels,)))  # each token's weights times its factor
         squares = 0.0
         for factor in factors:  # `sum` rounds differently in Python 3.12
             squares += factor * factor
         length = math.sqrt(squares) or 1.0
         return [total * scale / length for total, scale in zip(sums, self._facts.scales, strict=True)]
-
-    def _sum(self, tokens: Sequence[int], factors: Sequence[float]) -> list[float]:
-        """The sum (k,) of the weights of tokens, each times its factor, added in their order."""
-        if not tokens:
-            return [0.0] * self._labels
-        size = (len(tokens),)
-        inputs = {
-            "tokens": Tensor("q", size, array("q", tokens)),
-            "factors": Tensor("d", size, array("d", factors)),
-        }
-        return array("d", self._graph.run(inputs)[0]).tolist()
 
     def probabilities(self, evidence: Iterable[float]) -> list[float]:
         """Probability of each label, from the evidence of a text."""
@@ -114,14 +119,6 @@ class Estimator:
         """Whether training saw enough of these tokens for an answer by the estimator alone."""
         least = self._facts.min_tokens
         return not least or sum(self._idf[token] < self._facts.unseen_idf for token in set(ids)) >= least
-
-
-def share_more_usual(strangeness: float, usual: Sequence[float]) -> float:
-    """Share of the validation rows that are less unusual than a text, 0 to 1.
-
-    usual: strangeness of validation rows, ascending; at least one.
-    """
-    return bisect_left(usual, strangeness) / len(usual)
 
 
 def strangeness_of(evidence: Sequence[float]) -> float:
@@ -211,6 +208,11 @@ def temper(probabilities: list[float], temperature: float) -> list[float]:
     powers = [(probability / highest) ** (1 / temperature) for probability in probabilities]
     total = math.fsum(powers)
     return [power / total for power in powers]
+
+
+def is_lasting(head: str, answer: bytes) -> bool:
+    """Whether the cache may keep an answer: not a guess made for lack of time."""
+    return head != AUTO or source_of(answer) is not AnswerSource.RUSHED
 
 
 def source_of(answer: bytes) -> AnswerSource:

@@ -36,7 +36,7 @@ def encoder_folder(model_dir: Path, name: str) -> Path:
 
 def encoder_graph(path: Path, threads: int) -> GraphFile:
     """Function that opens an encoder's graph."""
-    return GraphFile(path, {"embedding": "f"}, threads=threads)
+    return GraphFile(path, "embedding", "f", threads=threads)
 
 
 def model_folder(model_dir: Path, name: str) -> Path:

@@ -1,11 +1,11 @@
-"""Texts to rows of token ids: WordPiece or Unigram, then windows of at most `max_tokens`."""
+"""Texts to rows of token ids: normal form, WordPiece or Unigram, then windows of at most `max_tokens`."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from coldframe.errors import BundleCorrupt
+from coldframe.errors import BundleCorrupt, Invalid
 from coldframe.model.bundle import EncoderFacts
 from coldframe.model.files import TOKENIZER, read_file
 from coldframe.model.first_tokens import first_tokens
@@ -28,9 +28,62 @@ class PrefixedWindow(list[int]):
         self.content_start = content_start
 
 
+_PART = 65_536  # characters
+_NOTHING = dict.fromkeys([0x0B, 0x0C, *range(0x1C, 0x20), 0x85])
+"""White space to Python, but control characters to BERT's tokenizer, which drops them."""
+_NOTHING_CHARACTERS = "".join(map(chr, _NOTHING))
 _CHARACTERS_PER_TOKEN = 8  # English has four to five: twice as many nearly always hold enough tokens
 _SHORT = 4096  # characters
 _GROUP = 65_536  # characters: their tokens take about 10 MB in the library
+
+
+def normalise_all(texts: Sequence[str], deadline: Deadline) -> list[str]:
+    """Texts in normal form. Raises Invalid, and the errors of `Deadline.check`."""
+    normalised = []
+    for text in texts:
+        deadline.check()
+        normalised.append(normalise(text, deadline.check))
+    return normalised
+
+
+def normalise(text: str, check: Callable[[], None] = lambda: None) -> str:
+    """The form in which a text is compared and tokenized: runs of white space become one space.
+
+    White space is defined as in BERT's tokenizer. Raises Invalid for lone surrogates: they are not
+    Unicode text, and no tokenizer accepts them.
+
+    check: called before each part of a long text; it raises when the caller's time is over.
+    """
+    if len(text) <= _PART:
+        return " ".join(_clean(text).split())
+    return "".join(_parts(text, check))
+
+
+def _parts(text: str, check: Callable[[], None]) -> Iterator[str]:
+    """A long text, normalised in parts: all its words as objects would take ten times its size."""
+    has_begun = is_apart = False  # is_apart: there is white space between this part and the last word
+    for start in range(0, len(text), _PART):
+        check()
+        part = _clean(text[start : start + _PART])
+        words = " ".join(part.split())
+        is_apart = is_apart or part[:1].isspace()
+        if words:
+            yield " " + words if has_begun and is_apart else words
+            has_begun, is_apart = True, part[-1].isspace()
+
+
+def _clean(part: str) -> str:
+    """The part without characters that are white space to Python alone."""
+    try:
+        if not part.isascii():
+            part.encode()
+    except UnicodeEncodeError as exc:
+        raise Invalid(
+            "A text holds a lone surrogate, which is not a Unicode character. Send valid Unicode."
+        ) from exc
+    if any(character in part for character in _NOTHING_CHARACTERS):
+        return part.translate(_NOTHING)
+    return part
 
 
 class TextWindows:
@@ -55,10 +108,15 @@ class TextWindows:
 
         Raises OutOfTime when the deadline passes before all texts are tokenized.
         """
-        ids: list[list[int] | None] = []
-        for text in texts:
+        plain, needed = self._plain, self._needed
+        ids: list[list[int] | None] = [None] * len(texts)
+        for i, text in enumerate(texts if self._use_plain else ()):
             deadline.check()
-            ids.append(self._plain_ids(text))
+            beginning = _beginning(text, needed * _CHARACTERS_PER_TOKEN)
+            if plain.is_plain(beginning):
+                ids[i] = row = plain.ids(beginning, needed)
+                if len(row) < needed and len(beginning) < len(text):  # long words
+                    ids[i] = plain.ids(text, needed) if plain.is_plain(text) else None
         others = [i for i, row in enumerate(ids) if row is None]
         for i, row in zip(others, self._library_ids([texts[i] for i in others], deadline), strict=True):
             ids[i] = row
@@ -70,18 +128,6 @@ class TextWindows:
         Raises BundleMissing or BundleCorrupt when the bundle has no usable one.
         """
         _ = self._tokenizer
-
-    def _plain_ids(self, text: str) -> list[int] | None:
-        """Ids of a text, as many as are used, without the library; None if only the library can find them."""
-        if not self._use_plain:
-            return None
-        beginning = _beginning(text, self._needed * _CHARACTERS_PER_TOKEN)
-        if not self._plain.is_plain(beginning):
-            return None
-        ids = self._plain.ids(beginning, self._needed)
-        if len(ids) == self._needed or len(beginning) == len(text):
-            return ids
-        return self._plain.ids(text, self._needed) if self._plain.is_plain(text) else None  # long words
 
     def _library_ids(self, texts: Sequence[str], deadline: Deadline) -> Iterator[list[int]]:
         """Ids of each text, as many as are used. Short texts go to the library in groups."""

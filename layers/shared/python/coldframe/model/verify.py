@@ -16,7 +16,6 @@ from coldframe.model.bundle import (
     load_golden,
     load_pair,
 )
-from coldframe.model.centroids import load_centroids
 from coldframe.model.encoder import Encoder, check_golden
 from coldframe.model.estimator import Estimator
 from coldframe.model.files import (
@@ -32,7 +31,7 @@ from coldframe.model.files import (
     read_file,
 )
 from coldframe.model.golden_answers import check_answers, load_answers, probabilities_of_golden
-from coldframe.model.heads import load_head
+from coldframe.model.heads import load_centroids, load_head
 from coldframe.model.tokenizer import TextWindows
 from coldframe.vectors import to_floats, to_vector
 

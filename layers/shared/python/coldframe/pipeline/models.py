@@ -10,9 +10,10 @@ from coldframe.cache.cache import PredictionCache, load_cache
 from coldframe.config import Settings
 from coldframe.errors import BundleError
 from coldframe.model.bundle import EncoderManifest, load_pair
+from coldframe.model.encoder import TextEncoder
 from coldframe.model.estimator import Estimator
 from coldframe.model.files import encoder_folder, model_folder, served_models
-from coldframe.model.model import Model, TextEncoder, load_encoder, load_heads
+from coldframe.model.model import Model, load_encoder, load_heads
 from coldframe.model.tokenizer import TextWindows
 from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import MovingAverage, log_line

@@ -7,13 +7,14 @@ cached. The mean of some windows is used for answers of `auto` alone. An answer 
 anytime prediction, Zilberstein 1996.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from itertools import zip_longest
 
 from msgspec import Struct, field
 
+from coldframe.model.encoder import TextEncoder
 from coldframe.model.estimator import Guess, answer_auto, mean_with
-from coldframe.model.model import Model, TextEncoder
+from coldframe.model.model import Model
 from coldframe.model.tokenizer import Window
 from coldframe.pipeline.answers import Encoded
 from coldframe.timing import Deadline, StageTimes
@@ -64,6 +65,21 @@ class LongText(Struct):
         """Takes the answer if it is settled. partner: answer (k + 1,) for the mean of the windows read."""
         if self.is_whole or is_settled(mean_with(self.guess, to_floats(partner)[:-1])):
             self.answer = answer_auto(self.guess, partner)
+
+
+def find_long(
+    texts: Iterable[str],
+    windows: Mapping[str, Sequence[Window]],
+    guesses: Mapping[str, Guess],
+    cached: Container[str],
+    is_embedded: bool,
+) -> dict[str, LongText]:
+    """Texts of several windows. cached: texts with an embedding. is_embedded: other heads need embeddings."""
+    return {
+        text: LongText(windows[text], guesses[text], text in cached, is_embedded)
+        for text in texts
+        if len(windows[text]) > 1
+    }
 
 
 def read_in_rounds(

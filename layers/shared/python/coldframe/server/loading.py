@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from coldframe.model.bundle import EncoderFacts
+from coldframe.model.encoder import TextEncoder
 from coldframe.model.files import encoder_folder, model_folder
-from coldframe.model.model import TextEncoder
 from coldframe.model.tokenizer import Window
 from coldframe.pipeline.models import Models, load_models
 from coldframe.pipeline.predictor import Predictor

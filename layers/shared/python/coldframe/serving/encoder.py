@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from coldframe.errors import CallerGone, Overloaded
-from coldframe.model.model import Embedded, TextEncoder, embedded
+from coldframe.model.encoder import Embedded, TextEncoder, embedded
 from coldframe.model.tokenizer import Window
 from coldframe.scheduling.jobs import Outcome, Reason, Refusal, Work
 from coldframe.serving.driver import Driver, Ticket

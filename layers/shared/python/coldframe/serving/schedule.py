@@ -3,8 +3,8 @@
 import time
 from collections.abc import Mapping
 
-from coldframe.model.encoder import RowEncoder
-from coldframe.model.model import Model, TextEncoder
+from coldframe.model.encoder import RowEncoder, TextEncoder
+from coldframe.model.model import Model
 from coldframe.pipeline.models import Models
 from coldframe.scheduling.limits import Limits
 from coldframe.scheduling.pass_times import PassTimes

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coldframe import text as text_module
 from coldframe.errors import Invalid
-from coldframe.text import normalise
+from coldframe.model import tokenizer
+from coldframe.model.tokenizer import normalise
 
 SPACES = st.text(alphabet=" \t\n\r\xa0\u2028\u3000", max_size=4)
 WORDS = st.text(alphabet="aé日🚀.-", max_size=8)
@@ -18,7 +18,7 @@ def test_long_texts_as_short_ones(pieces: list[tuple[str, str]], part: int) -> N
     """A text normalised in parts is the text normalised at once, wherever the parts end."""
     text = "".join(space + word for space, word in pieces)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text_module, "_PART", part)
+        patch.setattr(tokenizer, "_PART", part)
         assert normalise(text) == " ".join(text.split())
 
 
@@ -27,7 +27,7 @@ def test_control_characters_are_no_space(pieces: list[tuple[str, str, str]], par
     """What Python calls white space and BERT's tokenizer a control character is as if it were not there."""
     sent = "".join(space + nothing + word for space, nothing, word in pieces)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text_module, "_PART", part)
+        patch.setattr(tokenizer, "_PART", part)
         assert normalise(sent) == normalise("".join(space + word for space, _, word in pieces))
 
 
