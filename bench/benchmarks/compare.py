@@ -1,8 +1,7 @@
 """Peers side by side: each in its own environment, the same model, texts and cores, in one run."""
 
 import json
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -26,10 +25,10 @@ from bench.targets.environments import (
     prepare_model,
 )
 from bench.targets.machine import describe_run
-from bench.targets.peers import Contender, Peer, load_peers, ours, peer_environ
-from bench.targets.serving import ServerFailed, memory_mb, processor_s, serve
+from bench.targets.peers import Peer, load_peers, ours, peer_environ
+from bench.targets.serving import Server, ServerFailed, full_load, memory_mb, processor_s, serve
 from coldframe.progress import Progress
-from local.paths import ROOT, models
+from local.paths import ROOT
 
 OURS_AUTO = "coldframe, `auto`"
 OURS_HEAD = "coldframe, `logreg`, one window"
@@ -65,7 +64,9 @@ class CompareOptions:
 def run(options: CompareOptions) -> Path:
     """Installs what is missing, measures everyone in turn, returns the raw file."""
     peers = {name: peer for name, peer in load_peers().items() if not options.only or name in options.only}
-    described = describe_run("compare", options.model_dir, options.seed, _facts(options))
+    facts: dict[str, object] = {name: getattr(options, name) for name in ("rounds", "texts", "concurrency")}
+    facts["source"] = load_texts(1, options.seed).source
+    described = describe_run("compare", options.model_dir, options.seed, facts)
     with RawFile(options.out, described) as raw:
         prepare_model()
         ready = {}
@@ -96,9 +97,9 @@ class _Comparison:
         """All rounds."""
         for number in Progress(range(self._options.rounds), desc="rounds", unit="round"):
             self._cold_in_process(number)
-            for contender in Progress(list(self._contenders()), leave=False, unit="server"):
-                if contender.title not in self._failed:
-                    self._turn(contender, number)
+            for server in Progress(list(self._servers()), leave=False, unit="server"):
+                if server.title not in self._failed:
+                    self._turn(server, number)
 
     def _cold_in_process(self, number: int) -> None:
         """Cold starts without a server: ours, and those of the peer that has a Lambda handler."""
@@ -110,63 +111,52 @@ class _Comparison:
             total_ms = _lambda_sample(self._options.environments / LAMBDA_PEER)
             self._raw.write(Timing(peer.title, conditions, total_ms))
 
-    def _turn(self, contender: Contender, number: int) -> None:
-        server, texts = contender.server, self._texts
+    def _turn(self, server: Server, number: int) -> None:
         try:
             with serve(server, sentences()[0]) as started:
-                self._time(contender, COLD, started.cold_ms, number)
-                self._warm_up(contender)
-                for record in send_closed(_load(contender, texts), 1).records:
-                    self._time(contender, WARM, record.latency_ms, number, record.status)
+                self._time(server, COLD, started.cold_ms, number)
+                self._warm_up(server)
+                bodies = [server.ask(text) for text in self._texts]
+                load = Load(server.title, server.url, 0.0, (), bodies, timeout_s=60.0)
+                for record in send_closed(load, 1).records:
+                    self._time(server, WARM, record.latency_ms, number, record.status)
                 used_s = processor_s(started.pid)
-                texts_per_s = self._full_load(contender, _FULL_LOAD_PASSES)
-                used_s = processor_s(started.pid) - used_s
-                self._raw.write(Fact(TEXTS_PER_S, contender.title, texts_per_s))
-                used_ms = used_s / (len(texts) * _FULL_LOAD_PASSES) * 1e3
-                self._raw.write(Fact(PROCESSOR_MS, contender.title, used_ms))
-                self._raw.write(Fact(MEMORY_MB, contender.title, memory_mb(started.pid)))
+                texts = [*self._texts] * _FULL_LOAD_PASSES
+                texts_per_s = full_load(server, texts, self._options.concurrency)
+                used_ms = (processor_s(started.pid) - used_s) / len(texts) * 1e3
+                self._raw.write(
+                    Fact(TEXTS_PER_S, server.title, texts_per_s),
+                    Fact(PROCESSOR_MS, server.title, used_ms),
+                    Fact(MEMORY_MB, server.title, memory_mb(started.pid)),
+                )
         except (ServerFailed, SampleFailed) as exc:
-            self._failed.add(contender.title)
-            self._raw.write(Fact(FAILED, contender.title, text=str(exc)))
+            self._failed.add(server.title)
+            self._raw.write(Fact(FAILED, server.title, text=str(exc)))
 
-    def _warm_up(self, contender: Contender) -> None:
+    def _warm_up(self, server: Server) -> None:
         """Full load until that gets no quicker: workers and environments start, models load, caches fill."""
         before = 0.0
         for _ in range(_WARM_UP_PASSES):
-            texts_per_s = self._full_load(contender, passes=1)
+            texts_per_s = full_load(server, self._texts, self._options.concurrency)
             if texts_per_s * _QUICKER < before:
                 return
             before = texts_per_s
 
-    def _full_load(self, contender: Contender, passes: int) -> float:
-        """Texts that were answered per second, by as many callers at once as asked for."""
-        start_s = time.perf_counter()
-        replies = send_closed(_load(contender, [*self._texts] * passes), self._options.concurrency)
-        right = sum(record.status == HTTPStatus.OK for record in replies.records)
-        return right / (time.perf_counter() - start_s)
-
-    def _time(self, contender: Contender, what: str, ms: float, number: int, status: int = 200) -> None:
+    def _time(self, server: Server, what: str, ms: float, number: int, status: int = 200) -> None:
         conditions: dict[str, int | str] = {"what": what, "door": SERVER, "round": number, "status": status}
-        self._raw.write(Timing(contender.title, conditions, ms))
+        self._raw.write(Timing(server.title, conditions, ms))
 
-    def _contenders(self) -> Iterator[Contender]:
+    def _servers(self) -> Iterator[Server]:
         """Us and everyone, each with a port of this round."""
-        served = {"COLDFRAME_MODEL_DIR": str(self._options.model_dir.resolve()), "COLDFRAME_MODELS": models()}
-        yield ours(OURS_AUTO, '["auto"]', served)
-        yield ours(OURS_HEAD, '["logreg"]', served | {"COLDFRAME_MAX_WINDOWS": "1"})
+        yield ours(OURS_AUTO, '["auto"]', self._options.model_dir)
+        yield ours(OURS_HEAD, '["logreg"]', self._options.model_dir, {"COLDFRAME_MAX_WINDOWS": "1"})
         for name, peer in self._peers.items():
-            yield peer.contender(name, self._options.environments / name)
+            yield peer.server(name, self._options.environments / name)
 
 
 def in_process_title(series: Series) -> str:
     """Our name in the table for cold starts without a server."""
     return f"coldframe, {series}"
-
-
-def _load(contender: Contender, texts: Sequence[str]) -> Load:
-    server = contender.server
-    bodies = [server.ask(text) for text in texts]
-    return Load(contender.title, server.url, 0.0, [0.0] * len(bodies), bodies, timeout_s=60.0)
 
 
 def _lambda_sample(environment: Path) -> float:
@@ -179,15 +169,6 @@ def _lambda_sample(environment: Path) -> float:
     if process.answer.get("statusCode") != HTTPStatus.OK:
         raise SampleFailed(f"The peer's handler answered {process.answer.get('statusCode')}, expected 200.")
     return process.total_ms
-
-
-def _facts(options: CompareOptions) -> dict[str, object]:
-    return {
-        "rounds": options.rounds,
-        "texts": options.texts,
-        "concurrency": options.concurrency,
-        "source": load_texts(1, options.seed).source,
-    }
 
 
 def compare_table(results: Results) -> str:

@@ -15,7 +15,7 @@ from bench.data.texts import load_texts
 from bench.loader.samples import invoke
 from bench.records.quantiles import median
 from bench.records.raw_files import Fact, RawFile, Results, Timing
-from bench.records.tables import table
+from bench.records.tables import Row, table
 from bench.targets.machine import describe_run
 from coldframe.capacity.limits import VCPU
 from coldframe.capacity.prices import PRICES as LAMBDA
@@ -165,29 +165,17 @@ def _billed_s(times_ms: Sequence[float], slower: float) -> float:
 def cost_table(results: Results) -> str:
     """USD per million on every memory size; what was assumed is in bench/data/prices.toml."""
     prices = load_prices()
-    head = (
-        "architecture", "MB", "billed, ms", "on demand", "every text a cache hit",
-        f"provisioned, {prices.assumed.provisioned_use:.0%} in use", "cold starts", "SnapStart's cold starts",
-        "SnapStart, a month", "table pays from", "container wins from",
-    )  # fmt: skip
-    return table(
-        head,
-        [
-            (
-                cost.architecture,
-                str(cost.memory_mb),
-                f"{cost.mean_ms:.1f}",
-                *(f"{usd:.2f}" for usd in (cost.on_demand, cost.all_hits, cost.provisioned)),
-                *(
-                    f"{usd:.2f}"
-                    for usd in (cost.cold_starts, cost.snapstart_cold_starts, cost.snapstart_month_usd)
-                ),
-                f"{cost.table_break_even:.0%} hits" if cost.table_break_even <= 1 else "never",
-                f"{cost.container_wins_rps:.0f} /s",
-            )
-            for cost in costs(measured_costs(results), prices)
-        ],
-    )
+    head = "architecture | MB | billed, ms | on demand | every text a cache hit | provisioned,"
+    head += f" {prices.assumed.provisioned_use:.0%} in use | cold starts | SnapStart's cold starts"
+    head += " | SnapStart, a month | table pays from | container wins from"
+    rows: list[Row] = []
+    for cost in costs(measured_costs(results), prices):
+        usd = [cost.on_demand, cost.all_hits, cost.provisioned]
+        usd += [cost.cold_starts, cost.snapstart_cold_starts, cost.snapstart_month_usd]
+        pays = f"{cost.table_break_even:.0%} hits" if cost.table_break_even <= 1 else "never"
+        size = (cost.architecture, str(cost.memory_mb), f"{cost.mean_ms:.1f}")
+        rows.append((*size, *(f"{price:.2f}" for price in usd), pays, f"{cost.container_wins_rps:.0f} /s"))
+    return table(head, rows)
 
 
 def measured_costs(results: Results) -> Measured:

@@ -8,6 +8,7 @@ import http.client
 import json
 import statistics
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bench.records.tables import table
@@ -105,10 +106,19 @@ def reads(container: Container) -> Reads:
 
 def run(check: Check) -> None:
     """Prints the three tables of the function's image."""
-    _print_sizes(check.image, sizes(check.image))
+    image = sizes(check.image)
+    _print_sizes(
+        f"{check.image}, on {image.base}",
+        {"base": image.image_bytes - image.ours_bytes, **image.layers},
+        ("ours", image.ours_bytes, OURS_BUDGET_BYTES),
+        ("image", image.image_bytes, IMAGE_BUDGET_BYTES),
+    )
     with running(check.image) as container:
         container.invoke(EVENTS["the encoder"])
-        _print_reads(reads(container))
+        files = reads(container)
+    folders = dict(sorted(files.folders.items(), key=lambda item: -item[1]))
+    title = "\nread until the first answer, by the encoder"
+    _print_sizes(title, folders, ("all", files.total_bytes, READ_BUDGET_BYTES))
     _print_times(_cold_starts(check.image, check.samples))
 
 
@@ -164,26 +174,15 @@ def _emulator_ms(body: str) -> float:
     return elapsed_ms
 
 
-def _print_sizes(image: str, sizes: Sizes) -> None:
-    print(f"{image}, on {sizes.base}")
-    base_bytes = sizes.image_bytes - sizes.ours_bytes
-    for name, size in {"base": base_bytes, **sizes.layers}.items():
-        print(f"  {name:34} {size / 1e6:7.1f} MB")
-    _print_budget("ours", sizes.ours_bytes, OURS_BUDGET_BYTES)
-    _print_budget("image", sizes.image_bytes, IMAGE_BUDGET_BYTES)
-
-
-def _print_reads(reads: Reads) -> None:
-    print("\nread until the first answer, by the encoder")
-    for folder, size in sorted(reads.folders.items(), key=lambda item: -item[1]):
+def _print_sizes(title: str, parts: Mapping[str, int], *budgets: tuple[str, int, int]) -> None:
+    """Parts of at least 0.1 MB, then sums beside their budgets."""
+    print(title)
+    for name, size in parts.items():
         if size >= 1e5:
-            print(f"  {folder:34} {size / 1e6:7.1f} MB")
-    _print_budget("all", reads.total_bytes, READ_BUDGET_BYTES)
-
-
-def _print_budget(name: str, value: int, budget: int) -> None:
-    verdict = "within" if value <= budget else "OVER"
-    print(f"  {name:34} {value / 1e6:7.1f} MB  {verdict} {budget / 1e6:.0f} MB")
+            print(f"  {name:34} {size / 1e6:7.1f} MB")
+    for name, size, budget in budgets:
+        verdict = "within" if size <= budget else "OVER"
+        print(f"  {name:34} {size / 1e6:7.1f} MB  {verdict} {budget / 1e6:.0f} MB")
 
 
 def _print_times(times_ms: dict[str, dict[str, list[float]]]) -> None:

@@ -14,7 +14,7 @@ from bench.records.raw_files import Fact, RawFile, Results
 from bench.records.tables import Row, table
 from bench.targets.cores import loader_core, target_cores
 from bench.targets.machine import describe_run
-from bench.targets.serving import Server, free_port, listening, local_api, serve
+from bench.targets.serving import Server, free_port, listening, local_api, served
 from coldframe.capacity.arrivals import Arrivals, poisson
 from coldframe.progress import Progress
 from local.paths import ROOT
@@ -157,7 +157,7 @@ def _target(options: LoadOptions) -> Iterator[str]:
         return
     port = free_port()
     server = Server(local_api(port), ROOT, os.environ, port, _PATH, '{"text": $TEXT}')
-    with target_cores(), serve(server, sentences()[0]), loader_core():
+    with served(server, sentences()[0]):
         yield server.url
 
 

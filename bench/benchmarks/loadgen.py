@@ -13,14 +13,12 @@ from bench.loader.open_loop import Load, send, send_closed
 from bench.records.quantiles import Interval, median, quantile
 from bench.records.raw_files import Answer, RawFile, Results, Timing
 from bench.records.tables import Row, table
-from bench.targets.cores import loader_core, target_cores
 from bench.targets.environments import ENVIRONMENTS, install, measure_peer
 from bench.targets.machine import describe_run
 from bench.targets.peers import ours
-from bench.targets.serving import ServerFailed, serve
+from bench.targets.serving import ServerFailed, full_load, served
 from coldframe.capacity.arrivals import poisson
 from coldframe.progress import Progress
-from local.paths import models
 
 LOADGEN, OURS = "LoadGen", "our loader"
 SINGLE_STREAM, SERVER, OFFLINE = "SingleStream", "Server", "Offline"
@@ -48,12 +46,12 @@ def run(options: LoadGenOptions) -> Path:
     facts = {"requests": options.requests, "rate_rps": options.rate_rps, "rounds": options.rounds}
     described = describe_run("loadgen", options.model_dir, options.seed, facts)
     python = install(options.environments, _NAME)
-    served = {"COLDFRAME_MODEL_DIR": str(options.model_dir.resolve()), "COLDFRAME_MODELS": models()}
-    server = ours("coldframe", '["auto"]', served).server
-    bodies = [server.ask(text) for text in load_texts(_TEXTS, options.seed).texts]
-    with RawFile(options.out, described) as raw, target_cores(), serve(server, sentences()[0]), loader_core():
+    server = ours("coldframe", '["auto"]', options.model_dir)
+    texts = load_texts(_TEXTS, options.seed).texts
+    bodies = [server.ask(text) for text in texts]
+    with RawFile(options.out, described) as raw, served(server, sentences()[0]):
         for _ in range(3):
-            send_closed(Load("warm-up", server.url, 0.0, (), bodies, timeout_s=60.0), _CONCURRENCY)
+            full_load(server, texts, _CONCURRENCY)
         for number in Progress(range(options.rounds), desc="rounds", unit="round"):
             for scenario in SCENARIOS:
                 by: dict[str, int | str] = {"scenario": scenario, "round": number}

@@ -65,42 +65,32 @@ class Mix:
     requests: list[list[Window]]
 
 
-@dataclass(frozen=True)
-class _Subject:
-    """The encoder that is measured, and the requests."""
-
-    folder: Path
-    facts: EncoderFacts
-    windows: TextWindows
-    corpus: Corpus
-
-
 def in_batches(model_dir: Path, requests: int, budget: int | None, seed: int) -> None:
     """Prints throughput beside one row at a time: medians over requests and, of the plan, their quartiles.
 
     requests: of each mix. budget: tokens of a pass; None for the measured one.
     """
-    subject = _subject(model_dir, seed)
-    encoder = Encoder(subject.folder, subject.facts, threads=1)
+    (folder, facts, windows), corpus = _encoder(model_dir), load_corpus(seed)
+    encoder = Encoder(folder, facts, threads=1)
     measured = measure_budget(encoder.encode, DEFAULT_BATCH_TOKENS)
-    mixes = make_mixes(subject.corpus, subject.windows, requests)
+    mixes = make_mixes(corpus, windows, requests)
     rows = [_batch_row(mix, measure(encoder, mix, budget or measured, random.Random(seed))) for mix in mixes]
     sizes = (f"{size} rows" for size in FIXED_SIZES[1:])
     print(table(("mix", "rows/s, one at a time", *sizes, PLAN, "quartiles", "plan / best fixed"), rows))
     print(
-        f"{subject.corpus.source}. Budget {budget or measured} tokens of a pass (measured here: {measured}),"
+        f"{corpus.source}. Budget {budget or measured} tokens of a pass (measured here: {measured}),"
         f" {requests} requests of each mix, one thread, load average {os.getloadavg()[0]:.1f}."
     )
 
 
 def in_requests(model_dir: Path, requests: int, seed: int) -> None:
     """Prints threads inside each pass and passes at once, beside one processor. requests: of each mix."""
-    subject = _subject(model_dir, seed)
+    (folder, facts, windows), corpus = _encoder(model_dir), load_corpus(seed)
     processors = usable_cpus()
 
     def load(threads: int, passes: int) -> TextEncoder:
         settings = Settings(model_dir=model_dir, threads=threads, passes=passes)
-        return load_encoder(settings, subject.folder, subject.facts, subject.windows, MovingAverage(0.1))
+        return load_encoder(settings, folder, facts, windows, MovingAverage(0.1))
 
     encoders = {
         _ONE: load(1, 1),
@@ -109,7 +99,7 @@ def in_requests(model_dir: Path, requests: int, seed: int) -> None:
     }
     others = [way for way in encoders if way != _ONE]
     rows: list[Row] = []
-    for mix in make_mixes(subject.corpus, subject.windows, requests):
+    for mix in make_mixes(corpus, windows, requests):
         times: Times = {way: [] for way in encoders}
         source = random.Random(seed)
         for request in Progress(mix.requests, desc=mix.name, unit="request"):
@@ -121,7 +111,7 @@ def in_requests(model_dir: Path, requests: int, seed: int) -> None:
         rows.append((mix.name, f"{median(times[_ONE]) * 1e3:.0f}", *shares))
     print(table(("mix", "one processor, ms", *(f"{way}, times as long" for way in others)), rows))
     print(
-        f"{subject.corpus.source}. {processors} processors, {requests} requests of each mix, medians,"
+        f"{corpus.source}. {processors} processors, {requests} requests of each mix, medians,"
         f" load average {os.getloadavg()[0]:.1f}."
     )
 
@@ -140,7 +130,7 @@ def in_servers(model_dir: Path, seconds: float, turns: int, seed: int) -> None:
         servers = {}
         for shape, values in SHAPES.items():
             environ = {f"COLDFRAME_{name}": str(value) for name, value in zip(_SETTINGS, values, strict=True)}
-            servers[shape] = own_server(model_dir, environ | {"COLDFRAME_OBJECTIVE_MS": "600000"})
+            servers[shape] = own_server(shape, model_dir, environ | {"COLDFRAME_OBJECTIVE_MS": "600000"})
             stack.enter_context(serve(servers[shape], "a text"))
         order = [(mix, shape) for _ in range(turns) for mix in mixes for shape in SHAPES]
         for turn in Progress(order, unit="turn"):
@@ -249,10 +239,10 @@ def _bodies(corpus: Corpus) -> dict[str, list[bytes]]:
     }
 
 
-def _subject(model_dir: Path, seed: int) -> _Subject:
+def _encoder(model_dir: Path) -> tuple[Path, EncoderFacts, TextWindows]:
     _, built = load_pair(model_dir, default_model())
     folder = encoder_folder(model_dir, built.name)
-    return _Subject(folder, built.facts, TextWindows(folder, built.facts), load_corpus(seed))
+    return folder, built.facts, TextWindows(folder, built.facts)
 
 
 def _parts(texts: Sequence[str], size: int, count: int) -> list[list[str]]:

@@ -5,7 +5,6 @@ cold one is the first. Counts, not times: they are the same on every machine and
 """
 
 import json
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from bench.benchmarks.cold.first_requests import Chosen, Subject, choose_texts, event_of
-from bench.loader.samples import SampleFailed
+from bench.loader.samples import SampleFailed, run_program
 from bench.records.budgets import RoadBudget, load_budgets
 from bench.records.tables import table
 from bench.targets.machine import Check
@@ -120,17 +119,8 @@ def _event(path: str, body: Mapping[str, object]) -> dict[str, Any]:
 
 
 def _follow(kind: str, trip: Trip, subject: Subject) -> Road:
-    done = subprocess.run(
-        [sys.executable, ROOT / "bench" / "targets" / "walked.py", subject.root],
-        input="".join(json.dumps(event) + "\n" for event in trip.events),
-        cwd=subject.root,
-        env=subject.environ(),
-        capture_output=True,
-        text=True,
-    )
-    if done.returncode:
-        raise SampleFailed(f"{kind}: following a request ended with an error:\n{done.stderr[-1000:]}")
-    report = json.loads(done.stdout)
+    program = [str(ROOT / "bench" / "targets" / "walked.py"), str(subject.root)]
+    report = json.loads(run_program(program, trip.events, subject.environ(), subject.root))
     body = report["answer"]["body"]
     if missing := [sign for sign in trip.told if sign not in body]:
         raise SampleFailed(f"{kind}: the answer has no {missing[0]}, found {body[:300]}")

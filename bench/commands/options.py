@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from bench.records.raw_files import Results
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+Table = Callable[["Results"], str]
 
 RESULTS = ROOT / "bench" / "results"
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -45,10 +46,10 @@ def out_option(name: str) -> Callable[[Command], Command]:
     )
 
 
-def recorded(name: str) -> Callable[[Callable[..., "Callable[[Results], str]"]], Callable[..., None]]:
+def recorded(name: str) -> Callable[[Callable[..., Table]], Callable[..., None]]:
     """A command that writes a raw file. It gets the file as `out`, and returns the maker of its table."""
 
-    def decorate(measure: "Callable[..., Callable[[Results], str]]") -> Callable[..., None]:
+    def decorate(measure: Callable[..., Table]) -> Callable[..., None]:
         @out_option(name)
         @SEED
         @wraps(measure)
@@ -61,7 +62,7 @@ def recorded(name: str) -> Callable[[Callable[..., "Callable[[Results], str]"]],
     return decorate
 
 
-def show(table: "Callable[[Results], str]", path: Path) -> None:
+def show(table: Table, path: Path) -> None:
     """The table of a raw file, and where that file is."""
     from bench.records.raw_files import read_results
 

@@ -1,10 +1,9 @@
 """Commands that write a raw file, of which the published tables are made."""
 
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -13,6 +12,7 @@ from bench.commands.options import (
     FILE,
     RESULTS,
     SEED,
+    Table,
     number,
     out_option,
     recorded,
@@ -20,11 +20,6 @@ from bench.commands.options import (
     show,
 )
 from local.paths import ROOT, model_dir
-
-if TYPE_CHECKING:
-    from bench.records.raw_files import Results
-
-    Table = Callable[[Results], str]
 
 
 @click.command()
@@ -73,7 +68,7 @@ def cold(samples: int | None, check: bool, url: str, idle_s: float, image: str, 
 @click.option("--texts", type=FILE, help='Texts to send: {"text": "…"} per line; default: sentences.')
 @number("--duplicates", 0.5, 0, 1, help="Share of texts sent before, with the cache on.")
 @recorded("load.jsonl")
-def load(arrivals: str, slo_ms: float, success: float, **options: Any) -> "Table":
+def load(arrivals: str, slo_ms: float, success: float, **options: Any) -> Table:
     """The highest offered rate that holds the objective, open loop, without and with the cache."""
     from bench.benchmarks.load import LoadOptions, load_table, run
     from bench.loader.verdict import Slo
@@ -94,7 +89,7 @@ def load(arrivals: str, slo_ms: float, success: float, **options: Any) -> "Table
 @click.option("--only", multiple=True, help="A folder of bench/peers; may be repeated. Default: all.")
 @ENVIRONMENTS
 @recorded("compare.jsonl")
-def compare(**options: Any) -> "Table":
+def compare(**options: Any) -> Table:
     """Peers side by side: cold start, one caller, full load, memory, installed size."""
     from bench.benchmarks.compare import CompareOptions, compare_table, run
 
@@ -105,7 +100,7 @@ def compare(**options: Any) -> "Table":
 @click.command()
 @ENVIRONMENTS
 @recorded("encoder.jsonl")
-def encoder(**options: Any) -> "Table":
+def encoder(**options: Any) -> Table:
     """The encoder beside others of the same weights, and beside this machine's peak."""
     from bench.benchmarks.encoder import encoder_table, run
 
@@ -116,7 +111,7 @@ def encoder(**options: Any) -> "Table":
 @click.command()
 @number("--texts", 300, 20, help="One invocation each.")
 @recorded("cost.jsonl")
-def cost(**options: Any) -> "Table":
+def cost(**options: Any) -> Table:
     """Cost of a million predictions, from durations and memory measured here."""
     from bench.benchmarks.cost import cost_table, run
 
@@ -130,7 +125,7 @@ def cost(**options: Any) -> "Table":
 @number("--rate-rps", 20.0, 0.1, help="Requests per second in the scenario Server.")
 @ENVIRONMENTS
 @recorded("loadgen.jsonl")
-def loadgen(**options: Any) -> "Table":
+def loadgen(**options: Any) -> Table:
     """MLPerf LoadGen beside our own loader, on the same server."""
     from bench.benchmarks.loadgen import LoadGenOptions, loadgen_table, run
 
@@ -147,7 +142,7 @@ def loadgen(**options: Any) -> "Table":
 @click.option("--only", multiple=True, help="Folder in bench/peers, only with --peers; may be repeated.")
 @ENVIRONMENTS
 @recorded("serve.jsonl")
-def serve(**options: Any) -> "Table":
+def serve(**options: Any) -> Table:
     """Passes shared across requests: the scheduler beside a fixed delay and beside none, open loop."""
     from bench.benchmarks.serve.measure import run
     from bench.benchmarks.serve.mixes import ServeOptions
@@ -174,7 +169,7 @@ def serve(**options: Any) -> "Table":
     "--http/--no-http", "with_http", default=True, help="Whether `coldframe serve` is measured, too."
 )
 @recorded("gpu.jsonl")
-def gpu(**options: Any) -> "Table":
+def gpu(**options: Any) -> Table:
     """The encoder on an NVIDIA GPU: both graphs, texts to embeddings, over HTTP, beside a peer."""
     from bench.benchmarks.gpu.measure import GpuOptions, run
     from bench.benchmarks.gpu.table import gpu_table

@@ -4,7 +4,7 @@ import random
 from dataclasses import dataclass
 
 from bench.data.newsgroups import is_available, read_newsgroups
-from bench.data.texts import sentences
+from bench.data.texts import make_text, sentences
 
 _HEADLINE_WORDS = (2, 14)
 _POST_WORDS = (8, 1000)
@@ -34,8 +34,4 @@ def load_corpus(seed: int) -> Corpus:
 def _own_text(own: list[str], words: tuple[int, int], source: random.Random) -> str:
     """Sentences, cut where a length is reached that is drawn evenly in its logarithm."""
     low, high = words
-    count = round(low * (high / low) ** source.random())
-    chosen: list[str] = []
-    while len(chosen) < count:
-        chosen += source.choice(own).split()
-    return " ".join(chosen[:count])
+    return make_text(own, round(low * (high / low) ** source.random()), source)

@@ -89,7 +89,7 @@ def _own_texts(count: int, source: random.Random) -> list[str]:
     def pool() -> Sequence[str]:
         return everything if source.random() < _MIXED else source.choice(topics)
 
-    return [_text(pool(), _length(source), source) for _ in range(count)]
+    return [make_text(pool(), _length(source), source) for _ in range(count)]
 
 
 def _length(source: random.Random) -> int:
@@ -99,7 +99,8 @@ def _length(source: random.Random) -> int:
     return round(low * math.pow(high / low, (place - below) / (above - below)))
 
 
-def _text(pool: Sequence[str], words: int, source: random.Random) -> str:
+def make_text(pool: Sequence[str], words: int, source: random.Random) -> str:
+    """Sentences of the pool by chance, cut at this number of words."""
     chosen: list[str] = []
     while len(chosen) < words:
         chosen += source.choice(pool).split()

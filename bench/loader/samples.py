@@ -153,22 +153,24 @@ def take(
 
 
 def invoke(events: Iterable[object], environ: Mapping[str, str]) -> tuple[list[float], float]:
-    """Milliseconds of each invocation in one fresh environment, and its peak of memory in MB.
+    """Milliseconds of each invocation in one fresh environment, and its peak of memory in MB."""
+    *times_ms, peak_mb = run_program(["-m", "bench.loader.invocations"], events, environ, ROOT).splitlines()
+    return [float(ms) for ms in times_ms], float(peak_mb)
 
-    Raises SampleFailed with the end of what it wrote where it does not answer.
+
+def run_program(
+    arguments: list[str], events: Iterable[object], environ: Mapping[str, str], root: Path
+) -> str:
+    """Output of a fresh interpreter in `root`, which gets one JSON event per line.
+
+    Raises SampleFailed with the end of what it wrote where it fails.
     """
-    done = subprocess.run(
-        [sys.executable, "-m", "bench.loader.invocations"],
-        input="".join(json.dumps(event) + "\n" for event in events),
-        cwd=ROOT,
-        env=dict(environ),
-        capture_output=True,
-        text=True,
-    )
+    lines = "".join(json.dumps(event) + "\n" for event in events)
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, input=lines, cwd=root, env=dict(environ), capture_output=True, text=True)
     if done.returncode:
-        raise SampleFailed(f"Invocations ended with an error:\n{done.stderr[-1000:]}")
-    *times_ms, peak_mb = (float(line) for line in done.stdout.splitlines())
-    return times_ms, peak_mb
+        raise SampleFailed(f"A fresh process ended with an error:\n{done.stderr[-1000:]}")
+    return done.stdout
 
 
 def _taken(report: dict[str, Any], called_ns: int, spawned_ns: int, import_log: str) -> Taken:

@@ -5,14 +5,9 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from coldframe.errors import ColdframeError
 from local.paths import ROOT
 
 BUDGETS = ROOT / "bench" / "budgets.toml"
-
-
-class BudgetsUnreadable(ColdframeError):
-    """The file of budgets is not in its form."""
 
 
 class SeriesBudget(Struct, frozen=True, forbid_unknown_fields=True):
@@ -45,8 +40,5 @@ class Budgets(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load_budgets(path: Path = BUDGETS) -> Budgets:
-    """Raises BudgetsUnreadable, which says what is wrong."""
-    try:
-        return msgspec.toml.decode(path.read_bytes(), type=Budgets)
-    except (OSError, msgspec.MsgspecError) as exc:
-        raise BudgetsUnreadable(f"{path} cannot be read: {exc}.") from exc
+    """Raises msgspec.MsgspecError, which names the field that is wrong."""
+    return msgspec.toml.decode(path.read_bytes(), type=Budgets)

@@ -2,32 +2,21 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
-
-
-@contextmanager
-def target_cores() -> Iterator[None]:
-    """Processes that are started in this block run on all cores but the last, as long as they live.
-
-    With a single core, or on a system that cannot bind processes to cores, nothing changes.
-    """
-    with _on(_usable()[:-1]):
-        yield
-
-
-@contextmanager
-def loader_core() -> Iterator[None]:
-    """This process runs on the last core, which no target has."""
-    with _on(_usable()[-1:]):
-        yield
-
+from contextlib import AbstractContextManager, contextmanager
 
 _ALL = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+_SHARED = _ALL if len(_ALL) > 1 else []
+"""Cores to share out; none where there are too few, or where processes cannot be bound to cores."""
 
 
-def _usable() -> list[int]:
-    """Cores to share out; none where there are too few."""
-    return _ALL if len(_ALL) > 1 else []
+def target_cores() -> AbstractContextManager[None]:
+    """Processes that are started in this block run on all cores but the last, as long as they live."""
+    return _on(_SHARED[:-1])
+
+
+def loader_core() -> AbstractContextManager[None]:
+    """This process runs on the last core, which no target has."""
+    return _on(_SHARED[-1:])
 
 
 @contextmanager

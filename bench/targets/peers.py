@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -18,18 +18,18 @@ BATCH, BATCH_WAIT_S = 32, 0.005
 """Batching of servers that put requests together: requests in a batch, and how long the first one waits."""
 
 
-class Batched(Struct, frozen=True, forbid_unknown_fields=True):
-    """How a peer is started and asked where it puts requests together; empty: as where it does not."""
-
-    command: list[str] = []
-    path: str = ""
-    body: str = ""
+_BATCHES = {
+    "PEER_BATCH": str(BATCH),
+    "PEER_BATCH_WAIT_S": str(BATCH_WAIT_S),
+    "MLSERVER_MODEL_MAX_BATCH_SIZE": str(BATCH),
+    "MLSERVER_MODEL_MAX_BATCH_TIME": str(BATCH_WAIT_S),
+}
 
 
 class Peer(Struct, frozen=True, forbid_unknown_fields=True):
     """One entry of peers.toml. In `command`, {python}, {bin}, {port} and {folder} are filled in.
 
-    batched: there for a peer that can put requests together.
+    batched: there for a peer that can put requests together; the fields of the entry that are different then.
     """
 
     title: str
@@ -37,22 +37,14 @@ class Peer(Struct, frozen=True, forbid_unknown_fields=True):
     path: str
     body: str
     needs_torch: bool = False
-    batched: Batched | None = None
+    batched: dict[str, str | list[str]] | None = None
 
-    def batching(self, name: str, environment: Path) -> "Contender":
-        """As `contender`, with requests put together."""
-        how = self.batched or Batched()
-        peer = Peer(self.title, how.command or self.command, how.path or self.path, how.body or self.body)
-        server = peer.contender(name, environment).server
-        batches = {
-            "PEER_BATCH": str(BATCH),
-            "PEER_BATCH_WAIT_S": str(BATCH_WAIT_S),
-            "MLSERVER_MODEL_MAX_BATCH_SIZE": str(BATCH),
-            "MLSERVER_MODEL_MAX_BATCH_TIME": str(BATCH_WAIT_S),
-        }
-        return Contender(self.title, replace(server, environ={**server.environ, **batches}))
+    def batching(self, name: str, environment: Path) -> Server:
+        """As `server`, with requests put together."""
+        server = msgspec.structs.replace(self, **(self.batched or {})).server(name, environment)
+        return replace(server, environ={**server.environ, **_BATCHES})
 
-    def contender(self, name: str, environment: Path) -> "Contender":
+    def server(self, name: str, environment: Path) -> Server:
         """This peer on a port of its own. name: its folder; environment: where it is installed."""
         port = free_port()
         places = {
@@ -68,15 +60,7 @@ class Peer(Struct, frozen=True, forbid_unknown_fields=True):
             "MLSERVER_METRICS_PORT": str(free_port()),
         }
         command = [part.format(**places) for part in self.command]
-        return Contender(self.title, Server(command, PEERS / name, environ, port, self.path, self.body))
-
-
-@dataclass(frozen=True)
-class Contender:
-    """A server that takes part, under its title in tables."""
-
-    title: str
-    server: Server
+        return Server(command, PEERS / name, environ, port, self.path, self.body, self.title)
 
 
 def load_peers() -> dict[str, Peer]:
@@ -84,31 +68,27 @@ def load_peers() -> dict[str, Peer]:
     return msgspec.toml.decode((PEERS / "peers.toml").read_bytes(), type=dict[str, Peer])
 
 
-def ours(title: str, heads: str, environ: Mapping[str, str]) -> Contender:
-    """Our local API, asked for these heads. environ: settings beside those of this process."""
+def ours(title: str, heads: str, model_dir: Path, environ: Mapping[str, str] | None = None) -> Server:
+    """Our local API, asked for these heads. environ: settings beside the model's."""
     port = free_port()
     body = f'{{"text": $TEXT, "heads": {heads}, "cache": false}}'
-    environ = _without_settings() | dict(environ)
-    return Contender(title, Server(local_api(port), ROOT, environ, port, "/v1/predict", body))
+    settings = _settings(model_dir) | dict(environ or {})
+    return Server(local_api(port), ROOT, settings, port, "/v1/predict", body, title)
 
 
-def own_server(model_dir: Path, environ: Mapping[str, str]) -> Server:
+def own_server(title: str, model_dir: Path, environ: Mapping[str, str]) -> Server:
     """`coldframe serve`, asked for one head, without its cache. environ: settings beside the model's."""
     port = free_port()
-    settings = {
-        "PORT": str(port),
-        "COLDFRAME_MODEL_DIR": str(model_dir.resolve()),
-        "COLDFRAME_MODELS": models(),
-        "COLDFRAME_LOG_LEVEL": "off",
-    }
+    settings = _settings(model_dir) | {"PORT": str(port), "COLDFRAME_LOG_LEVEL": "off", **environ}
     command = [str(Path(sys.executable).parent / "coldframe"), "serve"]
     body = '{"text": $TEXT, "heads": ["logreg"], "cache": false}'
-    environ = _without_settings() | settings | dict(environ)
-    return Server(command, ROOT, environ, port, "/v1/predict", body)
+    return Server(command, ROOT, settings, port, "/v1/predict", body, title)
 
 
-def _without_settings() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith("COLDFRAME_")}
+def _settings(model_dir: Path) -> dict[str, str]:
+    """This process's environment, with the model's settings alone."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("COLDFRAME_")}
+    return kept | {"COLDFRAME_MODEL_DIR": str(model_dir.resolve()), "COLDFRAME_MODELS": models()}
 
 
 def peer_environ() -> dict[str, str]:

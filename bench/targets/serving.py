@@ -12,11 +12,14 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
 import psutil
 
+from bench.loader.open_loop import Load, send_closed
+from bench.targets.cores import loader_core, target_cores
 from coldframe.errors import ColdframeError
 from local.paths import ROOT
 
@@ -41,7 +44,7 @@ class ServerFailed(ColdframeError):
 
 @dataclass(frozen=True)
 class Server:
-    """How a server is started and asked. `$TEXT` in `body` stands for a text."""
+    """How a server is started and asked, under its title in tables. `$TEXT` in `body` stands for a text."""
 
     command: Sequence[str]
     cwd: Path
@@ -49,6 +52,7 @@ class Server:
     port: int
     path: str
     body: str
+    title: str = ""
 
     @property
     def url(self) -> str:
@@ -130,6 +134,21 @@ def serve(server: Server, text: str) -> Iterator[Started]:
             yield Started(process.pid, cold_ms, answer)
         finally:
             _stop(process, descendants(process.pid))
+
+
+@contextlib.contextmanager
+def served(server: Server, text: str) -> Iterator[None]:
+    """As `serve`. The server has all cores but the last, which this process has."""
+    with target_cores(), serve(server, text), loader_core():
+        yield
+
+
+def full_load(server: Server, texts: Sequence[str], callers: int) -> float:
+    """Texts that are answered per second, by as many callers at once."""
+    load = Load(server.title, server.url, 0.0, (), [server.ask(text) for text in texts], timeout_s=60.0)
+    records = send_closed(load, callers).records
+    right = sum(record.status == HTTPStatus.OK for record in records)
+    return right / max(record.due_s + record.latency_ms / 1e3 for record in records)
 
 
 def memory_mb(pid: int) -> float:

@@ -6,6 +6,8 @@ neither numpy nor onnxruntime: what it has mapped could not be dropped from the 
 
 import asyncio
 import json
+import os
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -15,7 +17,6 @@ from bench.benchmarks.cold.series import ANSWERED, CHECKED, ORDERS, PROGRAMS, TH
 from bench.loader.runtime_client import take_through_client
 from bench.loader.samples import Taken, take
 from bench.records.raw_files import DROPPED, WARM, Cold, RawFile
-from bench.targets import page_cache
 from bench.targets.machine import describe_run
 from coldframe.progress import Progress
 from local.paths import ROOT
@@ -47,7 +48,7 @@ def run(options: ColdOptions) -> Path:
             for sample in sampler.round(number):
                 raw.write(sample)
         # After the others: files dropped for one series would be read by the next one.
-        dropped = 0 if options.checked_only or not page_cache.can_drop() else options.samples
+        dropped = 0 if options.checked_only or not hasattr(os, "posix_fadvise") else options.samples
         for number in Progress(range(dropped), desc="page cache dropped", unit="round"):
             for sample in sampler.dropped_round(number):
                 raw.write(sample)
@@ -92,7 +93,7 @@ class _Sampler:
     def sample(self, series: Series, number: int, traced: bool = False, dropped: bool = False) -> Cold:
         """One fresh process."""
         if dropped:
-            page_cache.drop(self._files)
+            _drop_pages(self._files)
         process = self._take(series, traced)
         return Cold(
             series=series,
@@ -128,3 +129,14 @@ class _Sampler:
         by = ", ".join(answer_source(source, answer, start) for source, answer, start in expected)
         stages = {"first": process.total_ms, "second": process.second_ms}
         return Cold(series, number, WARM, False, sum(stages.values()), stages, by=by)
+
+
+def _drop_pages(files: Iterable[str]) -> None:
+    """Has the kernel drop its cached pages of these files, so that the next process reads them from storage.
+
+    Pages that another process has mapped stay. Changed pages would stay, too, so they are written first.
+    """
+    os.sync()
+    for name in files:
+        with Path(name).open("rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

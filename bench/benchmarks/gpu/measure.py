@@ -178,7 +178,7 @@ class _Bench:
     def _http(self, encoder: str) -> None:
         device = "cuda" if self.options.provider == CUDA else "cpu"
         environ = {"COLDFRAME_DEVICE": device, "COLDFRAME_L1_CACHE_BYTES": "0"}
-        server = own_server(self.options.model_dir, environ)
+        server = own_server("server", self.options.model_dir, environ)
         url = f"http://127.0.0.1:{server.port}/v2/models/{encoder}/infer"
         with serve(server, self.texts[0]) as started:
             self._fact("first_answer_s", "server", started.cold_ms / 1e3)

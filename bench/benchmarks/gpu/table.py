@@ -10,26 +10,23 @@ def gpu_table(results: Results) -> str:
     """Tokens per second of everything that was measured, beside the bound of the device's arithmetic."""
     facts = {(fact.name, fact.subject): fact for fact in results.of(Fact)}
 
-    def value(name: str, subject: str) -> float | None:
-        fact = facts.get((name, subject))
-        return fact.value if fact else None
+    def cell(name: str, subject: str, form: str) -> str:
+        value = facts[name, subject].value if (name, subject) in facts else None
+        return "–" if value is None else format(value, form)
 
-    bound = value("bound_tokens_per_s", "gpu")
-    rows = []
-    for (name, subject), fact in facts.items():
-        if name != "tokens_per_s" or fact.value is None:
-            continue
-        busy, power = value("busy", subject), value("power_w", subject)
-        rows.append(
-            [
-                subject,
-                f"{fact.value / 1e6:.3f}",
-                f"{fact.value / bound:.1%}" if bound else "–",
-                f"{busy:.0%}" if busy is not None else "–",
-                f"{power:.0f}" if power is not None else "–",
-            ]
+    bound = sum(results.facts("bound_tokens_per_s", "gpu"))
+    rows = [
+        (
+            fact.subject,
+            f"{fact.value / 1e6:.3f}",
+            f"{fact.value / bound:.1%}" if bound else "–",
+            cell("busy", fact.subject, ".0%"),
+            cell("power_w", fact.subject, ".0f"),
         )
-    head = ["what", "million tokens/s", "of the bound", "GPU busy", "watts"]
+        for (name, _), fact in facts.items()
+        if name == "tokens_per_s" and fact.value is not None
+    ]
+    head = "what | million tokens/s | of the bound | GPU busy | watts"
     notes = [f"{fact.subject}: {fact.text}" for fact in facts.values() if fact.text]
     notes += [
         f"{fact.subject}: {fact.name} {fact.value:,.6g}"

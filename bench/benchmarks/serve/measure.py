@@ -85,9 +85,7 @@ class _Comparison:
             for shift in range(len(POLICIES)):
                 policy = POLICIES[(number + shift) % len(POLICIES)]
                 target = target_of(mix.name, policy)
-                played = self._play(
-                    policy, target, requests, due_s, rate_rps, self._options.deadline_ms / 1e3
-                )
+                played = self._play(policy, target, requests, due_s, rate_rps)
                 self._raw.write(*played.answers)
                 subject = f"{target} at {rate_rps:g} rps"
                 self._raw.write(Fact(TOKENS_PER_S, subject, played.tokens_per_s))
@@ -97,20 +95,14 @@ class _Comparison:
         count = max(20, round(_CAPACITY_RPS[mix.name] * self._options.seconds))
         requests = self._cut(mix, count)
         for _ in range(2):
-            played = self._play(OURS, "capacity", requests, [0.0] * count, 0.0, _NO_DEADLINE_S)
+            played = self._play(OURS, "capacity", requests, [0.0] * count, 0.0)
         return count / played.seconds
 
     def _play(
-        self,
-        policy: str,
-        target: str,
-        requests: list[list[Window]],
-        due_s: list[float],
-        rate_rps: float,
-        deadline_s: float,
+        self, policy: str, target: str, requests: list[list[Window]], due_s: list[float], rate_rps: float
     ) -> Played:
-        queue = self._policies[policy]()
-        return play(target, queue, self._encoder, requests, due_s, rate_rps, deadline_s)
+        deadline_s = self._options.deadline_ms / 1e3 if rate_rps else _NO_DEADLINE_S
+        return play(target, self._policies[policy](), self._encoder, requests, due_s, rate_rps, deadline_s)
 
     def _cut(self, mix: TextMix, count: int) -> list[list[Window]]:
         return self._windows.cut([normalise(text) for text in mix.take(count)])

@@ -125,7 +125,7 @@ def test_nothing_is_planted(unchanged: Results) -> None:
 def test_cold_starts_over_http(bundle: Path, tmp_path: Path) -> None:
     """Behind an address only cold answers are samples; those that say warm are counted apart."""
     options = ColdOptions(bundle, 2, 0, tmp_path / "cold.jsonl")
-    server = ours("coldframe", '["auto"]', {"COLDFRAME_MODEL_DIR": str(bundle)}).server
+    server = ours("coldframe", '["auto"]', bundle)
     (tmp_path / "short.toml").write_text("keep_alive_s = 0.1\n")
     short = replace(server, command=[*server.command, "--scenario", str(tmp_path / "short.toml")])
     with serve(short, "a text"):

@@ -58,8 +58,8 @@ def test_peers_put_requests_together(tmp_path: Path) -> None:
     peers = {name: peer for name, peer in load_peers().items() if peer.batched is not None}
     assert set(peers) == {"bentoml", "infinity", "litserve", "mlserver"}
     for name, peer in peers.items():
-        server = peer.batching(name, tmp_path).server
+        server = peer.batching(name, tmp_path)
         assert server.environ["PEER_BATCH"] == server.environ["MLSERVER_MODEL_MAX_BATCH_SIZE"] == "32"
         assert b'"a text"' in server.ask("a text")
-    assert "32" in peers["infinity"].batching("infinity", tmp_path).server.command
-    assert peers["bentoml"].batching("bentoml", tmp_path).server.path == "/predict_many"
+    assert "32" in peers["infinity"].batching("infinity", tmp_path).command
+    assert peers["bentoml"].batching("bentoml", tmp_path).path == "/predict_many"
