@@ -44,12 +44,13 @@ def reuse(name: str, make: Callable[[Path], object], target: Path, *inputs: str 
     kept = ROOT / ".cache" / "tests" / _digest(name, *inputs)
     if not kept.exists():
         kept.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
-            making = Path(folder) / "made"
+        with tempfile.TemporaryDirectory() as outside, tempfile.TemporaryDirectory(dir=kept.parent) as beside:
+            making = Path(outside) / "made"  # outside the repository, where training refuses to write
             making.mkdir()
             make(making)
+            copy = shutil.copytree(making, Path(beside) / "made")
             with contextlib.suppress(OSError):  # another process was quicker
-                making.rename(kept)
+                copy.rename(kept)
     return shutil.copytree(kept, target, dirs_exist_ok=True)
 
 
