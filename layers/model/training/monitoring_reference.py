@@ -20,8 +20,8 @@ def reference_of(
     task: Task, train: Embedded, held_out: HeldOut, strangeness: NDArray[np.float64], encoder: ServedEncoder
 ) -> Reference:
     """The reference of a model. strangeness: of the validation rows by their embeddings, (n,)."""
-    is_right = held_out.answers.argmax(axis=1) == task.train.target[task.validation]
-    answers = zip(_answers(task, train, held_out, strangeness), is_right.tolist(), strict=True)
+    truth = task.train.target[task.validation].tolist()
+    answers = zip(_answers(task, train, held_out, strangeness), truth, strict=True)
     version, dimension = encoder.manifest.version, encoder.facts.dimension
     return make_reference(AUTO, task.labels, version, dimension, answers)
 

@@ -30,11 +30,11 @@ def answers(dice: random.Random, number: int, probability: float) -> list[Answer
 
 @pytest.fixture
 def models(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the example, whose reference has nine right answers in ten."""
+    """A folder with the example, whose reference has right answers alone."""
     folder = model_folder(tmp_path / "models", EXAMPLE)
     shutil.copytree(bundle / EXAMPLE, folder)
     rows = answers(random.Random(1), 500, 0.9)
-    reference = make_reference("auto", LABELS, "sha256:encoder", 384, [(row, True) for row in rows])
+    reference = make_reference("auto", LABELS, "sha256:encoder", 384, [(row, row.label) for row in rows])
     write_reference(reference, tmp_path)
     publish_reference(tmp_path, folder, load_manifest(tmp_path / "models", EXAMPLE).version)
     monkeypatch.setenv("COLDFRAME_MODEL_DIR", str(tmp_path / "models"))

@@ -38,7 +38,8 @@ def answers(dice: random.Random, number: int, hard: float, trust: float = 1.0) -
 
 
 def reference_of(rows: list[tuple[Answer, bool]]) -> Reference:
-    return make_reference("auto", LABELS, "sha256:encoder", 384, rows)
+    truth = ((answer, (answer.label + (not is_right)) % 3) for answer, is_right in rows)
+    return make_reference("auto", LABELS, "sha256:encoder", 384, truth)
 
 
 @pytest.mark.parametrize("hard", [0.0, 0.2, 0.9])
@@ -71,7 +72,7 @@ def test_no_answers_have_no_estimate() -> None:
 def test_a_reference_without_rows_leaves_the_mean() -> None:
     """A reference without rows corrects nothing."""
     counts = reference_of(answers(random.Random(1), 10, 0.5)).counts
-    empty = Reference("m", "auto", LABELS, empty_counts(3), AnswerRows(*([] for _ in range(7))))
+    empty = Reference("m", "auto", LABELS, empty_counts(3), AnswerRows(*([] for _ in range(8))))
     estimate = estimate_accuracy(counts, empty)
     assert estimate is not None
     assert estimate.m_cbpe is None

@@ -8,10 +8,11 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from coldframe.monitoring.reference import HISTOGRAMS, Reference
+from coldframe.monitoring.reference import Reference
 from coldframe.monitoring.sketch import UNIT, Counts
 
-_ROUNDS = 20
+_RAKED = ("confidence", "length", "labels")
+_ROUNDS = 10  # with more, weights follow the chance in few rows
 _BORROWED = 20.0  # texts: a histogram of few texts is mixed with this many of the reference
 _HEAVIEST = 20.0  # a row counts for at most this many rows
 _NORMAL_95 = 1.96
@@ -60,19 +61,24 @@ def estimate_accuracy(counts: Counts, reference: Reference | None) -> Estimate |
 
 
 def rake(counts: Counts, reference: Reference) -> NDArray[np.float64]:
-    """Weights (n,) of the reference's rows, with which their histograms are those of `counts`.
+    """Weights (n,) of the reference's rows, with which their histograms are close to those of `counts`.
 
-    Their sum is 1. Bins that the reference has no row for cannot be matched.
+    Their sum is 1. Other shares of the predicted labels come from other shares of the right labels, so rows
+    of one right label keep equal weights in that step: Saerens, Latinne & Decaestecker 2002. The score and
+    unknown tokens are left out: they differ between a model that was trained on a row, and one that was not.
     """
-    rows = {name: np.array(getattr(reference.rows, name)) for name in HISTOGRAMS}
-    total = len(reference.rows.right)
+    rows = {name: np.array(getattr(reference.rows, name)) for name in _RAKED}
+    truth, total = np.array(reference.rows.truth), len(reference.rows.right)
     weights = np.full(total, 1 / total)
     goals = {name: _shares(vars(counts)[name], bins) for name, bins in rows.items()}
     for _ in range(_ROUNDS):
         for name, bins in rows.items():
             present = np.bincount(bins, weights, minlength=len(goals[name]))
-            weights = weights * (goals[name] / np.maximum(present, 1e-12))[bins]
-            weights = np.minimum(weights / weights.sum(), _HEAVIEST / total)
+            fitted = weights * (goals[name] / np.maximum(present, 1e-12))[bins]
+            if name == "labels":
+                by_truth = np.bincount(truth, fitted) / np.maximum(np.bincount(truth, weights), 1e-12)
+                fitted = weights * by_truth[truth]
+            weights = np.minimum(fitted / fitted.sum(), _HEAVIEST / total)
     shares: NDArray[np.float64] = weights / weights.sum()
     return shares
 
@@ -111,7 +117,7 @@ def bound_risk(mean: float, labels: Iterable[LabelledAnswer], alpha: float = 0.0
     powered risk monitoring, arXiv 2602.02229. The interval of that error is by bets with a predictable stake:
     Waudby-Smith & Ramdas 2024, arXiv 2010.09686, theorem 3.
     """
-    errors = [_unit_error(label) for label in labels]
+    errors = [unit_error(label) for label in labels]
     bets = stakes(errors, alpha)
 
     def is_refuted(error: float, sign: int) -> bool:
@@ -124,7 +130,7 @@ def bound_risk(mean: float, labels: Iterable[LabelledAnswer], alpha: float = 0.0
     return RiskBound(len(errors), risk, min(interval), max(interval))  # labels that change cross the ends
 
 
-def _unit_error(label: LabelledAnswer) -> float:
+def unit_error(label: LabelledAnswer) -> float:
     """How much worse an answer is than its probability promises: 0.5 for as good, 1 for a certain mistake."""
     return 0.5 * (float(not label.is_right) + label.probability)
 

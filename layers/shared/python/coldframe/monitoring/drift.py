@@ -29,8 +29,8 @@ SLOTS_S = {"hour": 3600.0, "day": 86_400.0}
 EMBEDDING = "embedding"
 QUANTITIES = (*HISTOGRAMS, EMBEDDING)
 
-_RANK_BINS = 20
-_PRIOR = 10.0  # pseudo-counts of each bin of ranks: a bet begins close to uniform
+_RANK_BINS = 35  # more than labels of most models, so that a shift between neighbours shows
+_GRIDS = ((5, 10.0), (_RANK_BINS, 6.0))  # bins of ranks to bet on, and pseudo-counts with which a bet begins
 _MEAN_SHIFT = 0.3  # standard deviations: the shift of a mean that the likelihood ratio expects
 _NORMAL_OVERLAP = 0.4  # total variation between two normal distributions, per standard deviation
 _CHUNK = 20_000  # texts ranked at once
@@ -138,20 +138,31 @@ def _bet_on_ranks(
     counts = np.array([vars(slot)[name] for slot in slots], dtype=np.int64)  # (t, bins)
     bag = np.zeros(counts.shape[1], dtype=np.int64) if reference is None else np.array(vars(reference)[name])
     ranks = _since_each_start(rank_counts(bag, counts, dice))  # (t, k, bins of ranks)
-    texts = ranks.sum(axis=2)
-    growth = np.concatenate([[0.0], np.cumsum(np.log(_PRIOR + np.arange(texts.max(initial=0))))])
-    total = np.log(_RANK_BINS * _PRIOR + np.arange(texts.max(initial=0)))
-    all_bins = np.concatenate([[0.0], np.cumsum(total)])
-    values = growth[ranks].sum(axis=2) - all_bins[texts] + texts * math.log(_RANK_BINS)
+    bets = [_rank_bet(ranks, bins, prior) for bins, prior in _GRIDS]
 
     def distance(start: int, moment: int) -> float:
         return total_variation(bag + counts[:start].sum(axis=0), counts[start : moment + 1].sum(axis=0))
 
-    return _Bet(_from_start(values), distance)
+    return _Bet(_from_start(np.logaddexp.reduce(bets, axis=0) - math.log(len(bets))), distance)
+
+
+def _rank_bet(ranks: Ints, bins: int, prior: float) -> Floats:
+    """Logarithm of the bet that learns the shares of the ranks in a grid: Dirichlet mixture, (t, k).
+
+    ranks: counts (t, k, bins of ranks). prior: pseudo-counts of each bin of the grid.
+    """
+    cells = ranks.reshape(*ranks.shape[:2], bins, -1).sum(axis=3)
+    texts = cells.sum(axis=2)
+    steps = np.arange(texts.max(initial=0))
+    each, total = (
+        np.concatenate([[0.0], np.cumsum(np.log(start + steps))]) for start in (prior, bins * prior)
+    )
+    value: Floats = each[cells].sum(axis=2) - total[texts] + texts * math.log(bins)
+    return value
 
 
 def rank_counts(bag: Ints, slots: Ints, dice: np.random.Generator) -> Ints:
-    """Number of texts by slot and bin of their rank among all texts before them: (t, 20).
+    """Number of texts by slot and bin of their rank among all texts before them: (t, 35).
 
     bag: counts of the reference by bin, (b,). slots: counts of each slot, (t, b). Texts of a slot have a
     random order, and equal texts have a random rank.

@@ -30,7 +30,10 @@ _MOST_ROWS = 4000  # more hardly improve an estimate
 
 
 class AnswerRows(Struct, frozen=True):
-    """Answers, a value in each list for a row: its bins, its probability in units, whether it is right."""
+    """Answers, a value in each list for a row: its bins, its probability in units, whether it is right.
+
+    truth: bin of the right label.
+    """
 
     confidence: list[int]
     length: list[int]
@@ -39,6 +42,7 @@ class AnswerRows(Struct, frozen=True):
     labels: list[int]
     probability: list[int]
     right: list[int]
+    truth: list[int]
 
 
 class Reference(Struct, frozen=True):
@@ -52,25 +56,25 @@ class Reference(Struct, frozen=True):
 
 
 def make_reference(
-    head: str, labels: list[str], encoder: str, dimension: int, answers: Iterable[tuple[Answer, bool]]
+    head: str, labels: list[str], encoder: str, dimension: int, answers: Iterable[tuple[Answer, int]]
 ) -> Reference:
     """The reference of a model whose version is still open.
 
-    encoder: version of the encoder. answers: to rows that the model was not trained on, and whether each is
-    right.
+    encoder: version of the encoder. answers: to rows that the model was not trained on, with the position
+    of the right label.
     """
     counts, projections = empty_counts(len(labels)), Projections(encoder, dimension)
     rows = []
-    for answer, is_right in answers:
+    for answer, truth in answers:
         projected = None if answer.embedding is None else projections.project(answer.embedding)
         count_answer(counts, answer, len(labels), projected)
-        rows.append(_row(answer, len(labels), is_right))
+        rows.append(_row(answer, len(labels), truth))
     step = -(-len(rows) // _MOST_ROWS) or 1
-    columns = zip(*rows[::step], strict=True) if rows else [()] * 7
+    columns = zip(*rows[::step], strict=True) if rows else [()] * 8
     return Reference("", head, labels, counts, AnswerRows(*map(list, columns)))
 
 
-def _row(answer: Answer, labels: int, is_right: bool) -> tuple[int, ...]:
+def _row(answer: Answer, labels: int, truth: int) -> tuple[int, ...]:
     return (
         share_bin(answer.probability, CONFIDENCE_BINS),
         length_bin(answer.tokens),
@@ -78,7 +82,8 @@ def _row(answer: Answer, labels: int, is_right: bool) -> tuple[int, ...]:
         share_bin(answer.out_of_distribution, SCORE_BINS),
         label_bin(answer.label, labels),
         round(UNIT * answer.probability),
-        int(is_right),
+        int(truth == answer.label),
+        label_bin(truth, labels),
     )
 
 
