@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from coldframe.errors import BundleCorrupt
 from coldframe.graphs.graph import GraphError, Tensor
@@ -27,6 +27,14 @@ if TYPE_CHECKING:
     from coldframe.schemas import By
 
 LEAST = 0.001  # least probability of a label for guess and partner
+
+
+class TextEstimator(Protocol):
+    """An estimator. Safe for threads."""
+
+    def guess(self, ids: Sequence[int], deadline: Deadline) -> "Guess": ...
+
+    def is_settled(self, answer: Sequence[float]) -> bool: ...
 
 
 class Estimator:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from coldframe.errors import BundleCorrupt, Invalid
 from coldframe.model.bundle import EncoderFacts
@@ -84,6 +84,12 @@ def _clean(part: str) -> str:
     if any(character in part for character in _NOTHING_CHARACTERS):
         return part.translate(_NOTHING)
     return part
+
+
+class TextTokenizer(Protocol):
+    """A tokenizer. Safe for threads."""
+
+    def cut(self, texts: Sequence[str], deadline: Deadline) -> list[list[Window]]: ...
 
 
 class TextWindows:

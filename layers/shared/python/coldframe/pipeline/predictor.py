@@ -1,34 +1,18 @@
 """The path of a request through a model, step by step, on one screen."""
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
 
 from coldframe.cache.cache import CacheLookup, CacheScope, PredictionCache, Unsaved
 from coldframe.cache.values import Shapes
 from coldframe.errors import Invalid, echo
 from coldframe.model.bundle import EncoderManifest, Manifest
-from coldframe.model.estimator import Guess, is_lasting, split_answers
+from coldframe.model.estimator import Guess, TextEstimator, is_lasting, split_answers
 from coldframe.model.files import AUTO
 from coldframe.model.model import Model
-from coldframe.model.tokenizer import Window, content_tokens, normalise_all
+from coldframe.model.tokenizer import TextTokenizer, content_tokens, normalise_all
 from coldframe.pipeline.answers import Embedding, Encoded, Prediction
-from coldframe.pipeline.encoding import ToEncode, combined, usage_of
-from coldframe.pipeline.rounds import LongText, find_long, read_in_rounds
+from coldframe.pipeline.encoding import ToEncode, plan_encoding, usage_of
 from coldframe.timing import NO_DEADLINE, Deadline, StageTimes
-
-
-class TextTokenizer(Protocol):
-    """A tokenizer. Safe for threads."""
-
-    def cut(self, texts: Sequence[str], deadline: Deadline) -> list[list[Window]]: ...
-
-
-class TextEstimator(Protocol):
-    """An estimator. Safe for threads."""
-
-    def guess(self, ids: Sequence[int], deadline: Deadline) -> Guess: ...
-
-    def is_settled(self, answer: Sequence[float]) -> bool: ...
 
 
 class Predictor:
@@ -80,7 +64,7 @@ class Predictor:
         Raises Invalid for a text that is not Unicode, OutOfTime when another head cannot
         answer in time, and a BundleError when a head cannot be read.
         """
-        times, facts = StageTimes(), self.manifest.estimator
+        times = StageTimes()
         others = [head for head in heads if head != AUTO]
         with times.stage("cache"):
             texts = normalise_all(texts, deadline)
@@ -95,25 +79,17 @@ class Predictor:
             guesses = {
                 text: self._estimator.guess(content_tokens(windows[text]), deadline) for text in to_guess
             }
-            unsure = [text for text, guess in guesses.items() if not guess.sure]
-            long: dict[str, LongText] = {}
-            if facts.settled_margin < 1 and any(len(windows[text]) > 1 for text in unsure):
-                long = find_long(unsure, windows, guesses, lookup.embeddings, is_embedded=bool(others))
-            needed = missing if others else [text for text in unsure if text not in long]
-        encoded, work = Encoded(), ToEncode(needed, windows, lookup.embeddings, bool(others), long)
-        if needed or long:
+            work = plan_encoding(
+                missing, others, windows, lookup.embeddings, guesses, self.manifest.estimator
+            )
+        encoded = Encoded()
+        if work.texts or work.long:
             work.check_time(self.model.encoder, deadline)
             with times.stage("encode"):
                 embedded = self.model.encoder.embed(work.rows(), deadline, work.later())
-            encoded = work.encoded(embedded)
-            if long:
-                is_settled = self._estimator.is_settled
-                encoded += read_in_rounds(long, self.model, facts.partner, is_settled, deadline, times)
-            work.check_complete(encoded, embedded, deadline)
+            encoded = work.encoded(embedded, self.model, self._estimator.is_settled, deadline, times)
         with times.stage("heads"):
-            names = [*others, facts.partner] if unsure else others
-            rows = self.model.heads.classify(encoded.vectors, names)
-            computed = combined(rows, others, facts.partner, guesses, long)
+            computed = work.answers(self.model.heads.classify(encoded.vectors, work.needed_heads()))
         with times.stage("cache"):
             unsaved: Unsaved = {}
             if use_cache:
@@ -138,8 +114,7 @@ class Predictor:
         work.check_time(self.model.encoder, deadline)
         with times.stage("encode"):
             embedded = self.model.encoder.embed(work.rows(), deadline)
-        encoded = work.encoded(embedded)
-        work.check_complete(encoded, embedded, deadline)
+        encoded = work.encoded(embedded, self.model, self._estimator.is_settled, deadline, times)
         with times.stage("cache"):
             unsaved = self.cache.keep(lookup, {}, encoded.fresh, encoded.tokens)
         usage = usage_of(encoded, texts, unique, 0, lookup.count([], unique, unique))
