@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-import statistics
 import time
 from dataclasses import dataclass
+from statistics import median, quantiles
 
 import click
 import uvloop
 
 from bench.loader.http_client import HttpClient
+from bench.records.tables import Row, table
 from bench.targets.machine import Check
 from bench.targets.serving import ServerFailed, listening
 from coldframe.capacity.admission import (
@@ -51,13 +52,8 @@ _BARE = ["--port=0", "--http=httptools", "--loop=uvloop", "--ws=none", "--lifesp
 class Side:
     """One target's latencies, a request at a time, and its throughput over several connections."""
 
-    latencies_s: list[float]
+    latencies_ms: list[float]
     throughputs_rps: list[float]
-
-    def p_ms(self, share: float) -> float:
-        """A percentile of the latencies, in milliseconds."""
-        ordered = sorted(self.latencies_s)
-        return ordered[min(len(ordered) - 1, int(share * len(ordered)))] * 1000
 
 
 def run(check: Check) -> None:
@@ -69,20 +65,17 @@ def run(check: Check) -> None:
         listening("-m", "uvicorn", "bench.targets.null_target:app", *_BARE) as null,
     ):
         sides = uvloop.run(_measure((emulator, thawed, null), requests))
-    names = "emulator, trivial handler", "the same, --no-freeze", "bare uvicorn"
-    click.echo(f"{'':28}{'p50':>10}{'p99':>10}{f'{_ENVIRONMENTS} connections':>18}")
+    rows: list[Row] = []
+    names = ("emulator, trivial handler", "the same, --no-freeze", "bare uvicorn")
     for name, side in zip(names, sides, strict=True):
-        throughput = statistics.median(side.throughputs_rps)
-        click.echo(
-            f"{name:28}{side.p_ms(0.5):7.2f} ms{side.p_ms(0.99):7.2f} ms{throughput:10,.0f} requests/s"
-        )
-    emulator_side, thawed_side, null_side = sides
+        cuts_ms, throughput = quantiles(side.latencies_ms, n=100), median(side.throughputs_rps)
+        rows.append((name, f"{cuts_ms[49]:.2f} ms", f"{cuts_ms[98]:.2f} ms", f"{throughput:,.0f} requests/s"))
+    first, thawed_side, null_side = sides
     for name, other in (("ratio", null_side), ("freeze / no freeze", thawed_side)):
-        slower = emulator_side.p_ms(0.5) / other.p_ms(0.5)
-        share = statistics.median(
-            of / to for of, to in zip(emulator_side.throughputs_rps, other.throughputs_rps, strict=True)
-        )
-        click.echo(f"{name:28}{slower:7.2f}{share:23.3f}")
+        slower = median(first.latencies_ms) / median(other.latencies_ms)
+        pairs = zip(first.throughputs_rps, other.throughputs_rps, strict=True)
+        rows.append((name, f"{slower:.2f}", "", f"{median(own / base for own, base in pairs):.3f}"))
+    click.echo(table(f" | p50 | p99 | {_ENVIRONMENTS} connections", rows))
     click.echo(
         f"{requests:,} requests each, {_ROUNDS} rounds in turns, {os.cpu_count()} cores shared by all."
     )
@@ -116,7 +109,7 @@ async def _measure(addresses: tuple[str, str, str], requests: int) -> tuple[Side
         await asyncio.gather(*(_repeat(address, 50) for _ in range(_ENVIRONMENTS)))
     for _ in range(_ROUNDS):
         for side, address in zip(sides, addresses, strict=True):
-            side.latencies_s.extend(await _repeat(address, requests // _ROUNDS))
+            side.latencies_ms.extend(await _repeat(address, requests // _ROUNDS))
             started = time.perf_counter()
             each = requests // _ROUNDS // _ENVIRONMENTS
             await asyncio.gather(*(_repeat(address, each) for _ in range(_ENVIRONMENTS)))
@@ -125,17 +118,17 @@ async def _measure(addresses: tuple[str, str, str], requests: int) -> tuple[Side
 
 
 async def _repeat(address: str, requests: int) -> list[float]:
-    """Seconds of each request, one after the other on one connection.
+    """Milliseconds of each request, one after the other on one connection.
 
     Raises ServerFailed for a status other than 200.
     """
     client = HttpClient(address)
-    seconds = []
+    times_ms = []
     for _ in range(requests):
         started = time.perf_counter()
         status, _ = await client.post(b"{}")
-        seconds.append(time.perf_counter() - started)
+        times_ms.append((time.perf_counter() - started) * 1e3)
         if status != 200:
             raise ServerFailed(f"{address} answered {status}, expected 200. Run it alone to see why.")
     client.close()
-    return seconds
+    return times_ms

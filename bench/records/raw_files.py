@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, TypeAlias, TypeVar, cast
 
 import msgspec
@@ -135,9 +134,7 @@ class RawFile(AbstractContextManager["RawFile"]):
         self._file.writelines(msgspec.json.encode(record) + b"\n" for record in records)
         self._file.flush()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._file.close()
 
 

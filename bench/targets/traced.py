@@ -87,31 +87,28 @@ def wrap_heads(module: ModuleType) -> None:
     module.load_head = load_head  # type: ignore[attr-defined]
 
 
-def wrap_estimator(module: ModuleType) -> None:
-    """Mapping the estimator's file, and each text whose tokens are added up."""
-    estimator = module.Estimator
-    estimator.__init__ = timed("estimator", estimator.__init__)
-    estimator.evidence = timed("estimator", estimator.evidence, lambda *arguments: 1)
+def wrap_calls(*named: tuple[str, str, bool]) -> Callable[[ModuleType], None]:
+    """Functions and methods of a module by name, each with its stage, and whether its calls count."""
 
+    def wrap(module: ModuleType) -> None:
+        for path, stage, counts in named:
+            owner, _, name = path.rpartition(".")
+            holder = getattr(module, owner) if owner else module
+            count = (lambda *arguments: 1) if counts else None
+            setattr(holder, name, timed(stage, getattr(holder, name), count))
 
-def wrap_wordpiece(module: ModuleType) -> None:
-    """Each text that is cut in plain Python."""
-    wordpiece = module.PlainWordpiece
-    wordpiece.ids = timed("tokenize", wordpiece.ids, lambda *arguments: 1)
-
-
-def wrap_vocabulary(module: ModuleType) -> None:
-    """Opening the vocabulary."""
-    module.load_vocabulary = timed("vocabulary", module.load_vocabulary)  # type: ignore[attr-defined]
+    return wrap
 
 
 HOOKS = {
-    "coldframe.model.wordpiece": wrap_wordpiece,
-    "coldframe.model.vocabulary": wrap_vocabulary,
+    "coldframe.model.wordpiece": wrap_calls(("PlainWordpiece.ids", "tokenize", True)),
+    "coldframe.model.vocabulary": wrap_calls(("load_vocabulary", "vocabulary", False)),
     "tokenizers": wrap_tokenizers,
     "coldframe.model.encoder": wrap_encoder,
     "coldframe.model.heads": wrap_heads,
-    "coldframe.model.estimator": wrap_estimator,
+    "coldframe.model.estimator": wrap_calls(
+        ("Estimator.__init__", "estimator", False), ("Estimator.evidence", "estimator", True)
+    ),
 }
 
 

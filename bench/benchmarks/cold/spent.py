@@ -29,12 +29,14 @@ class Spent:
         """Only beyond doubt: the whole interval is over the budget."""
         return self.found.low > self.budget
 
+    @property
+    def text(self) -> str:
+        """Its use, to three digits unless it is a number of calls."""
+        return self.found.text(0 if self.kind == "calls" else 3)
+
     def __str__(self) -> str:
         unit = "" if self.kind == "calls" else " × the floor"
-        digits = 0 if self.kind == "calls" else 3
-        line = (
-            f"{self.series}: {self.kind} {self.name} {self.found.text(digits)}{unit}, budget {self.budget:g}"
-        )
+        line = f"{self.series}: {self.kind} {self.name} {self.text}{unit}, budget {self.budget:g}"
         return f"{line}. {self.note}" if self.note else line
 
 

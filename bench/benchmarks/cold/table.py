@@ -40,18 +40,8 @@ def _cold_rows(results: Results, budgets: Budgets) -> Iterable[Row]:
 
 def budget_table(rows: Sequence[Spent]) -> str:
     """Every budget, with what was spent of it."""
-    head = ("series", "what", "", "found", "budget", "")
-    return table(
-        head,
-        [
-            (
-                row.series,
-                row.kind,
-                row.name,
-                row.found.text(0 if row.kind == "calls" else 3),
-                f"{row.budget:g}",
-                "**over**" if row.exceeded else "",
-            )
-            for row in rows
-        ],
-    )
+    cells = [
+        (row.series, row.kind, row.name, row.text, f"{row.budget:g}", "**over**" if row.exceeded else "")
+        for row in rows
+    ]
+    return table(("series", "what", "", "found", "budget", ""), cells)

@@ -22,12 +22,12 @@ def test_benchmark_prints_all_sides_and_their_ratios() -> None:
         text=True,
         check=True,
     )
-    line = r"{}\s+([\d.]+) ms\s+[\d.]+ ms\s+([\d,]+) requests/s"
+    line = r"{} \| ([\d.]+) ms \| [\d.]+ ms \| ([\d,]+) requests/s"
     emulator = re.search(line.format("emulator, trivial handler"), finished.stdout)
     null = re.search(line.format("bare uvicorn"), finished.stdout)
     assert emulator is not None, finished
     assert null is not None, finished
     assert float(emulator[1]) > float(null[1])
     assert re.search(line.format("the same, --no-freeze"), finished.stdout)
-    assert re.search(r"ratio\s+[\d.]+\s+0\.\d+\n", finished.stdout)
-    assert re.search(r"freeze / no freeze\s+[\d.]+\s+[\d.]+\n", finished.stdout)
+    assert re.search(r"ratio \| [\d.]+ \|  \| 0\.\d+ \|\n", finished.stdout)
+    assert re.search(r"freeze / no freeze \| [\d.]+ \|  \| [\d.]+ \|\n", finished.stdout)
