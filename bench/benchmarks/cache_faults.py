@@ -158,7 +158,6 @@ def _fill(settings: Settings, moto: str, texts: Sequence[str]) -> None:
 
 
 def _create_table(moto: str) -> None:
-    os.environ |= {"AWS_ACCESS_KEY_ID": "an-id", "AWS_SECRET_ACCESS_KEY": "a-key"}
     client = boto3.client("dynamodb", endpoint_url=moto, region_name="us-east-1")
     client.create_table(
         TableName=TABLE,

@@ -50,7 +50,6 @@ class Context:
     aws_request_id = "bench"
     get_remaining_time_in_millis = staticmethod(lambda: 29000)
 sys_stderr = __import__("sys").stderr
-{mark}
 answer = {handler}({event!r}, Context)
 """
 # Between two answers the process is stopped, as Lambda stops it, with all that its threads left undone.
@@ -63,7 +62,6 @@ second_ms = (time.monotonic_ns() - again_ns) / 1e6
 """
 _ANSWERED_MARK = "== answered ==\n"
 _FROZEN_S = 0.1
-_INVOKE_MARK = "== invoke =="
 _IMPORT_TIME = re.compile(r"^import time:\s+(\d+) \|\s+(\d+) \|\s+(\S+)$")
 _BEGIN_MARK = "== begin =="
 _DONE_MARK = "== done =="
@@ -83,8 +81,7 @@ class Program:
 
     def source(self, event: Mapping[str, Any] | None, traced: bool) -> str:
         """Source text for `python -c`; `event` is a literal in it, so that none is read or parsed."""
-        mark = f'sys_stderr.write("{_INVOKE_MARK}\\n")' if traced else ""
-        ask = _ASK.format(handler=self.handler, event=event, mark=mark) if self.handler else ""
+        ask = _ASK.format(handler=self.handler, event=event) if self.handler else ""
         done = f'sys_stderr.write("{_DONE_MARK}\\n")' if traced and self.handler else ""
         child = _CHILD.format(load=self.load, ask=ask, done=done)
         if not traced:
@@ -94,7 +91,7 @@ class Program:
 
     def source_of_two(self, first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
         """Source text of a process that answers two events, and waits between them for a line of input."""
-        ask = _ASK.format(handler=self.handler, event=first, mark="")
+        ask = _ASK.format(handler=self.handler, event=first)
         again = _ASK_AGAIN.format(answered=_ANSWERED_MARK, handler=self.handler, event=second)
         return _CHILD.format(load=self.load, ask=ask, done=again)
 
@@ -175,14 +172,12 @@ def run_program(
 
 def _taken(report: dict[str, Any], called_ns: int, spawned_ns: int, import_log: str) -> Taken:
     traced = report["stages_ms"] if import_log else {}
-    init_imports, invoke_imports = _imports(import_log)
     marks = [called_ns, spawned_ns, *(report[name] for name in ("begun_ns", "loaded_ns", "answered_ns"))]
     spawn, interpreter, init, invoke = ((after - before) / 1e6 for before, after in pairwise(marks))
     stages = {"spawn": spawn, "interpreter": interpreter, "init": init, "invoke": invoke}
-    imports = _by_package({**init_imports, **invoke_imports})
-    imports.pop(
-        _FUNCTION_PACKAGE, None
-    )  # loading the model is in its module's body, and has stages of its own
+    imports = _own_times(import_log.partition(_BEGIN_MARK)[2].partition(_DONE_MARK)[0])
+    # Loading the model is in its module's body, and has stages of its own.
+    imports.pop(_FUNCTION_PACKAGE, None)
     if import_log:
         known = sum(traced.values()) + sum(imports.values())
         stages |= {"imports": sum(imports.values()), **traced, "other": max(0.0, init + invoke - known)}
@@ -199,22 +194,10 @@ def _taken(report: dict[str, Any], called_ns: int, spawned_ns: int, import_log: 
     )
 
 
-def _imports(log: str) -> tuple[dict[str, float], dict[str, float]]:
-    """Own milliseconds of each module, in the init phase and in the invoke phase."""
-    of_function = log.partition(_BEGIN_MARK)[2].partition(_DONE_MARK)[0]
-    init, _, invoke = of_function.partition(_INVOKE_MARK)
-    return _own_times(init), _own_times(invoke)
-
-
 def _own_times(log: str) -> dict[str, float]:
-    matches = (_IMPORT_TIME.match(line) for line in log.splitlines())
-    return {match[3]: int(match[1]) / 1e3 for match in matches if match}
-
-
-def _by_package(modules_ms: Mapping[str, float]) -> dict[str, float]:
-    """Own times added up by top-level package."""
+    """Own milliseconds of imported modules, added up by top-level package."""
     packages: dict[str, float] = {}
-    for module, ms in modules_ms.items():
-        package = module.partition(".")[0]
-        packages[package] = packages.get(package, 0.0) + ms
+    for match in filter(None, map(_IMPORT_TIME.match, log.splitlines())):
+        package = match[3].partition(".")[0]
+        packages[package] = packages.get(package, 0.0) + int(match[1]) / 1e3
     return packages

@@ -19,10 +19,6 @@ class Interval:
     low: float
     high: float
 
-    def times(self, factor: float) -> "Interval":
-        """In another unit."""
-        return Interval(self.value * factor, self.low * factor, self.high * factor)
-
     def overlaps(self, other: "Interval") -> bool:
         """Whether both may be of one value."""
         return self.low <= other.high and other.low <= self.high

@@ -68,11 +68,9 @@ def folder_mb(environment: Path) -> float:
     """Size of all that is installed, without pip."""
     (packages,) = environment.glob("lib/python3*/site-packages")
     files = (file for file in packages.rglob("*") if file.is_file() and not file.is_symlink())
-    return sum(file.stat().st_size for file in files if not _is_of_pip(file, packages)) / 1e6
-
-
-def _is_of_pip(file: Path, packages: Path) -> bool:
-    return file.relative_to(packages).parts[0].startswith(("pip", "setuptools"))
+    installer = ("pip", "setuptools")
+    own = (file for file in files if not file.relative_to(packages).parts[0].startswith(installer))
+    return sum(file.stat().st_size for file in own) / 1e6
 
 
 def installed_mb_of(requirements: Path) -> float:
