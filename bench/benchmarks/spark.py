@@ -12,12 +12,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench.data.newsgroups import is_available, read_newsgroups
-from bench.data.texts import NEWSGROUPS, OWN, load_texts
+from bench.data.texts import load_texts
 from bench.records.tables import table
 from coldframe.errors import ColdframeError
 from local.paths import ROOT, SPARK_PYTHON, default_model, python_path
 
+_POSTS = 8000  # all of the data set
 _EXPONENT = 0.7
 """Exponent of the sentences' popularity, by rank: Breslau et al. 1999 found 0.64 to 0.83 for web requests."""
 
@@ -55,15 +55,12 @@ def run(model_dir: Path, rows: int, cores: int, rounds: int, seed: int) -> None:
 
 def make_rows(rows: int, seed: int) -> tuple[str, list[str]]:
     """Sentences drawn by chance, a few of them often; where they are from comes first."""
-    if is_available():
-        source, posts = NEWSGROUPS, read_newsgroups().posts
-    else:
-        source, posts = OWN, load_texts(2000, seed).texts
-    sentences = list(dict.fromkeys(sentence for post in posts for sentence in split(post)))
+    mix = load_texts(_POSTS, seed)
+    sentences = list(dict.fromkeys(sentence for post in mix.texts for sentence in split(post)))
     drawn = random.Random(seed)
     drawn.shuffle(sentences)
     weights = [rank**-_EXPONENT for rank in range(1, len(sentences) + 1)]
-    return f"Sentences of {source}", drawn.choices(sentences, weights, k=rows)
+    return f"Sentences of {mix.source}", drawn.choices(sentences, weights, k=rows)
 
 
 def split(post: str) -> list[str]:
