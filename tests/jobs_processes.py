@@ -225,7 +225,7 @@ class Run:
     def _log(self, line: str) -> None:
         if "PROOF_LOG" in os.environ:
             print(line, flush=True)
-        if line.startswith('{"event": "jobs"'):
+        if '"event":"jobs"' in line:
             self.found.messages += json.loads(line)["messages"]
 
 

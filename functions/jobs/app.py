@@ -3,7 +3,6 @@
 Importing this module is the init phase, in which everything is loaded: no caller waits for this function.
 """
 
-import json
 import os
 import random
 import time
@@ -11,20 +10,19 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from coldframe.config import load_settings
+from coldframe.config import Settings, load_settings
 from coldframe.jobs.backoff import RetryPolicy
 from coldframe.jobs.services import open_services
 from coldframe.jobs.worker import Worker
-from coldframe.pipeline.models import load_models
+from coldframe.pipeline.models import Models, load_models, sketch_lines
+from coldframe.timing import log_line
 from functions.jobs.answering import ModelAnswerer
 from functions.jobs.events import Context, deadline_of, not_over, read_messages
 
 _CALLS_AT_ONCE = 16
 
 
-def _make_worker(environ: Mapping[str, str]) -> Worker:
-    settings = load_settings(environ)
-    models = load_models(settings)
+def _make_worker(settings: Settings, models: Models) -> Worker:
     services = open_services(settings)
     return Worker(
         services.store,
@@ -38,7 +36,9 @@ def _make_worker(environ: Mapping[str, str]) -> Worker:
     )
 
 
-_worker = _make_worker(os.environ)
+_settings = load_settings(os.environ)
+_models = load_models(_settings)
+_worker = _make_worker(_settings, _models)
 
 
 def handler(event: Mapping[str, Any], context: Context) -> dict[str, Any]:
@@ -46,6 +46,8 @@ def handler(event: Mapping[str, Any], context: Context) -> dict[str, Any]:
     messages = read_messages(event)
     started_s = time.monotonic()
     again = _worker.handle(messages, deadline_of(context))
-    line = {"event": "jobs", "messages": len(messages), "again": len(again)}
-    print(json.dumps(line | {"ms": round((time.monotonic() - started_s) * 1e3, 1)}))
+    spent_ms = round((time.monotonic() - started_s) * 1e3, 1)
+    print(log_line(event="jobs", messages=len(messages), again=len(again), ms=spent_ms))
+    for line in sketch_lines(_models):
+        print(line)
     return not_over(again)

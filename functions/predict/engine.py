@@ -68,7 +68,9 @@ class Engine:
                 from importlib import import_module
 
                 answer = getattr(import_module(f"functions.predict.{name}"), name)
-                return answer(event, self.api, context.aws_request_id, clock_of(context))
+                result = answer(event, self.api, context.aws_request_id, clock_of(context))
+                self.api.log_sketches()
+                return result
         request = read_event(event, context)
         if self.api.answers(request.method, request.path):
             return write_response(self.api.answer(request))
@@ -84,6 +86,7 @@ class Engine:
                 encoder.measure_budget()
         models.default.cache.set_up()
         prime(self.handle_event)
+        self.api.start_counting()
         if will_be_snapshot:
             from functions.predict.snapshot import register_hooks
 

@@ -24,7 +24,9 @@ _AWS_ACCESS = (
     "AWS_ENDPOINT_URL_S3",
     "AWS_CA_BUNDLE",
 )
-_METRICS, _MODELS, _TRACES = "COLDFRAME_METRICS_NAMESPACE", "COLDFRAME_MODELS", "COLDFRAME_TRACES"
+_MODELS, _TRACES = "COLDFRAME_MODELS", "COLDFRAME_TRACES"
+_QUIET = {"COLDFRAME_METRICS_NAMESPACE": "", _TRACES: "off", "COLDFRAME_SKETCHES": "off"}
+"""Settings without additions to the log. Metrics are for CloudWatch, and spans for a collector."""
 _TEMPLATE = ROOT / "template.yaml"
 _DEMO_ENVIRONMENTS = 10  # what `coldframe up` alone may take of a small machine
 
@@ -179,10 +181,9 @@ def up(
 
 
 def _telemetry(otlp: str | None) -> dict[str, str]:
-    """Variables of every function. Metrics are for CloudWatch; spans are for a collector, if there is one."""
+    """Variables of every function: nothing is added to its log, unless a variable of this process says so."""
     traces = {} if otlp is None else {_TRACES: "log"}
-    quiet = {_METRICS: "", _TRACES: "off"}
-    return {name: value for name, value in quiet.items() if name not in os.environ} | traces
+    return {name: value for name, value in _QUIET.items() if name not in os.environ} | traces
 
 
 def _also(write: Log, send: Callable[[str], None]) -> Log:

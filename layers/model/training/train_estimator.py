@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from coldframe.model.bundle import EstimatorFacts
 from coldframe.model.estimator import UNTEMPERED, Estimator
 from coldframe.model.files import AUTO
-from coldframe.monitoring.recorder import count_unknown
 from layers.model.embeddings.embed import ServedEncoder
 from layers.model.embeddings.matrices import predict_rows
 from layers.model.out_of_distribution.strangeness import thin
@@ -127,8 +126,8 @@ def choose(
 
 def unknown_tokens(facts: EstimatorFacts, documents: Ids, folder: Path) -> list[int]:
     """Number of each document's tokens that the estimator in `folder` was not trained on."""
-    idf = Estimator(folder, facts).idf
-    return [count_unknown(ids, idf, facts.unseen_idf) for ids in documents]
+    estimator = Estimator(folder, facts)
+    return [estimator.count_unknown(ids) for ids in documents]
 
 
 def judge(

@@ -1,6 +1,7 @@
 """What the template and functions/Dockerfile promise each other."""
 
 import ast
+import inspect
 import json
 import re
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from coldframe.model.files import DEFAULT
+from functions.predict.engine import Engine
 from local.emulator.template.syntax.documents import read_document
 
 ROOT = Path(__file__).parents[3]
@@ -39,12 +41,13 @@ def ignored(path: str) -> bool:
 
 
 def test_handler_exists() -> None:
-    """The CMD of the image names a function of functions/ that takes an event and a context."""
+    """The CMD of the image names the engine's method that takes an event and a context."""
     [command] = re.findall(r"^CMD (.+)$", DOCKERFILE, re.MULTILINE)
     module, _, name = json.loads(command)[0].rpartition(".")
     source = ROOT.joinpath(*module.split(".")).with_suffix(".py").read_text()
-    [handler] = [n for n in ast.parse(source).body if isinstance(n, ast.FunctionDef) and n.name == name]
-    assert [a.arg for a in handler.args.args] == ["event", "context"]
+    [handler] = [ast.unparse(n.value) for n in ast.parse(source).body if isinstance(n, ast.Assign)]
+    assert (name, handler) == ("handler", "_engine.handle_event")
+    assert list(inspect.signature(Engine.handle_event).parameters) == ["self", "event", "context"]
 
 
 def test_model_dir_is_where_the_bundle_is() -> None:

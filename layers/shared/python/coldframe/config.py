@@ -136,6 +136,10 @@ class Settings(Struct, frozen=True, kw_only=True):
         Literal["off", "log"],
         _about("`log`: requests continue their caller's trace, and log lines hold the spans"),
     ] = "off"
+    sketches: Annotated[
+        Literal["off", "log"],
+        _about("`log`: once a minute, a log line holds counts over the answers, for `coldframe monitor`"),
+    ] = "off"
     log_level: Annotated[Literal["info", "off"], _about("`info`: one line per request; `off`: none")] = "info"
 
 

@@ -54,6 +54,7 @@ CHOICES = {
     "cache_policy": ("adaptive", "always", "off"),
     "device": ("cpu", "cuda", "auto"),
     "traces": ("off", "log"),
+    "sketches": ("off", "log"),
     "log_level": ("info", "off"),
 }
 TEXTS = frozenset(

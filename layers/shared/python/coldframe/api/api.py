@@ -32,7 +32,7 @@ from coldframe.errors import BundleError, Invalid, NotReady, RequestError, TooLa
 from coldframe.model.estimator import AnswerSource
 from coldframe.model.files import AUTO
 from coldframe.pipeline.answers import Prediction
-from coldframe.pipeline.models import Models
+from coldframe.pipeline.models import Models, sketch_lines
 from coldframe.pipeline.predictor import Predictor
 from coldframe.schemas import (
     HeadAnswer,
@@ -104,6 +104,7 @@ class Api:
             **{("POST", path): lambda r: self._sql.answer(r) for path in SQL_PATHS},
         }
         self._router = Router(self.routes)
+        self._start_kind = start_kind
         self._telemetry = _open_telemetry(settings, start_kind)
 
     @property
@@ -151,7 +152,19 @@ class Api:
         is_quiet = self._settings.log_level == "off" or (request.is_probe and reply.status == HTTPStatus.OK)
         if not is_quiet:
             self._log(self._line(request, reply, start, started_s, trace))
+        self.log_sketches()
         return reply
+
+    def log_sketches(self) -> None:
+        """Logs the sketch of each observed model, once a minute. See `coldframe monitor`."""
+        for line in sketch_lines(self.models):
+            self._log(line)
+
+    def start_counting(self) -> None:
+        """Counts from here on: what was answered before was priming."""
+        self._telemetry = _open_telemetry(self._settings, self._start_kind)
+        for observer in self.models.observers():
+            observer.renew()
 
     def before_snapshot(self) -> None:
         """Closes what does not survive a snapshot: connections, credentials."""
@@ -161,6 +174,7 @@ class Api:
         """Renews what depends on time and place."""
         self._created_s = int(time.time())
         self._cache.after_restore()
+        self.start_counting()
 
     def _save(self, unsaved: Unsaved, request: Request) -> dict[str, object]:
         """Writes to the shared cache after the answer is built. Returns fields for the log line."""

@@ -123,6 +123,11 @@ class Estimator:
         second, best = sorted(answer)[-2:]
         return best - second > self._facts.settled_margin
 
+    def count_unknown(self, ids: Iterable[int]) -> int:
+        """Number of these tokens that training did not see; 0 for a model that does not record them."""
+        unseen_idf = self._facts.unseen_idf
+        return sum(self._idf[token] >= unseen_idf for token in ids) if unseen_idf else 0
+
     def knows_enough(self, ids: Iterable[int]) -> bool:
         """Whether training saw enough of these tokens for an answer by the estimator alone."""
         least = self._facts.min_tokens

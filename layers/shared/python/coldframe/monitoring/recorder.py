@@ -101,14 +101,6 @@ class Recorder:
         return Sketch(self._model, self._head, self._environment, sequence, start_s, now_s, counts)
 
 
-def count_unknown(ids: Sequence[int], idf: Sequence[float], unseen_idf: float) -> int:
-    """Number of tokens that training did not see.
-
-    idf: of each token of the vocabulary. unseen_idf: of a token that training did not see; 0: not recorded.
-    """
-    return sum(idf[token] >= unseen_idf for token in ids) if unseen_idf else 0
-
-
 def count_answer(counts: Counts, answer: Answer, labels: int, projected: Sequence[float] | None) -> None:
     """Adds one answer to counts, in place. projected: projections of its embedding, if it has one."""
     label = label_bin(answer.label, labels)

@@ -1,8 +1,8 @@
 """The served models, all loaded at once; models on one encoder share it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
@@ -17,6 +17,9 @@ from coldframe.model.model import Model, load_encoder, load_heads
 from coldframe.model.tokenizer import TextWindows
 from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import MovingAverage, log_line
+
+if TYPE_CHECKING:
+    from coldframe.pipeline.observer import Observer
 
 _MS_PER_TOKEN = 0.1  # per forward pass, until passes are measured
 
@@ -39,6 +42,11 @@ class Models:
         if isinstance(loaded, BundleError):
             raise loaded.with_traceback(None)
         return loaded
+
+    def observers(self) -> list["Observer"]:
+        """The observers of the models that are loaded and observed."""
+        loaded = (model for model in self._loaded.values() if isinstance(model, Predictor))
+        return [model.observer for model in loaded if model.observer is not None]
 
     def all(self) -> list[Predictor]:
         """The predictors of all models. Raises a BundleError."""
@@ -75,7 +83,12 @@ class _Loader:
             manifest = manifest.with_encoder(shared.manifest.version)
         estimator = Estimator(folder, manifest.estimator)
         model = Model(shared.encoder, load_heads(folder, manifest.estimator.partner))
-        return Predictor(manifest, shared.manifest, shared.tokenizer, estimator, model, self._cache)
+        predictor = Predictor(manifest, shared.manifest, shared.tokenizer, estimator, model, self._cache)
+        if settings.sketches != "off":
+            from coldframe.pipeline.observer import Observer
+
+            predictor.observer = Observer(manifest, shared.manifest, estimator.count_unknown)
+        return predictor
 
     def try_predictor(self, name: str) -> Predictor | BundleError:
         """The predictor of a model, or its error, which is also logged."""
@@ -96,6 +109,13 @@ def load_models(settings: Settings) -> Models:
     default, *others = served_models(settings.model_dir, settings.models)
     first = loader.predictor(default)
     return Models({default: first, **{name: loader.try_predictor(name) for name in others}})
+
+
+def sketch_lines(models: Models) -> Iterator[str]:
+    """A log line for each observed model, once a minute, for `coldframe monitor`."""
+    for observer in models.observers():
+        if (sketch := observer.hand_over()) is not None:
+            yield log_line(event="sketch", sketch=sketch.as_json())
 
 
 def load_predictor(settings: Settings) -> Predictor:

@@ -1,6 +1,7 @@
 """The path of a request through a model, step by step, on one screen."""
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from coldframe.cache.cache import CacheLookup, CacheScope, PredictionCache, Unsaved
 from coldframe.cache.values import Shapes
@@ -13,6 +14,9 @@ from coldframe.model.tokenizer import TextTokenizer, content_tokens, normalise_a
 from coldframe.pipeline.answers import Embedding, Encoded, Prediction
 from coldframe.pipeline.encoding import ToEncode, plan_encoding, usage_of
 from coldframe.timing import NO_DEADLINE, Deadline, StageTimes
+
+if TYPE_CHECKING:
+    from coldframe.pipeline.observer import Observer
 
 
 class Predictor:
@@ -42,6 +46,7 @@ class Predictor:
         self.min_probability = {AUTO: manifest.estimator.min_probability, **heads}
         shapes = Shapes(len(manifest.labels), encoder.facts.dimension)
         self._scope = CacheScope(manifest.version, encoder.version, shapes)
+        self.observer: Observer | None = None
 
     def check_heads(self, heads: Iterable[str]) -> None:
         """Raises Invalid for the first of `heads` that the model lacks, and lists the model's heads."""
@@ -97,6 +102,8 @@ class Predictor:
                 unsaved = self.cache.keep(lookup, lasting, encoded.fresh, encoded.tokens)
             values = computed | lookup.predictions
             answers, sources = split_answers({head: [values[head, text] for text in texts] for head in heads})
+        if self.observer is not None:
+            self.observer.observe(computed, windows, encoded.fresh)
         estimated = len(missing) - len(encoded.vectors.keys() | encoded.settled)
         usage = usage_of(encoded, texts, unique, estimated, lookup.count(heads, unique, encoded.vectors))
         return Prediction(usage, times, unsaved, lookup.error, answers, sources)
