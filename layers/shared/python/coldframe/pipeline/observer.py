@@ -53,7 +53,7 @@ class Observer:
     ) -> None:
         """Counts the answers of `auto` among `answers`, by head and text.
 
-        windows: of each of these texts. embeddings: those that the encoder has just computed.
+        windows: of each of these texts. embeddings: new ones, from the encoder.
         """
         for (head, text), answer in answers.items():
             if head != AUTO or (source := source_of(answer)) is AnswerSource.RUSHED:
