@@ -42,8 +42,7 @@ def answer_batch(
     """`Results`: for each item, in order, its `id`, with `version` and `heads` as in `POST /v1/predict`.
 
     event: `Items` with `id` and `row`; `BatchInput` with `text`, the column to classify (a row may also be
-    the
-    text itself), fields of a request, and `version`, the required version of the model.
+    the text itself), fields of a request, and `version`, the required version of the model.
     `heads` is null for a row without text; `version` is null if no row has a text and no version is required.
     Raises BatchRefused or BatchFailed, whose messages contain no text.
     """

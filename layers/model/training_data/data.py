@@ -49,8 +49,7 @@ def threads_of(full_texts: Sequence[str]) -> NDArray[np.int64]:
     """A number per document, the same for the messages of one discussion.
 
     The test split lies after the training split in time, so it shares few
-    discussions with it. A validation split that cuts through discussions would
-    be too easy.
+    discussions with it. A validation split that cuts through discussions would be too easy.
     """
     subjects = [_subject(text) for text in full_texts]
     return np.unique(subjects, return_inverse=True)[1].astype(np.int64)

@@ -88,8 +88,7 @@ class StartMark:
     """Returns `cold` once, to the first request that waited for the init phase.
 
     An environment initialised ahead of traffic (provisioned concurrency, SnapStart) has no such request: it
-    is
-    warm from the start.
+    is warm from the start.
     Safe for threads: of simultaneous requests, one is the first.
     """
 
@@ -107,8 +106,7 @@ class MovingAverage:
     """An exponentially weighted mean that starts at a prior, and returns to it while unused.
 
     Safe for threads: of two simultaneous samples one may be lost, which moves the average by no more than
-    that
-    sample would have.
+    that sample would have.
     """
 
     def __init__(self, prior: float) -> None:
@@ -158,8 +156,7 @@ class Deadline:
         """Raises OutOfTime shortly after the deadline, CallerGone when the caller has disconnected.
 
         Called before the encoder. An answer that is slightly late is better than none. A request that states
-        no time
-        is read within the server's own limit.
+        no time is read within the server's own limit.
         """
         if self.caller is not None and self.caller.has_left:
             raise CallerGone("The caller hung up before all texts were read. Send the request again.")

@@ -84,8 +84,7 @@ class Reply(Struct, frozen=True):
         """Most bytes of the body inside a function's result, which is JSON.
 
         Quotes and backslashes take two bytes. Beyond ASCII, a character of 2, 3 or 4 bytes takes 6, 6 or 12:
-        the
-        runtime client escapes it.
+        the runtime client escapes it.
         """
         if self.is_binary:
             return -(-len(self.body) // 3) * 4

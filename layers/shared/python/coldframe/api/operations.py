@@ -28,8 +28,7 @@ class Operation:
     """OpenAPI facts of a route.
 
     examples: valid bodies by name; the first is the default example. tensors: binary tensors may follow the
-    JSON
-    in both directions. status: status of the answer.
+    JSON in both directions. status: status of the answer.
     """
 
     tag: str

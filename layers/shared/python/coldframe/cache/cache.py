@@ -254,8 +254,7 @@ def load_cache(settings: Settings, facts: EncoderFacts, ms_per_token: MovingAver
     """Memory and shared cache as the settings say; without a table, no AWS module is imported.
 
     facts: the default model's encoder. ms_per_token: its speed, as measured by `TextEncoder`. Other encoders
-    of
-    the environment are assumed to be as quick when a lookup is weighed against computing.
+    of the environment are assumed to be as quick when a lookup is weighed against computing.
     """
     if not settings.cache_table or settings.cache_policy == "off":
         return PredictionCache(settings.l1_cache_bytes)

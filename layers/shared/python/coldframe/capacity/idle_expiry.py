@@ -32,8 +32,7 @@ class Keeps:
     """Idle time of each environment of one function, by the environment's number.
 
     The n-th environment gets the n-th draw, so a simulation with the same seed gives it the same time. A
-    second
-    request for an environment returns its first answer. expiry: None leaves idle times to the limits.
+    second request for an environment returns its first answer. expiry: None leaves idle times to the limits.
     """
 
     def __init__(self, expiry: IdleExpiry | None = None, seed: int = 0) -> None:

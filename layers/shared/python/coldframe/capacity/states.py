@@ -40,8 +40,7 @@ class ThrottleReason(StrEnum):
 
     AWS names six reasons without saying which rule has which. INVOCATION_RATE stands for a rate of a function
     without a reservation: of environments started, and of requests. CallerRateLimitExceeded sounds alike, but
-    is
-    assumed to be about API calls of one caller.
+    is assumed to be about API calls of one caller.
     Source: https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html, read 2026-11.
     """
 
@@ -65,11 +64,9 @@ class Limits:
     machine.
     AWS has no such limit. Provisioned concurrency may exceed it. None: the account's limit alone.
     scaling_burst, scaling_per_s: on-demand environments that may be started at once, and the rate at which
-    this
-    allowance is refilled: continuously, and never above the burst. None switches the rule off.
+    this allowance is refilled: continuously, and never above the burst. None switches the rule off.
     request_growth: synchronous requests per second by which the function's rate may grow at once. The
-    allowance
-    is refilled within ten seconds. AWS writes "1,000 execution environment instances every 10
+    allowance is refilled within ten seconds. AWS writes "1,000 execution environment instances every 10
     seconds (or 10,000 requests per second every 10 seconds)". A rate that the function has reached before is
     assumed to need no allowance. None switches the rule off.
     requests_per_environment_s: synchronous invocations of each second, times the reservation, or times the
@@ -78,8 +75,7 @@ class Limits:
     10
     requests per second and provisioned environment is left out: AWS does not say what happens to the excess.
     allocation_burst, allocation_per_s: provisioned environments that are allocated at once, and per second
-    after
-    that; None switches the rule off. AWS gives 6,000 a minute; an even rate is an assumption.
+    after that; None switches the rule off. AWS gives 6,000 a minute; an even rate is an assumption.
     allocation_delay_s: time from setting a level of provisioned concurrency to its first allocation. AWS says
     "a minute or two", `ALLOCATION_DELAY` in simulations; 0 in the emulator, whose user does not wait.
     Source: https://docs.aws.amazon.com/lambda/latest/dg/scaling-behavior.html,

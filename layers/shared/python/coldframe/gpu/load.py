@@ -46,8 +46,7 @@ def load_on_gpu(
     """The encoder `base`, built for a GPU, loaded and checked; None where the CPU serves instead.
 
     The device `auto` leaves the work to the CPU without a GPU, or without an encoder built for one; the log
-    says
-    which. check: raises DeviceMissing without a GPU. provider: execution provider of onnxruntime.
+    says which. check: raises DeviceMissing without a GPU. provider: execution provider of onnxruntime.
     Raises DeviceMissing with the device `cuda`, and a BundleError for an encoder that cannot be served.
     """
     try:

@@ -52,8 +52,7 @@ def check_together(encoder: RowEncoder, windows: TextWindows, golden: Golden) ->
     """The lowest cosine of golden texts' embeddings to the reference, all encoded in one pass.
 
     One pass, since a row's neighbours could change it. Raises EncoderDrift when the cosine is too low, and
-    when
-    the graph fails.
+    when the graph fails.
     """
     rows = [windows.cut([vector.text])[0][0] for vector in golden.vectors]
     try:

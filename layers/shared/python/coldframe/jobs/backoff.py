@@ -18,8 +18,8 @@ class RetryPolicy(Struct, frozen=True):
     """Limits of attempts, and the pauses between.
 
     attempts: failed attempts after which a message has failed. failures: attempts stopped by a failing
-    service,
-    after which a message has failed as well; the pauses of that many attempts total at least four hours.
+    service, after which a message has failed as well; the pauses of that many attempts total at least four
+    hours.
     first_s, longest_s: pause after the first attempt, and the longest pause; each pause is doubled.
     """
 

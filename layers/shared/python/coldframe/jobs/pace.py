@@ -35,8 +35,7 @@ class Pace:
         """Number of messages, from the first on, to answer together; 0 where none can end in time.
 
         They are expected to take half of the time left, so a wrong expectation costs little. A single message
-        may
-        take all of it. The first group of an environment is one message.
+        may take all of it. The first group of an environment is one message.
         """
         if not works or not self.fits(works[0], left_s):
             return 0

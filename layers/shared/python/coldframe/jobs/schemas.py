@@ -20,8 +20,8 @@ class JobReply(Struct, omit_defaults=True):
 
     parts: number of parts that the texts are divided into; absent before the division. done: answered parts.
     reason: why the job failed. predictions: answers to all texts, in the form of `POST /v1/predict`, when
-    they
-    are few. results: answers by part, when they are many. next: path of the next page of results, if any.
+    they are few. results: answers by part, when they are many. next: path of the next page of results, if
+    any.
     """
 
     id: str

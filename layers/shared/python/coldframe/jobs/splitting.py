@@ -49,8 +49,7 @@ class Splitter:
         """Divides until the time is used. by: name of this run.
 
         Returns the job after that, whose `parts` are set once it is divided; None where another run has
-        advanced
-        it, or it has ended. Raises BadSource, Unavailable.
+        advanced it, or it has ended. Raises BadSource, Unavailable.
         """
         slowest_s = 0.0
         parts = self._parts(job)

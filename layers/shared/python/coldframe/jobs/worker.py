@@ -3,13 +3,11 @@ rest.
 
 1. A message of a job that has ended, expired or started again is finished.
 2. Parts are answered in groups of messages that are expected to end in time. Other messages are received
-   again
-   at once, without counting an attempt. A complete group is recorded before the next one starts.
+   again at once, without counting an attempt. A complete group is recorded before the next one starts.
 3. If a service is not available, its messages are received again later. Errors of the work are isolated by
    bisection, and tried again a limited number of times.
 4. A message that crashes its environment cannot report the crash. So a redelivered message is processed
-   alone,
-   and each start is recorded first. Only the crashing message uses up its attempts.
+   alone, and each start is recorded first. Only the crashing message uses up its attempts.
 """
 
 import contextlib

@@ -81,8 +81,7 @@ class EstimatorFacts(Struct, frozen=True):
     estimator answers alone, on the test split by the form of its texts.
     min_probability: `auto` abstains below it, unless a caller sets another; 0.0: never.
     usual: strangeness of validation rows by their tokens, ascending; a text's out-of-distribution score is
-    the
-    share of these rows that are less strange.
+    the share of these rows that are less strange.
     answer_temperatures: calibrate the probabilities of `auto`, for answers of the estimator alone and of both
     together. Older models have none.
     """
@@ -133,8 +132,7 @@ class EncoderManifest(Sealed, frozen=True):
     """Manifest of an encoder.
 
     graph: digest of the ONNX graph that `encoder.ort` holds. Two builds of one graph may differ in the order
-    of
-    that file's tables and in the tools' versions: they are the same version.
+    of that file's tables and in the tools' versions: they are the same version.
     """
 
     facts: EncoderFacts

@@ -156,8 +156,8 @@ class Guess(NamedTuple):
     """The estimator's guess for a text, and whether it may be the answer.
 
     out_of_distribution: share of the validation rows that are less unusual, 0 to 1: 0.99 means that the text
-    is
-    stranger than 99 % of them. temperatures: for an answer by the estimator alone, and with the partner head.
+    is stranger than 99 % of them. temperatures: for an answer by the estimator alone, and with the partner
+    head.
     """
 
     probabilities: list[float]
@@ -198,9 +198,8 @@ def mean_with(guess: Guess, partner: Sequence[float]) -> list[float]:
     """Geometric mean of guess and partner head, (k,), scaled to sum 1.
 
     A label that either of them finds improbable is improbable, and none is impossible: some heads return 0
-    after
-    few examples. Logarithmic opinion pool, Genest & Zidek 1986. The sum is exact, so that training gets the
-    same bits.
+    after few examples. Logarithmic opinion pool, Genest & Zidek 1986. The sum is exact, so that training gets
+    the same bits.
     """
     roots = [
         math.sqrt((own + LEAST) * (other + LEAST))

@@ -24,8 +24,7 @@ class TokenBudget:
         """Learns from a pass.
 
         A pass of one row is ignored: it could not have been smaller. So is a pass below the budget that ended
-        in
-        time.
+        in time.
         """
         if rows == 1:
             return

@@ -14,8 +14,7 @@ class Forecast:
     """The end of each pass of a plan, simulated on all workers.
 
     free_s: when each worker may begin. ends_s: end of each pass. late: passes that end after they are due,
-    and
-    their places in the plan.
+    and their places in the plan.
     """
 
     def __init__(
@@ -29,8 +28,7 @@ class Forecast:
         """caution: share of the model's margin that is added to the probable time of a pass, from 0 to 1.
 
         previous: a forecast with equal workers and caution, of a plan whose first passes are the same,
-        `unchanged` of
-        them. These are not simulated again.
+        `unchanged` of them. These are not simulated again.
         """
         self.free_s = free_s
         self.caution = caution

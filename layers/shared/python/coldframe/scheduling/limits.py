@@ -9,8 +9,7 @@ class Limits:
 
     workers: passes at a time.
     objective_s: a request without a deadline is promised an answer within this time from its arrival; if its
-    own
-    texts take longer than a third of it, within three times their time.
+    own texts take longer than a third of it, within three times their time.
     bulk_patience_s: objective of a request that says it is not urgent.
     pass_objective_s: a pass that takes longer reduces the token budget.
     budget_tokens: initial token budget of a pass. max_budget_tokens: its upper limit.

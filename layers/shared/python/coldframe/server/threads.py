@@ -29,8 +29,7 @@ class Threads:
     """Requests in a pool of threads. Used in the event loop's thread.
 
     expected_wait_s: time until all waiting work is done, for refused callers. count_late: called for an
-    answer
-    after its promised moment.
+    answer after its promised moment.
     """
 
     def __init__(

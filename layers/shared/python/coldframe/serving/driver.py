@@ -75,9 +75,8 @@ class Driver:
     """The scheduler of a device, and threads that run its passes. Safe for threads.
 
     encoders: run passes, by name. If a pass raises, the request whose row failed fails; rows of other
-    requests are
-    computed again, and the thread continues. An error of the scheduler is a defect and ends all work here:
-    every
+    requests are computed again, and the thread continues. An error of the scheduler is a defect and ends all
+    work here: every
     request fails, and `check` raises.
     """
 

@@ -37,8 +37,7 @@ class SharedEncoder(TextEncoder):
         """Embeddings of texts from their windows, short ones first, as far as the time allows.
 
         Waits for the results. Where others leave no time: no embeddings, and `retry_after_s`, for a stated
-        deadline;
-        otherwise raises Overloaded. Admission of a caller's rows includes its `later` rounds.
+        deadline; otherwise raises Overloaded. Admission of a caller's rows includes its `later` rounds.
         Raises CallerGone when the caller disconnects, NotReady while the server stops.
         """
         caller = deadline.caller

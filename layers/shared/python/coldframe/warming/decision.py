@@ -18,8 +18,7 @@ class Guards:
 
     least, most: environments to keep warm. day_usd: most USD of a day, for pings and provisioned concurrency.
     guaranteed: most environments to provision. fixed: pings of each round before there was a forecast, which
-    has
-    to be cheaper.
+    has to be cheaper.
     """
 
     least: int = 0

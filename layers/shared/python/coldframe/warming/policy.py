@@ -41,8 +41,7 @@ def level_to_ping(
     """Number of pings to send at once. A recently reached level is probably warm without a ping.
 
     idle_slots: for each level, whole slots since a request or a ping last reached it. Reaching a level takes
-    as
-    many pings as the level, so the levels below are paid for, too.
+    as many pings as the level, so the levels below are paid for, too.
     """
     best, best_level, gain, reached = 0.0, 0, 0.0, 0
     for (level, probability), slots in zip(probabilities, idle_slots, strict=True):

@@ -28,10 +28,9 @@ class Record:
     """Peaks of consecutive slots, the last one before `end`; pings by slot; and the spending of one day.
 
     end: the number of a slot since 1970. revision: grows with each write, so that of two concurrent warmers
-    one
-    notices the other. provisioned: most provisioned environments that this warmer may have left in AWS; None
-    or
-    0: none, so any level belongs to somebody else.
+    one notices the other. provisioned: most provisioned environments that this warmer may have left in AWS;
+    None
+    or 0: none, so any level belongs to somebody else.
     """
 
     end: int = 0
