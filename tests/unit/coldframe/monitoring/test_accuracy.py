@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import asdict
 
 from coldframe.monitoring.accuracy import (
     LabelledAnswer,
@@ -141,4 +142,4 @@ def test_a_bound_is_an_interval(rows: list[tuple[float, bool]], mean: float) -> 
 def test_counts_of_other_labels_have_another_shape() -> None:
     """Counts of models with other numbers of labels cannot be added up."""
     assert empty_counts(3).has_shape(empty_counts(3))
-    assert not Counts(**vars(empty_counts(3))).has_shape(empty_counts(4))
+    assert not Counts(**asdict(empty_counts(3))).has_shape(empty_counts(4))

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
+from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from coldframe.monitoring.drift import LEAST_DISTANCE, Week, find_drift, rank_counts
@@ -18,7 +19,7 @@ Shares = dict[str, NDArray[np.float64]]
 
 def usual_shares() -> Shares:
     """Texts of a usual kind: shares of each histogram's bins."""
-    shapes = {name: len(sums) for name, sums in vars(empty_counts(LABELS)).items()}
+    shapes = {name: len(sums) for name, sums in asdict(empty_counts(LABELS)).items()}
     shares = {}
     for name in ("confidence", "length", "unknown", "out_of_distribution", "labels"):
         weights = np.linspace(1, 3, shapes[name])
@@ -39,7 +40,7 @@ def draw(dice: np.random.Generator, texts: int, shares: Shares = USUAL, middle: 
         "projections": np.rint(UNIT * values.sum(axis=0)).astype(int).tolist(),
         "projection_squares": np.rint(UNIT * (values**2).sum(axis=0)).astype(int).tolist(),
     }
-    return Counts(**(vars(empty_counts(LABELS)) | histograms | moments))
+    return Counts(**(asdict(empty_counts(LABELS)) | histograms | moments))
 
 
 def week_of(slots: Sequence[Counts], first_hour: int = 0) -> list[Sketch]:

@@ -2,12 +2,12 @@
 
 import json
 import random
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from coldframe.monitoring.reading import Label, read_labels, read_sketches
 from coldframe.monitoring.recorder import Answer, count_answer

@@ -70,7 +70,7 @@ def rake(counts: Counts, reference: Reference) -> NDArray[np.float64]:
     rows = {name: np.array(getattr(reference.rows, name)) for name in _RAKED}
     truth, total = np.array(reference.rows.truth), len(reference.rows.right)
     weights = np.full(total, 1 / total)
-    goals = {name: _shares(vars(counts)[name], bins) for name, bins in rows.items()}
+    goals = {name: _shares(getattr(counts, name), bins) for name, bins in rows.items()}
     for _ in range(_ROUNDS):
         for name, bins in rows.items():
             present = np.bincount(bins, weights, minlength=len(goals[name]))

@@ -135,8 +135,10 @@ def _bet_on_ranks(
     reference: Counts | None, name: str, slots: Sequence[Counts], dice: np.random.Generator
 ) -> _Bet:
     """Bets on the ranks of texts in a histogram. A bet follows the ranks since its start."""
-    counts = np.array([vars(slot)[name] for slot in slots], dtype=np.int64)  # (t, bins)
-    bag = np.zeros(counts.shape[1], dtype=np.int64) if reference is None else np.array(vars(reference)[name])
+    counts = np.array([getattr(slot, name) for slot in slots], dtype=np.int64)  # (t, bins)
+    bag = (
+        np.zeros(counts.shape[1], dtype=np.int64) if reference is None else np.array(getattr(reference, name))
+    )
     ranks = _since_each_start(rank_counts(bag, counts, dice))  # (t, k, bins of ranks)
     bets = [_rank_bet(ranks, bins, prior) for bins, prior in _GRIDS]
 

@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from coldframe.monitoring.sketch import Sketch, empty_counts
 
@@ -83,7 +84,7 @@ def _sketch_of(value: object) -> Sketch | None:
         return None
     counts = sketch.counts
     histograms = (counts.confidence, counts.length, counts.unknown, counts.out_of_distribution, counts.labels)
-    sums = [number for name, values in vars(counts).items() if name != "projections" for number in values]
+    sums = [number for name, values in asdict(counts).items() if name != "projections" for number in values]
     is_whole = (
         counts.has_shape(empty_counts(len(counts.labels)))
         and min(sums) >= 0

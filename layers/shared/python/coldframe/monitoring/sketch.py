@@ -4,10 +4,12 @@ All counts are whole numbers, so that sums do not depend on the order of the add
 """
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from operator import add
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 UNIT = 10_000  # units of a probability, a square and a projection: four digits are kept
 CONFIDENCE_BINS = 20
@@ -18,8 +20,7 @@ LABEL_BINS = 48  # labels of a model with more of them share bins
 PROJECTIONS = 32
 
 
-@dataclass(frozen=True)
-class Counts:
+class Counts(Struct, frozen=True):
     """Sums over answers.
 
     confidence: probability of the best label. length: tokens of a text. unknown: share of its tokens that
@@ -46,15 +47,20 @@ class Counts:
         return sum(self.labels)
 
     def __add__(self, other: "Counts") -> "Counts":
-        return Counts(**{name: list(map(add, sums, vars(other)[name])) for name, sums in vars(self).items()})
+        return Counts(
+            *(list(map(add, sums, more)) for sums, more in zip(self.sums(), other.sums(), strict=True))
+        )
 
     def has_shape(self, other: "Counts") -> bool:
         """Whether both counts have bins for the same labels and quantities."""
-        return all(len(sums) == len(vars(other)[name]) for name, sums in vars(self).items())
+        return list(map(len, self.sums())) == list(map(len, other.sums()))
+
+    def sums(self) -> Iterator[list[int]]:
+        """The sums of all quantities, in order."""
+        return (getattr(self, name) for name in self.__struct_fields__)
 
 
-@dataclass(frozen=True)
-class Sketch:
+class Sketch(Struct, frozen=True):
     """Counts over the answers of one environment for one model and head, in one interval.
 
     model: version of the model. environment, sequence: identify the sketch, so that it counts once even if it
@@ -71,7 +77,7 @@ class Sketch:
 
     def as_json(self) -> dict[str, Any]:
         """Value of the field `sketch` in a log line, under 4 KB as JSON."""
-        return {**vars(self), "counts": vars(self.counts)}
+        return {**asdict(self), "counts": asdict(self.counts)}
 
     @property
     def identity(self) -> tuple[str, str, str, int]:

@@ -15,13 +15,15 @@ from coldframe.vectors import Vector, to_floats
 
 _SOURCE_BYTES = 1
 """An answer of `auto` begins with its source."""
+_PROJECTED_OF = 4
 
 
 class Observer:
     """Counts the answers of one model. Safe for threads.
 
     Only computed answers count: a repeated text, which the cache answers, says nothing new about the texts.
-    Rushed answers do not count: they depend on the time that was left.
+    Rushed answers do not count: they depend on the time that was left. Of the embeddings every fourth counts,
+    because its projections take longer than all the rest.
     count_unknown: number of tokens that training did not see.
     """
 
@@ -36,6 +38,7 @@ class Observer:
         self._projections = Projections(encoder.version, encoder.facts.dimension)
         self._count_unknown = count_unknown
         self._now = now
+        self._number = 0  # of answers; two threads may lose one, which changes nothing
         self.renew()
 
     def renew(self) -> None:
@@ -61,7 +64,9 @@ class Observer:
             *probabilities, strangeness = to_floats(answer[_SOURCE_BYTES:])
             best = max(range(len(probabilities)), key=probabilities.__getitem__)
             ids = content_tokens(windows[text])
+            self._number += 1
             is_embedded = source is AnswerSource.ENSEMBLE and len(windows[text]) == 1
+            is_projected = is_embedded and self._number % _PROJECTED_OF == 0
             self._recorder.add(
                 Answer(
                     best,
@@ -69,7 +74,7 @@ class Observer:
                     len(ids),
                     self._count_unknown(ids),
                     strangeness,
-                    embeddings.get(text) if is_embedded else None,
+                    embeddings.get(text) if is_projected else None,
                 )
             )
 
