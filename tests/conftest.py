@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -240,6 +240,9 @@ class TinyEstimator:
         deadline.check()
         is_sure = len(ids) % 2 == 0
         return Guess([0.8, 0.1, 0.1] if is_sure else [0.2, 0.3, 0.5], is_sure, 0.25)
+
+    def count_unknown(self, ids: Iterable[int]) -> int:
+        return 1
 
     def is_settled(self, answer: Sequence[float]) -> bool:
         second, best = sorted(answer)[-2:]

@@ -14,7 +14,7 @@ from coldframe.config import Settings, load_settings
 from coldframe.jobs.backoff import RetryPolicy
 from coldframe.jobs.services import open_services
 from coldframe.jobs.worker import Worker
-from coldframe.pipeline.models import Models, load_models, sketch_lines
+from coldframe.pipeline.models import Models, SketchLog, load_models
 from coldframe.timing import log_line
 from functions.jobs.answering import ModelAnswerer
 from functions.jobs.events import Context, deadline_of, not_over, read_messages
@@ -39,15 +39,16 @@ def _make_worker(settings: Settings, models: Models) -> Worker:
 _settings = load_settings(os.environ)
 _models = load_models(_settings)
 _worker = _make_worker(_settings, _models)
+_sketches = SketchLog(_models, _settings)
 
 
 def handler(event: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Answers a batch. Raises ValueError for an event that does not come from SQS."""
+    for sketch in _sketches.lines():
+        print(sketch)
     messages = read_messages(event)
     started_s = time.monotonic()
     again = _worker.handle(messages, deadline_of(context))
     spent_ms = round((time.monotonic() - started_s) * 1e3, 1)
     print(log_line(event="jobs", messages=len(messages), again=len(again), ms=spent_ms))
-    for line in sketch_lines(_models):
-        print(line)
     return not_over(again)

@@ -68,9 +68,8 @@ class Engine:
                 from importlib import import_module
 
                 answer = getattr(import_module(f"functions.predict.{name}"), name)
-                result = answer(event, self.api, context.aws_request_id, clock_of(context))
                 self.api.log_sketches()
-                return result
+                return answer(event, self.api, context.aws_request_id, clock_of(context))
         request = read_event(event, context)
         if self.api.answers(request.method, request.path):
             return write_response(self.api.answer(request))

@@ -34,13 +34,13 @@ def minutes() -> Minutes:
 @pytest.fixture
 def predictor(minutes: Minutes) -> Predictor:
     predictor = tiny_predictor()
-    predictor.observer = Observer(predictor.manifest, predictor.encoder, lambda ids: 1, minutes)
+    predictor.observer = Observer(predictor, minutes)
     return predictor
 
 
 @pytest.fixture
 def api(predictor: Predictor, log_lines: list[str]) -> Api:
-    return Api(served(predictor), Settings(), StartMark(), log_lines.append)
+    return Api(served(predictor), Settings(sketches="log"), StartMark(), log_lines.append)
 
 
 def ask(api: Api, **body: Any) -> None:
@@ -54,7 +54,7 @@ def test_answers_are_handed_over_once_a_minute(api: Api, minutes: Minutes, log_l
     minutes.now_s += 61
     ask(api, text="three", heads=["auto"])
     (sketch,) = read_sketches(log_lines).sketches
-    assert (sketch.counts.texts, sketch.sequence, sketch.head) == (3, 1, "auto")
+    assert (sketch.counts.texts, sketch.sequence, sketch.head) == (2, 1, "auto")
     assert sketch.end_s - sketch.start_s == 61
 
 
@@ -94,6 +94,16 @@ def test_no_text_reaches_a_sketch(api: Api, minutes: Minutes, log_lines: list[st
     assert len(read_sketches(log_lines).sketches) == 1
     assert SECRET not in "".join(log_lines)
     assert max(map(len, log_lines)) < 4500
+
+
+def test_a_cold_start_imports_no_observer(minutes: Minutes, log_lines: list[str]) -> None:
+    """The first answer is not counted; the second one is, as all later ones."""
+    predictor = tiny_predictor()
+    api = Api(served(predictor), Settings(sketches="log"), StartMark(), log_lines.append)
+    ask(api, text="one", heads=["auto"])
+    assert predictor.observer is None
+    ask(api, text="two", heads=["auto"])
+    assert isinstance(predictor.observer, Observer)
 
 
 def test_without_the_setting_nothing_is_counted(log_lines: list[str]) -> None:

@@ -32,7 +32,7 @@ from coldframe.errors import BundleError, Invalid, NotReady, RequestError, TooLa
 from coldframe.model.estimator import AnswerSource
 from coldframe.model.files import AUTO
 from coldframe.pipeline.answers import Prediction
-from coldframe.pipeline.models import Models, sketch_lines
+from coldframe.pipeline.models import Models, SketchLog
 from coldframe.pipeline.predictor import Predictor
 from coldframe.schemas import (
     HeadAnswer,
@@ -106,6 +106,7 @@ class Api:
         self._router = Router(self.routes)
         self._start_kind = start_kind
         self._telemetry = _open_telemetry(settings, start_kind)
+        self._sketches = SketchLog(models, settings)
 
     @property
     def settings(self) -> Settings:
@@ -123,6 +124,7 @@ class Api:
 
     def answer(self, request: Request) -> Reply:
         """The reply to any request. Never raises: an error becomes a problem+json reply."""
+        self.log_sketches()
         start = self._start.take()
         started_s = time.perf_counter()
         trace = (
@@ -152,12 +154,11 @@ class Api:
         is_quiet = self._settings.log_level == "off" or (request.is_probe and reply.status == HTTPStatus.OK)
         if not is_quiet:
             self._log(self._line(request, reply, start, started_s, trace))
-        self.log_sketches()
         return reply
 
     def log_sketches(self) -> None:
-        """Logs the sketch of each observed model, once a minute. See `coldframe monitor`."""
-        for line in sketch_lines(self.models):
+        """Logs a sketch of each model, once a minute. See `coldframe monitor`."""
+        for line in self._sketches.lines():
             self._log(line)
 
     def start_counting(self) -> None:

@@ -36,6 +36,8 @@ class TextEstimator(Protocol):
 
     def is_settled(self, answer: Sequence[float]) -> bool: ...
 
+    def count_unknown(self, ids: Iterable[int]) -> int: ...
+
 
 class Estimator:
     """Token ids of a text to calibrated probabilities of the labels. Safe for threads: read only."""

@@ -45,12 +45,21 @@ class Models:
 
     def observers(self) -> list["Observer"]:
         """The observers of the models that are loaded and observed."""
-        loaded = (model for model in self._loaded.values() if isinstance(model, Predictor))
-        return [model.observer for model in loaded if model.observer is not None]
+        return [model.observer for model in self._predictors() if model.observer is not None]
+
+    def observe(self) -> None:
+        """Observes every model that is loaded from now on, for `sketch_lines`."""
+        from coldframe.pipeline.observer import Observer
+
+        for predictor in self._predictors():
+            predictor.observer = predictor.observer or Observer(predictor)
 
     def all(self) -> list[Predictor]:
         """The predictors of all models. Raises a BundleError."""
         return [self.get(name) for name in self.names]
+
+    def _predictors(self) -> list[Predictor]:
+        return [model for model in self._loaded.values() if isinstance(model, Predictor)]
 
 
 class _SharedEncoder(NamedTuple):
@@ -83,12 +92,7 @@ class _Loader:
             manifest = manifest.with_encoder(shared.manifest.version)
         estimator = Estimator(folder, manifest.estimator)
         model = Model(shared.encoder, load_heads(folder, manifest.estimator.partner))
-        predictor = Predictor(manifest, shared.manifest, shared.tokenizer, estimator, model, self._cache)
-        if settings.sketches != "off":
-            from coldframe.pipeline.observer import Observer
-
-            predictor.observer = Observer(manifest, shared.manifest, estimator.count_unknown)
-        return predictor
+        return Predictor(manifest, shared.manifest, shared.tokenizer, estimator, model, self._cache)
 
     def try_predictor(self, name: str) -> Predictor | BundleError:
         """The predictor of a model, or its error, which is also logged."""
@@ -111,11 +115,28 @@ def load_models(settings: Settings) -> Models:
     return Models({default: first, **{name: loader.try_predictor(name) for name in others}})
 
 
-def sketch_lines(models: Models) -> Iterator[str]:
-    """A log line for each observed model, once a minute, for `coldframe monitor`."""
-    for observer in models.observers():
-        if (sketch := observer.hand_over()) is not None:
-            yield log_line(event="sketch", sketch=sketch.as_json())
+class SketchLog:
+    """Log lines for `coldframe monitor`.
+
+    The first answer of an environment is not counted, so that its cold start imports nothing for this.
+    """
+
+    def __init__(self, models: Models, settings: Settings) -> None:
+        self._models = models
+        self._is_on = settings.sketches != "off"
+        self._has_answered = False
+
+    def lines(self) -> Iterator[str]:
+        """A line for each model, once a minute. To be called before each answer."""
+        if not self._is_on:
+            return
+        if not self._has_answered:
+            self._has_answered = True
+            return
+        self._models.observe()
+        for observer in self._models.observers():
+            if (sketch := observer.hand_over()) is not None:
+                yield log_line(event="sketch", sketch=sketch.as_json())
 
 
 def load_predictor(settings: Settings) -> Predictor:

@@ -46,6 +46,7 @@ class Predictor:
         self.min_probability = {AUTO: manifest.estimator.min_probability, **heads}
         shapes = Shapes(len(manifest.labels), encoder.facts.dimension)
         self._scope = CacheScope(manifest.version, encoder.version, shapes)
+        self.count_unknown = estimator.count_unknown
         self.observer: Observer | None = None
 
     def check_heads(self, heads: Iterable[str]) -> None:
