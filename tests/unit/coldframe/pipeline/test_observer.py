@@ -34,7 +34,7 @@ def minutes() -> Minutes:
 @pytest.fixture
 def predictor(minutes: Minutes) -> Predictor:
     predictor = tiny_predictor()
-    predictor.observer = Observer(predictor, minutes)
+    predictor.observer = Observer(predictor.manifest, predictor.encoder, lambda ids: 1, minutes)
     return predictor
 
 

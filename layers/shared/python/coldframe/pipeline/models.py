@@ -52,7 +52,9 @@ class Models:
         from coldframe.pipeline.observer import Observer
 
         for predictor in self._predictors():
-            predictor.observer = predictor.observer or Observer(predictor)
+            if predictor.observer is None:
+                facts = predictor.manifest, predictor.encoder
+                predictor.observer = Observer(*facts, predictor.count_unknown)
 
     def all(self) -> list[Predictor]:
         """The predictors of all models. Raises a BundleError."""

@@ -5,12 +5,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from coldframe.digests import blake2b
+from coldframe.model.bundle import EncoderManifest, Manifest
 from coldframe.model.estimator import AnswerSource, source_of
 from coldframe.model.files import AUTO
 from coldframe.model.tokenizer import Window, content_tokens
 from coldframe.monitoring.recorder import Answer, Projections, Recorder
 from coldframe.monitoring.sketch import Sketch
-from coldframe.pipeline.predictor import Predictor
 from coldframe.vectors import Vector, to_floats
 
 _SOURCE_BYTES = 1
@@ -26,10 +26,17 @@ class Observer:
     because its projections take longer than all the rest.
     """
 
-    def __init__(self, predictor: Predictor, now: Callable[[], float] = time.time) -> None:
-        self._manifest = predictor.manifest
-        self._projections = Projections(predictor.encoder.version, predictor.encoder.facts.dimension)
-        self._count_unknown = predictor.count_unknown
+    def __init__(
+        self,
+        manifest: Manifest,
+        encoder: EncoderManifest,
+        count_unknown: Callable[[Sequence[int]], int],
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """count_unknown: number of tokens that training did not see."""
+        self._manifest = manifest
+        self._projections = Projections(encoder.version, encoder.facts.dimension)
+        self._count_unknown = count_unknown
         self._now = now
         self._number = 0  # of answers; two threads may lose one, which changes nothing
         self.renew()
