@@ -73,7 +73,7 @@ bench-check: $(VENV)/bench.stamp $(BUILT) ## Fail when a cold start is over its 
 	$(VENV)/bin/coldframe bench cold --check
 
 bench-encoder: $(BUILD)/stamp ## Build and compare variants of the encoder (four minutes; half an hour with the data set)
-	PYTHONPATH=.:layers/shared/python $(BUILD)/bin/python -m layers.model.study.variants
+	PYTHONPATH=.:layers/shared/python $(BUILD)/bin/python -m bench.studies.variants
 
 check: $(BUILT) $(SAM)/stamp ## Check template and bundle against AWS's limits (PARAMETERS="Name=Value …")
 	@$(VENV)/bin/coldframe check $(addprefix --parameter ,$(PARAMETERS))

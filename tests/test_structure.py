@@ -13,10 +13,8 @@ from local.tools import folders
 MOST_MODULES = 20
 SCRIPTS = (
     "bench/peers",
-    "bench/studies",
     "bench/targets/trivial_function",
     "layers/model/examples",
-    "layers/model/study",
 )
 """Folders of programs that run by their path or in environments of their own: no package."""
 

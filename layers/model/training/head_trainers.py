@@ -128,7 +128,7 @@ CHOSEN: dict[str, Parameters] = {
     "hgb": {"shrinkage": 0.2, "rounds": 60, "leaves": 16, "learning_rate": 0.1, "l2": 10.0, "features": 0.4},
     "mlp": {"hidden": 2048, "dropout": 0.8, "noise": 0.5, "smoothing": 0.1, "epochs": 25},
 }
-"""By validation, never by the test split: `python -m layers.model.study.tune` shows the rest."""
+"""By validation, never by the test split: `python -m bench.studies.tune` shows the rest."""
 
 
 def new_head(name: str, parameters: Parameters) -> TrainableHead:

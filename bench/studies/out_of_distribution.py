@@ -1,7 +1,7 @@
 """Candidates for the out-of-distribution score, on 20 Newsgroups.
 
     COLDFRAME_DATA=FOLDER PYTHONPATH=.:layers/shared/python .venv-build/bin/python -m \
-        layers.model.study.out_of_distribution
+        bench.studies.out_of_distribution
 
 Prints a Markdown table of AUROCs. Everything is fitted on the rows to train on and judged with validation
 rows; the test split is not read. `others`: our own texts of other kinds against validation rows. `short`: the

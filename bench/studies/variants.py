@@ -21,6 +21,7 @@ from optimum.exporters.onnx import main_export
 from optimum.onnxruntime import ORTQuantizer
 from optimum.onnxruntime.configuration import AutoQuantizationConfig
 
+from bench.studies.fidelity import Documents, Fidelity, Session, difference, documents, embed, judge
 from coldframe.model.tokenizer import Window
 from coldframe.progress import Progress
 from layers.model.encoder_build.export import export_fp32
@@ -29,7 +30,6 @@ from layers.model.encoder_build.quantize import Ranges, quantize, quantize_dynam
 from layers.model.encoder_build.tokenizer_files import write_tokenizer
 from layers.model.encoder_build.weights import find_weights
 from layers.model.files.paths import CACHE, CALIBRATION
-from layers.model.study.fidelity import Documents, Fidelity, Session, difference, documents, embed, judge
 
 SHAPES = ((1, 16), (1, 64), (1, 128), (1, 256), (8, 32))
 BASELINE = "Optimum avx512_vnni, dynamic"

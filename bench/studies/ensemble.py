@@ -1,7 +1,7 @@
 """Candidates for `auto`: ways to combine guess and partner, and other estimators, on validation rows.
 
     COLDFRAME_DATA=FOLDER PYTHONPATH=.:layers/shared/python .venv-build/bin/python -m \
-        layers.model.study.ensemble
+        bench.studies.ensemble
 
 Every line is the answer of both, always: no text is left to the estimator alone. The test split is not read.
 """

@@ -1,7 +1,7 @@
 """`auto` beside every single head on the test split: accuracy and throughput in one run.
 
     COLDFRAME_DATA=FOLDER PYTHONPATH=.:layers/shared/python .venv-build/bin/python -m \
-        layers.model.study.throughput
+        bench.studies.throughput
 
 One text per request, no cache; the heads take turns on each text, so that a
 noisy machine is noisy for all of them. Ratios are to the best single head.

@@ -1,4 +1,4 @@
-"""Candidates for the heads: `.venv-build/bin/python -m layers.model.study.tune [HEAD…]`.
+"""Candidates for the heads: `.venv-build/bin/python -m bench.studies.tune [HEAD…]`.
 
 Prints one line per candidate, as a Markdown table. All numbers are validation
 accuracies: a fifth of the discussions of the training split, held out. The

@@ -1,7 +1,7 @@
 """`auto` with and without its stopping rule: work of one request and throughput, in one run.
 
     COLDFRAME_DATA=FOLDER PYTHONPATH=.:layers/shared/python .venv-build/bin/python -m \
-        layers.model.study.anytime_latency [DOCUMENTS]
+        bench.studies.anytime_latency [DOCUMENTS]
 
 One text per request, no cache, one thread, in time of the processor: other processes do not count.
 A head with one window of each text is the measure: it does what peers do. All three take turns on each text,

@@ -1,7 +1,7 @@
 """The monitor on 20 Newsgroups: estimated and true accuracy, drift, false alarms, and the bound.
 
     COLDFRAME_DATA=FOLDER PYTHONPATH=.:layers/shared/python .venv-build/bin/python -m \
-        layers.model.study.monitoring
+        bench.studies.monitoring
 
 A model is trained on the stripped documents of the training split, with the head `mlp`. The traffic is 4,000
 documents of the test split, and 1,500 of them with typing errors. Prints Markdown tables.

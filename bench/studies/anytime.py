@@ -1,7 +1,7 @@
 """When `auto` may stop reading a long text: rules, the windows they save, and what they cost.
 
     COLDFRAME_DATA=FOLDER PYTHONPATH=.:layers/shared/python .venv-build/bin/python -m \
-        layers.model.study.anytime [HEADS]
+        bench.studies.anytime [HEADS]
 
 Rules are compared on validation rows; the margin that training would choose is then read once on the test
 split, with the heads of a training, the committed ones by default. A text that the estimator is sure of is
