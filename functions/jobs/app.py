@@ -39,12 +39,12 @@ def _make_worker(settings: Settings, models: Models) -> Worker:
 _settings = load_settings(os.environ)
 _models = load_models(_settings)
 _worker = _make_worker(_settings, _models)
-_sketches = SketchLog(_models, _settings)
+_sketches = SketchLog(_models) if _settings.sketches != "off" else None
 
 
 def handler(event: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Answers a batch. Raises ValueError for an event that does not come from SQS."""
-    for sketch in _sketches.lines():
+    for sketch in _sketches.lines() if _sketches is not None else ():
         print(sketch)
     messages = read_messages(event)
     started_s = time.monotonic()

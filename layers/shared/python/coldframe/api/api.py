@@ -106,7 +106,7 @@ class Api:
         self._router = Router(self.routes)
         self._start_kind = start_kind
         self._telemetry = _open_telemetry(settings, start_kind)
-        self._sketches = SketchLog(models, settings)
+        self._sketches = SketchLog(models) if settings.sketches != "off" else None
 
     @property
     def settings(self) -> Settings:
@@ -158,8 +158,9 @@ class Api:
 
     def log_sketches(self) -> None:
         """Logs a sketch of each model, once a minute. See `coldframe monitor`."""
-        for line in self._sketches.lines():
-            self._log(line)
+        if self._sketches is not None:
+            for line in self._sketches.lines():
+                self._log(line)
 
     def start_counting(self) -> None:
         """Counts from here on: what was answered before was priming."""

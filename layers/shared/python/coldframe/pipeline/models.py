@@ -123,15 +123,12 @@ class SketchLog:
     The first answer of an environment is not counted, so that its cold start imports nothing for this.
     """
 
-    def __init__(self, models: Models, settings: Settings) -> None:
+    def __init__(self, models: Models) -> None:
         self._models = models
-        self._is_on = settings.sketches != "off"
         self._has_answered = False
 
     def lines(self) -> Iterator[str]:
         """A line for each model, once a minute. To be called before each answer."""
-        if not self._is_on:
-            return
         if not self._has_answered:
             self._has_answered = True
             return
