@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import click
 
 from bench.commands import printed, recorded
+from bench.commands.warm import warm
 from local.command_group import PROGRAM, Group
 
 
@@ -29,5 +30,5 @@ def _ended_like_ctrl_c() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-for _command in (*recorded.COMMANDS, *printed.COMMANDS):
+for _command in (*recorded.COMMANDS, *printed.COMMANDS, warm):
     bench.add_command(_command)

@@ -16,12 +16,11 @@ from local.commands.simulate import simulate
 from local.commands.sql import sql
 from local.commands.training import build, train
 from local.commands.up import up
-from local.commands.warm import warm
 
 GROUPS = {
     "Try": (up, predict, serve),
     "Train": (train, build, verify, models),
-    "Plan": (plan, simulate, warm, homes),
+    "Plan": (plan, simulate, homes),
     "Deploy and watch": (check, sql, fill_cache, monitor),
     "Process many texts": (offline,),
 }

@@ -91,7 +91,7 @@ def _by_loadgen(
 
 def _check_answered(scenario: str, failures: int) -> None:
     if failures:
-        raise ServerFailed(f"{failures} requests of {scenario} were not answered. Lower --rate-rps.")
+        raise ServerFailed(f"{failures} requests of {scenario} were not answered. Lower --start-rps.")
 
 
 def loadgen_table(results: Results) -> str:

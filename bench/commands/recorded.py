@@ -67,9 +67,20 @@ def cold(samples: int | None, check: bool, url: str, idle_s: float, image: str, 
 )
 @click.option("--texts", type=FILE, help='Texts to send: {"text": "…"} per line; default: sentences.')
 @number("--duplicates", 0.5, 0, 1, help="Share of texts sent before, with the cache on.")
+@click.option(
+    "--loadgen",
+    is_flag=True,
+    help="Compare this loader with MLPerf LoadGen instead: --requests in each of three rounds, at --start-rps.",
+)
 @recorded("load.jsonl")
-def load(arrivals: str, slo_ms: float, success: float, **options: Any) -> Table:
+def load(arrivals: str, slo_ms: float, success: float, loadgen: bool, **options: Any) -> Table:
     """The highest offered rate that holds the objective, open loop, without and with the cache."""
+    if loadgen:
+        from bench.benchmarks import loadgen as two_loaders
+
+        chosen = {name: options[name] for name in ("model_dir", "out", "seed", "requests")}
+        two_loaders.run(two_loaders.LoadGenOptions(**chosen, rate_rps=options["start_rps"]))
+        return two_loaders.loadgen_table
     from bench.benchmarks.load import LoadOptions, load_table, run
     from bench.loader.verdict import Slo
     from coldframe.capacity.arrivals import TraceUnreadable, arrivals_by_name
@@ -117,20 +128,6 @@ def cost(**options: Any) -> Table:
 
     run(**options)
     return cost_table
-
-
-@click.command()
-@number("--rounds", 3, 1, help="Turns of both loaders.")
-@number("--requests", 300, 20, help="In each turn.")
-@number("--rate-rps", 20.0, 0.1, help="Requests per second in the scenario Server.")
-@ENVIRONMENTS
-@recorded("loadgen.jsonl")
-def loadgen(**options: Any) -> Table:
-    """MLPerf LoadGen beside our own loader, on the same server."""
-    from bench.benchmarks.loadgen import LoadGenOptions, loadgen_table, run
-
-    run(LoadGenOptions(**options))
-    return loadgen_table
 
 
 @click.command()
@@ -201,4 +198,4 @@ def report(files: tuple[Path, ...], out: Path, docs: bool) -> None:
     click.echo(str(out))
 
 
-COMMANDS = (cold, load, compare, encoder, cost, loadgen, serve, gpu, report)
+COMMANDS = (cold, load, compare, encoder, cost, serve, gpu, report)

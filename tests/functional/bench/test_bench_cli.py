@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from bench.benchmarks.cost import cost_table
 from bench.benchmarks.cost import run as run_cost
+from bench.benchmarks.loadgen import LoadGenOptions
 from bench.cli import bench
 from bench.commands.printed import CHECKS
 from bench.records.raw_files import Timing, read_results
@@ -19,7 +20,7 @@ from tests.conftest import ROOT
 
 pytestmark = pytest.mark.measures
 
-HEAVY = ("numpy", "onnxruntime", "scipy", "vl_convert", "jinja2", "tqdm", "msgspec", "asyncio")
+HEAVY = ("numpy", "onnxruntime", "scipy", "vl_convert", "jinja2", "tqdm", "asyncio")
 
 
 def test_command_line_is_light() -> None:
@@ -104,6 +105,22 @@ def test_every_folder_is_explained() -> None:
     folders = [folder.name for folder in (ROOT / "bench").iterdir() if folder.is_dir()]
     for name in folders:
         assert name == "__pycache__" or f"`{name}/`" in page
+
+
+def test_two_loaders_get_the_options_of_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`load --loadgen` measures both loaders at the rate and with the requests that were named."""
+    chosen: list[LoadGenOptions] = []
+
+    def run(options: LoadGenOptions) -> None:
+        chosen.append(options)
+        raise click.Abort
+
+    monkeypatch.setattr("bench.benchmarks.loadgen.run", run)
+    out = tmp_path / "loadgen.jsonl"
+    arguments = ["--requests", "40", "--start-rps", "7", "--seed", "3", "--out", str(out)]
+    CliRunner().invoke(main, ["bench", "load", "--loadgen", *arguments])
+    (options,) = chosen
+    assert (options.requests, options.rate_rps, options.seed, options.out) == (40, 7.0, 3, out)
 
 
 def test_missing_libraries_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,7 +67,7 @@ def test_every_command_with_results_has_json() -> None:
         (["homes"], "lambda_usd"),
         (["simulate", "--rps", "0.01", "--hours", "1"], "cold"),
         (["plan", "--rps", "0.01", "--hours", "1", "--memory-mb", "1769"], "levers"),
-        (["warm", "--made", "constant", "--slot-s", "3600", "--usd"], "on_lambda"),
+        (["bench", "warm", "--made", "constant", "--slot-s", "3600", "--usd"], "on_lambda"),
     ],
 )
 def test_json_alone_is_printed(bundle: Path, command: list[str], key: str) -> None:

@@ -120,12 +120,12 @@ def test_published_timings_are_those_of_the_raw_file() -> None:
     assert own.peak_mb == measured.peak_mb
 
 
-@pytest.mark.parametrize("command", ["plan", "simulate", "homes", "warm"])
+@pytest.mark.parametrize("command", ["plan", "simulate", "homes", "bench warm"])
 def test_commands_say_whose_durations_they_use(command: str) -> None:
     """Each command prints where its durations come from, with the machine that they were measured on."""
-    arguments = {"homes": [], "warm": ["--made", "constant", "--usd", "--slot-s", "3600"]}
+    arguments = {"homes": [], "bench warm": ["--made", "constant", "--usd", "--slot-s", "3600"]}
     traffic = ["--rps", "0.01", "--hours", "1"] + ["--memory-mb", "1769"] * (command == "plan")
-    done = CliRunner().invoke(main, [command, *arguments.get(command, traffic)])
+    done = CliRunner().invoke(main, [*command.split(), *arguments.get(command, traffic)])
     assert done.exit_code == 0, done.output
     assert re.search("Coldframe's own.*(1769 MB|docs/encoder.md)", done.stdout)
 

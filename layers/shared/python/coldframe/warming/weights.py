@@ -1,9 +1,9 @@
 """Initial weights of a forecast; each level then learns its own.
 
-Learnt by `coldframe warm --fit FILE --functions odd` on every second application, from the first, of FeMux's
-sample of the Azure Functions trace of 2019 (one day, CC-BY). No published figure was measured on these
-applications. They cover the minutes of one day only: the last context, about previous days, keeps its initial
-weight.
+Learnt by `coldframe bench warm --fit FILE --functions odd` on every second application, from the first, of
+FeMux's sample of the Azure Functions trace of 2019 (one day, CC-BY). No published figure was measured on
+these applications. They cover the minutes of one day only: the last context, about previous days, keeps its
+initial weight.
 """
 
 Weights = tuple[tuple[float, ...], ...]

@@ -12,19 +12,19 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.warming import forecasters, keeping
+from bench.warming.contest import BOUND, OURS, VARIANT, Contest
+from bench.warming.demand import Demand, demands, made_demands
+from bench.warming.fit import fit
+from bench.warming.on_lambda import Terms, outcomes
+from bench.warming.replay import replay, totals
+from bench.warming.rum import RATIOS, Ratio, score
 from coldframe.warming.costs import COLD_USD
 from coldframe.warming.policy import held_levels
 from local.cli import main
 from local.paths import ROOT
 from local.planner.scenarios.prices import load_prices
 from local.planner.traces.trace import TraceUnusable
-from local.planner.warming import forecasters, keeping
-from local.planner.warming.contest import BOUND, OURS, VARIANT, Contest
-from local.planner.warming.demand import Demand, demands, made_demands
-from local.planner.warming.fit import fit
-from local.planner.warming.on_lambda import Terms, outcomes
-from local.planner.warming.replay import replay, totals
-from local.planner.warming.rum import RATIOS, Ratio, score
 
 SAMPLE = ROOT / "local" / "planner" / "samples" / "office-day.csv"
 NEEDS = st.lists(st.integers(0, 4), min_size=1, max_size=40)
@@ -152,7 +152,7 @@ def test_weights_are_learnt_the_same_way_each_time() -> None:
 def test_the_command_replays_and_keeps_raw_lines(tmp_path: Path) -> None:
     """The table's sums are those of the raw lines."""
     raw = tmp_path / "warm.jsonl.gz"
-    done = CliRunner().invoke(main, ["warm", "--replay", str(SAMPLE), "--usd", "--raw", str(raw)])
+    done = CliRunner().invoke(main, ["bench", "warm", "--replay", str(SAMPLE), "--usd", "--raw", str(raw)])
     assert done.exit_code == 0, done.output
     assert "ours / best published" in done.output
     assert "provisioned: target tracking" in done.output
@@ -177,6 +177,6 @@ def test_ours_costs_two_thirds_where_traffic_comes_and_goes() -> None:
 
 def test_the_command_wants_a_trace() -> None:
     """Without one it says which options there are."""
-    done = CliRunner().invoke(main, ["warm"])
+    done = CliRunner().invoke(main, ["bench", "warm"])
     assert done.exit_code == 2
     assert "--replay" in done.output

@@ -8,6 +8,9 @@ from itertools import islice
 
 import numpy as np
 
+from bench.warming import keeping
+from bench.warming.contest import Contest
+from bench.warming.demand import Demand, Levels
 from coldframe.capacity.idle_expiry import IdleExpiry
 from coldframe.capacity.limits import ALLOCATION_DELAY
 from coldframe.capacity.states import Limits
@@ -19,9 +22,6 @@ from local.planner.scenarios.pings import with_pings
 from local.planner.scenarios.prices import MONTH_S, RegionPrices
 from local.planner.simulator import kernel
 from local.planner.simulator.simulator import Function, Pool, Setup, Workload, simulate
-from local.planner.warming import keeping
-from local.planner.warming.contest import Contest
-from local.planner.warming.demand import Demand, Levels
 
 _DRAWS = 4096
 _MB_PER_GB = 1024

@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Sequence
 
+from bench.warming.demand import Demand
 from coldframe.warming.contexts import RATES, SIDES
 from coldframe.warming.forecast import Forecaster
 from coldframe.warming.mixture import Mixture
 from coldframe.warming.weights import Weights
-from local.planner.warming.demand import Demand
 
 _RATE, _ROUNDS = 0.003, 2
 _START = (*(0.2,) * SIDES, *(0.05,) * RATES, -0.3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from local.planner.warming.demand import Levels
+from bench.warming.demand import Levels
 
 _RANGE = 240  # slots; four hours of minutes
 _HEAD, _TAIL, _MARGIN = 0.05, 0.99, 0.10

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bench.warming.demand import Levels
 from coldframe.warming.policy import HoldCosts
-from local.planner.warming.demand import Levels
 
 COLD_S = 0.808
 GB_S_PER_COLD_S = 99.69

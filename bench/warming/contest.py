@@ -9,12 +9,12 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from bench.warming import forecasters, keeping, switching
+from bench.warming.demand import Demand, Levels
+from bench.warming.rum import Ratio
 from coldframe.warming.forecast import Forecaster
 from coldframe.warming.policy import HoldCosts, pinged_levels
 from local.planner.levers.schedules import target_tracking
-from local.planner.warming import forecasters, keeping, switching
-from local.planner.warming.demand import Demand, Levels
-from local.planner.warming.rum import Ratio
 
 OURS = "predicted (ours)"
 VARIANT = "*"

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from local.planner.warming.demand import Floats, Levels
+from bench.warming.demand import Floats, Levels
 
 PAST = 120
 _LAGS, _HARMONICS = 10, 10

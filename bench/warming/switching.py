@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from local.planner.warming.demand import Levels
-from local.planner.warming.rum import Ratio, score
+from bench.warming.demand import Levels
+from bench.warming.rum import Ratio, score
 
 BLOCK = 504
 

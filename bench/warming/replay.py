@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
+from bench.warming.contest import BOUND, OURS, VARIANT, Contest
+from bench.warming.demand import Demand
+from bench.warming.rum import RATIOS, Ratio, Score, score
 from coldframe import __version__
-from local.planner.warming.contest import BOUND, OURS, VARIANT, Contest
-from local.planner.warming.demand import Demand
-from local.planner.warming.rum import RATIOS, Ratio, Score, score
 
 _LEARNT_SLOTS = 120
 _MB_PER_GB = 1024

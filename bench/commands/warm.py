@@ -1,4 +1,4 @@
-"""`coldframe warm`: warmers side by side on traces, in virtual time."""
+"""`coldframe bench warm`: warmers side by side on traces, in virtual time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from local.commands.scenario_file import scenario_options
 from local.commands.scenario_settings import Settings
 
 if TYPE_CHECKING:
-    from local.planner.warming.demand import Demand
+    from bench.warming.demand import Demand
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -105,11 +105,11 @@ def warm(
     Every policy decides for a slot from what came before it alone. The first two hours, or a quarter of a
     short trace, are for learning and are not counted. A name that ends in * is in no paper.
     """
+    from bench.warming.demand import demands, made_demands
+    from bench.warming.fit import fit
+    from bench.warming.on_lambda import Outcome, Terms, outcome_table, outcomes
+    from bench.warming.replay import Line, replay, table, write_raw
     from coldframe.warming.costs import COLD_USD
-    from local.planner.warming.demand import demands, made_demands
-    from local.planner.warming.fit import fit
-    from local.planner.warming.on_lambda import Outcome, Terms, outcome_table, outcomes
-    from local.planner.warming.replay import Line, replay, table, write_raw
 
     paths = (*traces, *more_traces)
     if (fitted is None) == (not paths and not shapes):

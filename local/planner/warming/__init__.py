@@ -1,1 +1,0 @@
-"""Warming policies under a trace: the contest, the replay and the demand."""
