@@ -70,7 +70,7 @@ def cold(samples: int | None, check: bool, url: str, idle_s: float, image: str, 
 @click.option(
     "--loadgen",
     is_flag=True,
-    help="Compare this loader with MLPerf LoadGen instead: --requests in each of three rounds, at --start-rps.",
+    help="Compare our loader with MLPerf LoadGen instead: --requests in each of three rounds at --start-rps.",
 )
 @recorded("load.jsonl")
 def load(arrivals: str, slo_ms: float, success: float, loadgen: bool, **options: Any) -> Table:
