@@ -17,7 +17,7 @@ class Topics:
     def predict(self, text: str) -> dict[str, object]:
         return self.pipeline.predict([text])[0]
 
-    @bentoml.api(batchable=True, max_batch_size=int(os.environ.get("PEER_BATCH", "1")), max_latency_ms=30_000)
+    @bentoml.api(batchable=True, max_batch_size=int(os.environ.get("PEER_BATCH", "2")), max_latency_ms=30_000)
     def predict_many(self, texts: list[str]) -> list[dict[str, object]]:
-        """Texts of several requests: BentoML chooses how many."""
+        """Texts of several requests: BentoML chooses how many, and takes no bound below two."""
         return self.pipeline.predict(texts)
