@@ -17,6 +17,7 @@ from bench.records.quantiles import median
 from bench.records.raw_files import Fact, RawFile, Results, Timing
 from bench.records.tables import Row, table
 from bench.targets.machine import describe_run
+from coldframe.capacity.energy import Energy, energy_of
 from coldframe.capacity.limits import VCPU
 from coldframe.capacity.prices import PRICES as LAMBDA
 from local.paths import ROOT
@@ -81,6 +82,7 @@ class Cost:
 
     table_break_even: share of texts that must be in the shared table before asking it saves money;
     over 1 it never does. container_wins_rps: the rate from which one always-on container is cheaper.
+    energy: of a thousand predictions that are computed.
     """
 
     architecture: str
@@ -94,6 +96,7 @@ class Cost:
     snapstart_month_usd: float
     table_break_even: float
     container_wins_rps: float
+    energy: Energy
 
 
 def load_prices(path: Path = PRICES) -> Prices:
@@ -154,6 +157,7 @@ def _cost(measured: Measured, prices: Prices, architecture: str, memory_mb: int)
         snapstart_month_usd=rates.snapstart_cache_gb_s_usd * gb * 30 * 86_400,
         table_break_even=(lookup + write) / (compute + write),
         container_wins_rps=hour / 3600 / on_demand,
+        energy=energy_of(computed_s * gb * 1e3),
     )
 
 
@@ -167,14 +171,15 @@ def cost_table(results: Results) -> str:
     prices = load_prices()
     head = "architecture | MB | billed, ms | on demand | every text a cache hit | provisioned,"
     head += f" {prices.assumed.provisioned_use:.0%} in use | cold starts | SnapStart's cold starts"
-    head += " | SnapStart, a month | table pays from | container wins from"
+    head += " | SnapStart, a month | table pays from | container wins from | energy of a thousand"
     rows: list[Row] = []
     for cost in costs(measured_costs(results), prices):
         usd = [cost.on_demand, cost.all_hits, cost.provisioned]
         usd += [cost.cold_starts, cost.snapstart_cold_starts, cost.snapstart_month_usd]
         pays = f"{cost.table_break_even:.0%} hits" if cost.table_break_even <= 1 else "never"
         size = (cost.architecture, str(cost.memory_mb), f"{cost.mean_ms:.1f}")
-        rows.append((*size, *(f"{price:.2f}" for price in usd), pays, f"{cost.container_wins_rps:.0f} /s"))
+        wins = f"{cost.container_wins_rps:.0f} /s"
+        rows.append((*size, *(f"{price:.2f}" for price in usd), pays, wins, str(cost.energy)))
     return table(head, rows)
 
 

@@ -68,7 +68,7 @@ class Field:
             summary.p99_ms or 0.0,
             summary.throttled_share,
             (*overrides, *common),
-            notes,
+            (*notes, f"energy of a thousand requests: {played.usage.energy_of_a_thousand()}"),
         )
         self.tried.append(candidate)
         return candidate

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from coldframe.capacity.energy import Energy, energy_of
 from local.planner.scenarios.prices import MONTH_S, RegionPrices, costs
 from local.planner.simulator import kernel, provisioning
 from local.planner.simulator.simulator import Run, Setup, Workload
@@ -40,6 +41,11 @@ class Usage:
         usd += costs(self.restores_gb, prices.snapstart_restore_gb_usd, "SnapStart")
         cache_usd = costs(self.snapshot_gb * MONTH_S, prices.snapstart_cache_gb_s_usd, "SnapStart")
         return usd / months + of_lambda.on_demand_usd(self.on_demand_gb_s / months) + cache_usd
+
+    def energy_of_a_thousand(self) -> Energy:
+        """Energy of a thousand requests, cold starts included."""
+        gb_s = self.on_demand_gb_s + self.provisioned_duration_gb_s
+        return energy_of(gb_s / max(1, self.requests) * 1e3)
 
     def and_on_demand(self, requests: int, gb_s: float, calls_usd: float) -> Usage:
         """Bill plus invocations of another function, and the services that it calls."""

@@ -72,7 +72,7 @@ def test_every_reference_is_defined(path: Path) -> None:
     """Whatever a template refers to is one of its parameters or resources, or made by SAM."""
     template = read_document(path)
     made_by_sam = {"ServerlessDeploymentApplication"}
-    of_one_sub = {"Live", "SnapStart", "Arn", "Joined"}
+    of_one_sub = {"Live", "SnapStart", "Arn", "Joined", "GbSecondUsd"}
     known = {*template["Parameters"], *template["Resources"], *made_by_sam, *of_one_sub}
     assert {name for name in references(template) if not name.startswith("AWS::")} <= known
 

@@ -2,10 +2,14 @@
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from coldframe.capacity.prices import PRICES
+from coldframe.schemas import CacheUsage, Usage
+from coldframe.telemetry.metrics_line import add_metrics
 from tests.conftest import ROOT
 from tests.support import stacks
 from tests.support.stacks import OFFLINE, PROVISIONED, WATCHED, WITH_JOBS, properties, stack
@@ -15,7 +19,13 @@ pytestmark = stacks.needs_translator
 
 # https://docs.aws.amazon.com/lambda/latest/dg/monitoring-functions-metrics.html, read 2026-11-21
 METRICS = {
-    "AWS/Lambda": {"Duration", "Errors", "ProvisionedConcurrencySpilloverInvocations", "Throttles"},
+    "AWS/Lambda": {
+        "Duration",
+        "Errors",
+        "Invocations",
+        "ProvisionedConcurrencySpilloverInvocations",
+        "Throttles",
+    },
     "AWS/SQS": {"ApproximateNumberOfMessagesVisible"},
     # https://docs.aws.amazon.com/step-functions/latest/dg/procedure-cw-metrics.html, read 2026-11-22
     "AWS/States": {"ExecutionsFailed"},
@@ -37,18 +47,66 @@ def alarms(**parameters: str) -> dict[str, dict[str, Any]]:
     return {name: alarm for name, alarm in found.items() if name.startswith("Watching")}
 
 
+def watched(alarm: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Metrics of an alarm: its one, or those of its expression."""
+    if "MetricName" in alarm:
+        yield alarm
+    for each in alarm.get("Metrics", []):
+        if "MetricStat" in each:
+            yield each["MetricStat"]["Metric"]
+
+
+def logged_metrics() -> set[str]:
+    """Metrics that the log line of a request can have."""
+    usage = Usage(1, 1, 1, 1, 1, 1, 1, CacheUsage(1, 1, 1, 1, 1))
+    answers = {"estimator": 1, "ensemble": 1, "abstained": 1, "rushed": 1}
+    names: set[str] = set()
+    for kind in ("on-demand", "snap-start"):
+        for status in (422, 500):
+            record: dict[str, object] = {"usage": usage, "answers": answers, "status": status}
+            add_metrics(record | {"duration_ms": 1.0}, "Coldframe/test", kind, 0.0)
+            add_metrics(record, "Coldframe/test", kind, 0.0)
+            names |= record.keys()
+    return names
+
+
 def test_alarms_watch_metrics_that_there_are() -> None:
     """An alarm of a metric or a dimension that CloudWatch does not have would stay silent for ever."""
-    of_reports = properties(stack(), "WatchingInitDurationMetric")["MetricTransformations"]
-    own = {(metric["MetricNamespace"], metric["MetricName"]) for metric in of_reports}
-    for alarm in alarms().values():
-        namespace = alarm["Namespace"]
-        if namespace.startswith("AWS/"):
-            assert alarm["MetricName"] in METRICS[namespace]
-            found = {each["Name"]: each["Value"] for each in alarm["Dimensions"]}
-            assert found == DIMENSIONS[namespace]
+    [of_reports] = properties(stack(), "WatchingInitDurationMetric")["MetricTransformations"]
+    environment = properties(stack(), "PredictFunction")["Environment"]["Variables"]
+    namespace = environment["COLDFRAME_METRICS_NAMESPACE"]
+    assert of_reports["MetricNamespace"] == namespace
+    own = logged_metrics() | {of_reports["MetricName"]}
+    for metric in (metric for alarm in alarms().values() for metric in watched(alarm)):
+        if metric["Namespace"] in METRICS:
+            assert metric["MetricName"] in METRICS[metric["Namespace"]]
+            found = {each["Name"]: each["Value"] for each in metric["Dimensions"]}
+            assert found == DIMENSIONS[metric["Namespace"]]
         else:
-            assert (namespace, alarm["MetricName"]) in own
+            assert metric["Namespace"] == namespace
+            assert metric["MetricName"] in own
+            assert "Dimensions" not in metric
+
+
+def test_expressions_use_their_metrics() -> None:
+    """An expression names each metric of its alarm, and no other; CloudWatch refuses the rest."""
+    for alarm in alarms().values():
+        if "Metrics" not in alarm:
+            continue
+        [shown, *hidden] = alarm["Metrics"]
+        names = set(re.findall(r"\b[a-z]+\b", shown["Expression"]))
+        assert names == {each["Id"] for each in hidden}
+        assert not any(each["ReturnData"] for each in hidden)
+
+
+@pytest.mark.parametrize("architecture", PRICES)
+def test_cost_has_the_planners_prices(architecture: str) -> None:
+    """A day's cost is counted with the prices that the planner has."""
+    made = stack(Architecture=architecture, MemorySize="2048")
+    cost = properties(made, "WatchingCostAlarm")["Metrics"][0]["Expression"]
+    prices = PRICES[architecture]
+    duration = f"FILL(duration, 0) / 1000 * 2048 / 1024 * {prices.on_demand_gb_s_usd:.10f}"
+    assert cost == f"{duration} + FILL(requests, 0) * {prices.request_usd:.7f}"
 
 
 def test_jobs_are_watched() -> None:
@@ -82,13 +140,16 @@ def test_alarms_are_silent_without_traffic() -> None:
 
 def test_alarms_go_off_at_the_first_failure_or_at_the_given_time() -> None:
     """A count that should be 0 is an alarm when it is 1; a duration is one when it is above its parameter."""
-    found = alarms(LatencyAlarmMs="111", InitAlarmMs="222")
-    thresholds = {"Duration": "111", "InitDuration": "222"}
+    found = alarms(LatencyAlarmMs="111", InitAlarmMs="222", CostAlarmUsd="333")
+    thresholds = {"Duration": "111", "InitDuration": "222", "usd": "333", "share": 0.05}
     for alarm in found.values():
         assert alarm["ComparisonOperator"] == "GreaterThanThreshold"
-        assert alarm["Threshold"] == thresholds.get(alarm["MetricName"], 0)
+        name = alarm["MetricName"] if "MetricName" in alarm else alarm["Metrics"][0]["Id"]
+        assert alarm["Threshold"] == thresholds.get(name, 0)
         # The average of a minute would hide the one failure, or the slow one.
-        assert alarm.get("Statistic", alarm.get("ExtendedStatistic")) in ("Sum", "Maximum", "p99")
+        parts = [each["MetricStat"]["Stat"] for each in alarm.get("Metrics", []) if "MetricStat" in each]
+        for statistic in parts or [alarm.get("Statistic", alarm.get("ExtendedStatistic"))]:
+            assert statistic in ("Sum", "Maximum", "p99")
 
 
 def test_alarms_write_to_the_address() -> None:

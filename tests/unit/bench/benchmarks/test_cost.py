@@ -19,6 +19,9 @@ def test_one_by_hand() -> None:
     assert found.cold_starts == pytest.approx(0.3 * 1769 / 1024 * 16.6667)
     assert found.snapstart_cold_starts == pytest.approx(241.5, rel=0.01)
     assert found.snapstart_month_usd == pytest.approx(6.74, rel=0.01)
+    memory_w = 0.392 * 1769 / 1024
+    assert found.energy.low_wh == pytest.approx(10.5 / 3600 * (0.74 + memory_w) * 1.04)
+    assert found.energy.high_wh == pytest.approx(10.5 / 3600 * (3.5 + memory_w) * 1.15)
 
 
 def test_sizes_that_do_not_fit_are_left_out() -> None:
