@@ -99,7 +99,9 @@ def _predicted(
     body = {name: settings[name] for name in _ASKED if settings.get(name) is not None} | {
         "texts": list(texts)
     }
-    request = Request(*PREDICT, body=json_body(body), request_id=request_id, time_left_s=time_left_s)
+    request = Request(
+        *PREDICT, body=json_body(body), request_id=request_id, time_left_s=time_left_s, has_ids=False
+    )
     reply = api.answer(request)
     answer = json.loads(reply.body)
     if reply.status == 200:

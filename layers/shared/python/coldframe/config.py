@@ -122,6 +122,18 @@ class Settings(Struct, frozen=True, kw_only=True):
     jobs_ttl_s: Annotated[
         int, _about("time for which a job and its results are kept, from its creation", "jobs_ttl_s")
     ] = 604_800
+    feedback_key: Annotated[
+        str, _about("key that signs the ids in answers, at least 16 characters; empty: no feedback")
+    ] = ""
+    feedback_table: Annotated[
+        str, _about("DynamoDB table for feedback; empty: answers have ids, and no label is stored")
+    ] = ""
+    feedback_sample: Annotated[
+        float, _about("share that chance draws from all answers to be labelled", "feedback_sample")
+    ] = 0.01
+    feedback_days: Annotated[
+        int, _about("days from an answer for which its label is accepted and kept", "feedback_days")
+    ] = 90
     verify_at_init: Annotated[
         bool, _about("compare a golden vector before the model answers; `true` or `false`")
     ] = True

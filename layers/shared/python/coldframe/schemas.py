@@ -78,7 +78,7 @@ class HeadAnswer(Struct, omit_defaults=True):
     label: null where the head abstains, because the probability of its best label is too low.
     out_of_distribution: share of the validation rows that are less unusual to the model than this text.
     by: the part that answered for the head `auto`. rushed: the estimator was not sure, but the time was
-    short.
+    short. id: names this answer for `POST /v1/feedback`. drawn: chance chose the answer to be labelled.
     """
 
     label: str | None
@@ -89,6 +89,8 @@ class HeadAnswer(Struct, omit_defaults=True):
     by: By | UnsetType = UNSET
     rushed: bool = False
     scores: dict[str, float] | UnsetType = UNSET
+    id: str | UnsetType = UNSET
+    drawn: bool = False
 
 
 class TextAnswer(Struct):

@@ -48,6 +48,8 @@ RANGES = {
     "cache_deadline_ms": (1, 60_000),
     "cache_ttl_s": (1, 315_360_000),
     "jobs_ttl_s": (3_600, 315_360_000),
+    "feedback_sample": (0, 1),
+    "feedback_days": (1, 3_650),
 }
 """Lowest and highest value of each numeric setting."""
 CHOICES = {
@@ -73,6 +75,8 @@ TEXTS = frozenset(
         "jobs_webhook_hosts",
         "jobs_webhook_key",
         "metrics_namespace",
+        "feedback_key",
+        "feedback_table",
     }
 )
 FLAGS = frozenset({"verify_at_init"})

@@ -7,7 +7,7 @@ import msgspec
 from coldframe import contract
 from coldframe import setting_facts as facts
 from coldframe.api.api import Api
-from coldframe.api.operations import JOB_OPERATIONS, OPERATIONS
+from coldframe.api.operations import FEEDBACK_OPERATIONS, JOB_OPERATIONS, OPERATIONS
 from coldframe.config import ENVIRONMENT_NAMES, Settings
 from coldframe.schemas import CacheUsage, PredictRequest, Usage
 from coldframe.timing import StartMark
@@ -42,4 +42,4 @@ def test_settings() -> None:
 def test_each_route_has_an_operation() -> None:
     """The tables of routes and of operations, from which OpenAPI is made, have the same keys."""
     api = Api(served(tiny_predictor()), Settings(), StartMark())
-    assert api.routes.keys() == OPERATIONS.keys() | JOB_OPERATIONS.keys()
+    assert api.routes.keys() == {*OPERATIONS, *JOB_OPERATIONS, *FEEDBACK_OPERATIONS}

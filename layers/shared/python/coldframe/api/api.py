@@ -48,9 +48,11 @@ from coldframe.timing import BLOCKS, StageTimes, StartMark, log_line
 from coldframe.vectors import Vector, ranked, to_floats
 
 if TYPE_CHECKING:
+    from coldframe.api.feedback_routes import FeedbackRoutes
     from coldframe.api.inference_protocol import InferenceProtocol
     from coldframe.api.jobs_routes import JobsRoutes
     from coldframe.api.sql_routes import SqlRoutes
+    from coldframe.feedback.marks import Marker
     from coldframe.telemetry.telemetry import Telemetry
     from coldframe.telemetry.trace import Trace
 
@@ -100,12 +102,15 @@ class Api:
             ("GET", "/v1/jobs/{job}"): lambda r: self._jobs.status(r),
             ("GET", "/v1/jobs/{job}/answers/{part}"): lambda r: self._jobs.answers(r),
             ("DELETE", "/v1/jobs/{job}"): lambda r: self._jobs.cancel(r),
+            ("POST", "/v1/feedback"): lambda r: self._feedback.add(r),
+            ("DELETE", "/v1/feedback/{id}"): lambda r: self._feedback.remove(r),
             ("GET", "/healthz"): self._health,
             **{("POST", path): lambda r: self._sql.answer(r) for path in SQL_PATHS},
         }
         self._router = Router(self.routes)
         self._start_kind = start_kind
         self._telemetry = _open_telemetry(settings, start_kind)
+        self._marker = _open_marker(settings)
         self._sketches = SketchLog(models) if settings.sketches != "off" else None
 
     @property
@@ -208,6 +213,8 @@ class Api:
             predictions=text_answers(prediction, predictor, body),
             usage=prediction.usage,
         )
+        if self._marker is not None and request.has_ids:
+            self._marker.mark(reply.predictions, manifest.version, request.principal)
         timing = {"server-timing": prediction.times.server_timing()}
         log = {"model": manifest.name, "version": manifest.version, "heads": heads, **work_log(prediction)}
         log["answers"] = count_answers(reply.predictions)
@@ -235,6 +242,13 @@ class Api:
         from coldframe.api.jobs_routes import open_jobs_routes
 
         return open_jobs_routes(self.models, self._settings)
+
+    @cached_property
+    def _feedback(self) -> "FeedbackRoutes":
+        """Raises NotFound where feedback is not configured. Imported at its first use."""
+        from coldframe.api.feedback_routes import open_feedback_routes
+
+        return open_feedback_routes(self.models, self._settings)
 
     @cached_property
     def _sql(self) -> "SqlRoutes":
@@ -280,6 +294,16 @@ def _open_telemetry(settings: Settings, start_kind: str) -> "Telemetry | None":
     from coldframe.telemetry.telemetry import Telemetry
 
     return Telemetry(settings.metrics_namespace, has_traces, start_kind)
+
+
+def _open_marker(settings: Settings) -> "Marker | None":
+    """None without a key: then nothing is imported for feedback. Raises BadSetting for a short key."""
+    if not settings.feedback_key:
+        return None
+    from coldframe.feedback.ids import Signer
+    from coldframe.feedback.marks import Marker
+
+    return Marker(Signer(settings.feedback_key), settings.feedback_sample)
 
 
 def text_answers(prediction: Prediction, predictor: Predictor, request: PredictRequest) -> list[TextAnswer]:

@@ -56,6 +56,8 @@ class Request(Struct, frozen=True):
     """Whether the entry point has decompressed the body and checked its limits."""
     is_probe: bool = False
     """Whether a platform sends a health check: an answer of 200 is not logged."""
+    has_ids: bool = True
+    """Whether answers have ids for feedback, where the deployment has feedback."""
     platform_trace: str = ""
     """X-Ray's header as the platform hands it to an invocation; "" outside Lambda."""
     trace: "Trace | None" = None

@@ -17,7 +17,7 @@ from coldframe import schemas
 from coldframe.api import messages
 from coldframe.api.access import Access
 from coldframe.api.catalogue import model_cards, protocol_models
-from coldframe.api.operations import JOB_OPERATIONS, OPERATIONS, TAGS, Operation
+from coldframe.api.operations import FEEDBACK_OPERATIONS, JOB_OPERATIONS, OPERATIONS, TAGS, Operation
 from coldframe.config import Settings
 from coldframe.contract import JSON
 from coldframe.errors import REQUEST_ERRORS, MethodNotAllowed, NotFound, NotReady, RequestError
@@ -32,7 +32,9 @@ _FP32 = {"type": "number", "minimum": -3.4e38, "maximum": 3.4e38}
 
 def openapi(models: Models, settings: Settings, access: Access) -> dict[str, Any]:
     """The document of an environment that serves `models`. access: access control in front of the API."""
-    operations = {**OPERATIONS, **JOB_OPERATIONS} if settings.jobs_table else OPERATIONS
+    jobs = JOB_OPERATIONS if settings.jobs_table else {}
+    feedback = FEEDBACK_OPERATIONS if settings.feedback_key and settings.feedback_table else {}
+    operations = {**OPERATIONS, **jobs, **feedback}
     tags = {operation.tag for operation in operations.values()}
     types = {kind for operation in operations.values() for kind in (operation.request, operation.reply)}
     kinds = sorted(filter(None, types | {schemas.Problem}), key=lambda kind: kind.__name__)

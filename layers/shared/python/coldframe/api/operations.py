@@ -7,6 +7,7 @@ from typing import Any
 from coldframe import schemas
 from coldframe.api import inference_schemas as inference
 from coldframe.contract import SQL_PATHS
+from coldframe.feedback import schemas as feedback
 from coldframe.jobs.records import JobRequest
 from coldframe.jobs.schemas import JobReply
 from coldframe.sql import schemas as sql
@@ -19,6 +20,7 @@ TAGS = {
     "SQL": "Batches of Snowflake, BigQuery and Redshift, by their own contracts. `coldframe sql` prints the"
     " statements that create the functions.",
     "Jobs": "Texts that can wait for their answers.",
+    "Feedback": "Right labels for answers that were given.",
     "Health": "Whether every model is loaded.",
 }
 
@@ -157,3 +159,18 @@ JOB_OPERATIONS: dict[tuple[str, str], Operation] = {
     ("DELETE", "/v1/jobs/{job}"): Operation(_JOBS, "Cancel a job", JobReply),
 }
 """Routes of deployments that have jobs."""
+
+FEEDBACK_OPERATIONS: dict[tuple[str, str], Operation] = {
+    ("POST", "/v1/feedback"): Operation(
+        "Feedback",
+        "Send the right labels of answers",
+        feedback.FeedbackReply,
+        feedback.FeedbackRequest,
+        "Each item has its own result. A label that is sent twice is stored once.",
+        {"One label": {"feedback": [{"id": "an answer's id", "label": "sci.space"}]}},
+    ),
+    ("DELETE", "/v1/feedback/{id}"): Operation(
+        "Feedback", "Remove the label of an answer", feedback.FeedbackRemoved
+    ),
+}
+"""Routes of deployments that have feedback."""

@@ -29,7 +29,7 @@ class Services(Struct, frozen=True):
 
 def open_services(settings: Settings, now: Clock = time.time) -> Services:
     """The services. now: seconds since 1970."""
-    client = _Clients().of
+    client = Clients().of
     return Services(
         DynamoStore(settings.jobs_table, client("dynamodb"), now, settings.jobs_ttl_s),
         S3Objects(settings.jobs_bucket, settings.jobs_sources, client("s3")),
@@ -41,7 +41,7 @@ def open_services(settings: Settings, now: Clock = time.time) -> Services:
     )
 
 
-class _Clients:
+class Clients:
     """boto3's clients, each created once. Safe for threads: a session is not, so a lock guards it."""
 
     def __init__(self) -> None:

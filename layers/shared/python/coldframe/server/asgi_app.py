@@ -19,7 +19,7 @@ from coldframe.api.api import Api, Reply, Request
 from coldframe.api.documented import documented
 from coldframe.api.inference_schemas import ServerLive
 from coldframe.api.messages import json_reply, log_record, problem_reply
-from coldframe.api.operations import JOB_OPERATIONS, OPERATIONS
+from coldframe.api.operations import FEEDBACK_OPERATIONS, JOB_OPERATIONS, OPERATIONS
 from coldframe.api.routing import Router
 from coldframe.errors import NotReady, RequestError
 from coldframe.server.bodies import CallerLeft, read_body
@@ -68,7 +68,8 @@ class AsgiApp:
         self.intake = Intake(
             settings.queue_requests, settings.queue_bytes, metrics.hold, self._expected_wait_s
         )
-        self._router = Router(dict.fromkeys([*OPERATIONS, *JOB_OPERATIONS, ("GET", METRICS)], _no_handler))
+        routes = [*OPERATIONS, *JOB_OPERATIONS, *FEEDBACK_OPERATIONS, ("GET", METRICS)]
+        self._router = Router(dict.fromkeys(routes, _no_handler))
 
     def open(self, api: Api, driver: Driver) -> None:
         """Makes `api` answer from now on. driver: runs its passes."""

@@ -1,0 +1,121 @@
+"""Routes of feedback: `POST /v1/feedback` and `DELETE /v1/feedback/{id}`."""
+
+import time
+
+import msgspec
+
+from coldframe.api.messages import Reply, Request, decode_json, json_reply, read_body
+from coldframe.config import Settings
+from coldframe.errors import NotFound, NotReady, TooLarge
+from coldframe.feedback.ids import Answer, Signer
+from coldframe.feedback.schemas import (
+    MAX_ITEMS,
+    FeedbackItem,
+    FeedbackRemoved,
+    FeedbackReply,
+    FeedbackRequest,
+    FeedbackResult,
+)
+from coldframe.feedback.table import FeedbackTable, TableFails
+from coldframe.pipeline.models import Models
+from coldframe.timing import Clock
+
+_DECODER = msgspec.json.Decoder(FeedbackRequest)
+_EXAMPLE = '{"feedback": [{"id": "…", "label": "…"}]}'
+_DAY_S = 86_400
+_RETRY = {"retry-after": "5"}
+_NOT_SET_UP = (
+    "There is no feedback here: COLDFRAME_FEEDBACK_KEY or COLDFRAME_FEEDBACK_TABLE is empty. Set both."
+)
+_UNKNOWN = "No answer to this caller has this id. Send the id as POST /v1/predict returned it."
+_CONFLICT = "This answer has another label. Send DELETE /v1/feedback/{id} first."
+_OTHER_LABEL = "The model does not have this label. GET /v1/models lists the labels."
+
+
+def open_feedback_routes(models: Models, settings: Settings) -> "FeedbackRoutes":
+    """The routes on DynamoDB. Raises NotFound where the settings name no key or no table."""
+    if not settings.feedback_key or not settings.feedback_table:
+        raise NotFound(_NOT_SET_UP)
+    from coldframe.jobs.services import Clients
+
+    table = FeedbackTable(settings.feedback_table, Clients().of("dynamodb"), time.time)
+    return FeedbackRoutes(models, settings, Signer(settings.feedback_key), table)
+
+
+class FeedbackRoutes:
+    """Handlers of the routes. Safe for threads. now: seconds since 1970. An id is known to its
+    caller alone.
+    """
+
+    def __init__(
+        self,
+        models: Models,
+        settings: Settings,
+        signer: Signer,
+        table: FeedbackTable,
+        now: Clock = time.time,
+    ) -> None:
+        self._models = models
+        self._settings = settings
+        self._signer = signer
+        self._table = table
+        self._now = now
+
+    def add(self, request: Request) -> Reply:
+        """A result for each label. A repeated request has the same results."""
+        body = decode_json(read_body(request, self._settings), _DECODER, _EXAMPLE)
+        if len(body.feedback) > MAX_ITEMS:
+            raise TooLarge(
+                f"Found {len(body.feedback)} labels, expected at most {MAX_ITEMS}. Send them in parts."
+            )
+        try:
+            results = [self._add(item, request.principal) for item in body.feedback]
+        except TableFails as exc:
+            raise _not_ready(exc) from exc
+        return json_reply(FeedbackReply(results), log={"feedback": _counts(results)})
+
+    def remove(self, request: Request) -> Reply:
+        """The label of an answer is gone, whether or not there was one."""
+        answer = self._signer.read(request.params["id"], request.principal)
+        if answer is None:
+            raise NotFound(_UNKNOWN)
+        try:
+            self._table.remove(answer)
+        except TableFails as exc:
+            raise _not_ready(exc) from exc
+        return json_reply(FeedbackRemoved(True))
+
+    def _add(self, item: FeedbackItem, owner: str) -> FeedbackResult:
+        answer = self._signer.read(item.id, owner)
+        if answer is None:
+            return FeedbackResult("unknown", _UNKNOWN)
+        expires_s = answer.moment_s + self._settings.feedback_days * _DAY_S
+        if expires_s <= self._now():
+            days = self._settings.feedback_days
+            return FeedbackResult("expired", f"The answer is older than {days} days. Label a newer one.")
+        if item.label not in self._labels(answer):
+            return FeedbackResult("unknown-label", _OTHER_LABEL)
+        if not self._table.add(answer, item.label, expires_s):
+            return FeedbackResult("conflict", _CONFLICT)
+        return FeedbackResult("stored")
+
+    def _labels(self, answer: Answer) -> set[str]:
+        """Labels of the answer's model; of all models, if that version is no longer served."""
+        manifests = [predictor.manifest for predictor in self._models.all()]
+        same = [manifest for manifest in manifests if manifest.version == answer.model]
+        known = {label for manifest in same or manifests for label in manifest.labels}
+        return known if same else known | {answer.label}
+
+
+def _counts(results: list[FeedbackResult]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for result in results:
+        counts[result.outcome] = counts.get(result.outcome, 0) + 1
+    return counts
+
+
+def _not_ready(exc: TableFails) -> NotReady:
+    return NotReady(
+        f"The table of feedback does not answer ({exc}). Send the request again: no label is stored twice.",
+        _RETRY,
+    )
