@@ -31,6 +31,12 @@ _DRIFTED = 1  # exit status
     "  [default: no labels]",
 )
 @click.option(
+    "--feedback",
+    metavar="TABLE",
+    help="DynamoDB table with labels of POST /v1/feedback, which are read for the time of the sketches."
+    "  [default: no table]",
+)
+@click.option(
     "--baseline",
     multiple=True,
     type=_LINES,
@@ -49,6 +55,7 @@ _DRIFTED = 1  # exit status
 def monitor(
     logs: tuple[str, ...],
     labels: str | None,
+    feedback: str | None,
     baseline: tuple[str, ...],
     slot: Slot,
     emf: bool,
@@ -62,7 +69,8 @@ def monitor(
 
     sketches = _sketches(logs or ("-",))
     usual = _sketches(baseline)
-    reports = make_reports(sketches.sketches, _labels(labels), _references(), usual.sketches, slot)
+    known = _labels(labels) + _feedback(feedback, sketches)
+    reports = make_reports(sketches.sketches, known, _references(), usual.sketches, slot)
     if as_json:
         print_json(reports)
     elif emf:
@@ -100,6 +108,25 @@ def _labels(path: str | None) -> list[Label]:
         return read_labels(_lines((path,)))
     except ValueError as exc:
         raise click.ClickException(f"{path}: {exc}") from exc
+
+
+def _feedback(table: str | None, log: SketchLog) -> list[Label]:
+    import time
+
+    from coldframe.feedback.table import FeedbackTable, TableFails
+
+    if table is None or not log.sketches:
+        return []
+    import boto3
+
+    since_s = min(sketch.start_s for sketch in log.sketches)
+    until_s = max(sketch.end_s for sketch in log.sketches) + 1
+    try:
+        return list(
+            FeedbackTable(table, lambda: boto3.client("dynamodb"), time.time).labels(since_s, until_s)
+        )
+    except TableFails as exc:
+        raise click.ClickException(f"{table}: {exc}. Check the name, the region and the role.") from exc
 
 
 def _references() -> dict[Key, Reference]:

@@ -5,9 +5,13 @@ import random
 import shutil
 from pathlib import Path
 
+import boto3
 import pytest
 from click.testing import CliRunner, Result
+from moto import mock_aws
 
+from coldframe.feedback.ids import Answer as Given
+from coldframe.feedback.table import FeedbackTable
 from coldframe.model.bundle import load_manifest
 from coldframe.model.files import model_folder
 from coldframe.monitoring.recorder import Answer, count_answer
@@ -100,3 +104,29 @@ def test_no_traffic(models: Path) -> None:
     assert none.exit_code == 0
     assert "No line has a sketch" in none.stdout
     assert "1 sketches cannot be read" in none.stderr
+
+
+def test_labels_of_the_table_count(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labels of feedback bound the accuracy; a table that is missing is an error that says what to do."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    version = load_manifest(models, EXAMPLE).version
+    with mock_aws():
+        client = boto3.client("dynamodb")
+        missing = run("--feedback", "labels", lines=log_of(models, 0.9))
+        assert missing.exit_code == 1
+        assert "Check the name" in missing.output
+        names = (("day", "HASH"), ("nonce", "RANGE"))
+        client.create_table(
+            TableName="labels",
+            BillingMode="PAY_PER_REQUEST",
+            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name, _ in names],
+            KeySchema=[{"AttributeName": name, "KeyType": kind} for name, kind in names],
+        )
+        table = FeedbackTable("labels", lambda: client, lambda: 0.0)
+        for number in range(40):
+            given = Given(version, "auto", "a", 0.9, 100 + number, True, number.to_bytes(16, "big"))
+            assert table.add(given, "a", 1e10)
+        printed = run("--feedback", "labels", lines=log_of(models, 0.9)).output
+    assert "accuracy by 40 random labels" in printed
