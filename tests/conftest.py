@@ -241,6 +241,9 @@ class TinyEstimator:
         is_sure = len(ids) % 2 == 0
         return Guess([0.8, 0.1, 0.1] if is_sure else [0.2, 0.3, 0.5], is_sure, 0.25)
 
+    def token_evidence(self, ids: Iterable[int]) -> dict[int, list[float]]:
+        return {token: [token / 100, 0.0, 0.0] for token in ids}
+
     def count_unknown(self, ids: Iterable[int]) -> int:
         return 1
 
@@ -275,8 +278,8 @@ def tiny_manifest(
         encoder=EncoderVersion(built.name, built.version),
         estimator=EstimatorFacts(
             vocabulary=0,
-            scales=[],
-            bias=[],
+            scales=[1.0, 1.0, 1.0],
+            bias=[0.0, 0.0, 0.0],
             temperature=1.0,
             threshold=0.5,
             partner="second",

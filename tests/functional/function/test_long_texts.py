@@ -47,7 +47,7 @@ def reading_early(bundle: Path, max_windows: int = 0) -> Predictor:
     facts = replace(predictor.manifest.estimator, settled_margin=MARGIN)
     estimator = Estimator(model_folder(bundle, EXAMPLE), facts)
     manifest = replace(predictor.manifest, estimator=facts)
-    tokenizer, cache = predictor._tokenizer, predictor.cache
+    tokenizer, cache = predictor.tokenizer, predictor.cache
     return Predictor(manifest, predictor.encoder, tokenizer, estimator, predictor.model, cache)
 
 

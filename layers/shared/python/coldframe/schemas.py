@@ -8,6 +8,7 @@ from coldframe.contract import DEFAULT_TOP_K, MAX_BUDGET_MS, MAX_HEADS, MAX_TOP_
 
 Start = Literal["cold", "warm"]
 By = Literal["estimator", "ensemble"]
+Unexplained = Literal["time", "words", "failed"]
 
 
 class Figures(Struct, frozen=True):
@@ -63,6 +64,7 @@ class PredictRequest(Struct, forbid_unknown_fields=True):
         ]
         | UnsetType
     ) = UNSET
+    explain: Annotated[bool, Meta(description="Return the words that decided each answer.")] = False
 
 
 class Score(Struct):
@@ -72,6 +74,29 @@ class Score(Struct):
     probability: float
 
 
+class DecidingWord(Struct):
+    """A word, or adjacent words of a long text, from character `start` to `end` of the text.
+
+    weight: its part in the log-odds of the best label.
+    """
+
+    start: int
+    end: int
+    weight: float
+
+
+class Explanation(Struct, omit_defaults=True):
+    """Words that speak for the best label, the largest weight first.
+
+    method: `exact` for the estimator's own sums, `left-out` for answers computed again without each word.
+    rest: what all else adds to the exact sum.
+    """
+
+    method: Literal["exact", "left-out"]
+    words: list[DecidingWord]
+    rest: float | UnsetType = UNSET
+
+
 class HeadAnswer(Struct, omit_defaults=True):
     """Answer of one head for one text.
 
@@ -79,6 +104,7 @@ class HeadAnswer(Struct, omit_defaults=True):
     out_of_distribution: share of the validation rows that are less unusual to the model than this text.
     by: the part that answered for the head `auto`. rushed: the estimator was not sure, but the time was
     short. id: names this answer for `POST /v1/feedback`. drawn: chance chose the answer to be labelled.
+    explanation: only on request; null where there is none, and `unexplained` says why.
     """
 
     label: str | None
@@ -91,6 +117,8 @@ class HeadAnswer(Struct, omit_defaults=True):
     scores: dict[str, float] | UnsetType = UNSET
     id: str | UnsetType = UNSET
     drawn: bool = False
+    explanation: Explanation | UnsetType | None = UNSET
+    unexplained: Unexplained | UnsetType = UNSET
 
 
 class TextAnswer(Struct):

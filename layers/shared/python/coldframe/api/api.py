@@ -27,7 +27,7 @@ from coldframe.api.messages import (
 from coldframe.api.routing import Handler, Router
 from coldframe.cache.cache import PredictionCache, Unsaved
 from coldframe.config import Settings
-from coldframe.contract import PREDICT, SCORE_DIGITS, SQL_PATHS
+from coldframe.contract import MAX_EXPLAINED_TEXTS, PREDICT, SCORE_DIGITS, SQL_PATHS
 from coldframe.errors import BundleError, Invalid, NotReady, RequestError, TooLarge
 from coldframe.model.estimator import AnswerSource
 from coldframe.model.files import AUTO
@@ -206,11 +206,17 @@ class Api:
         reading_s = time.monotonic() - started_s  # waiting, unzipping and decoding count as well
         deadline = deadline_of(request, budget_s - reading_s)
         prediction = predictor.predict(texts, heads, body.cache, deadline)
+        answers = text_answers(prediction, predictor, body)
+        if body.explain:
+            from coldframe.pipeline.explaining import explain_answers
+
+            with prediction.times.stage("explain"):
+                explain_answers(predictor, texts, answers, prediction.usage, deadline)
         reply = PredictReply(
             model=manifest.name,
             version=manifest.version,
             start=request.start,
-            predictions=text_answers(prediction, predictor, body),
+            predictions=answers,
             usage=prediction.usage,
         )
         if self._marker is not None and request.has_ids:
@@ -227,6 +233,11 @@ class Api:
         if len(texts) > self._settings.max_texts:
             limit = self._settings.max_texts
             raise TooLarge(f"Found {len(texts)} texts, expected at most {limit}. Send them in parts.")
+        if request.explain and len(texts) > MAX_EXPLAINED_TEXTS:
+            raise Invalid(
+                f"Found {len(texts)} texts to explain, expected at most {MAX_EXPLAINED_TEXTS}."
+                " Send them in parts, or leave out `explain`."
+            )
         return texts
 
     @cached_property

@@ -34,6 +34,8 @@ class TextEstimator(Protocol):
 
     def guess(self, ids: Sequence[int], deadline: Deadline) -> "Guess": ...
 
+    def token_evidence(self, ids: Iterable[int]) -> dict[int, list[float]]: ...
+
     def is_settled(self, answer: Sequence[float]) -> bool: ...
 
     def count_unknown(self, ids: Iterable[int]) -> int: ...
@@ -104,6 +106,21 @@ class Estimator:
             squares += factor * factor
         length = math.sqrt(squares) or 1.0
         return [total * scale / length for total, scale in zip(sums, self._facts.scales, strict=True)]
+
+    def token_evidence(self, ids: Iterable[int]) -> dict[int, list[float]]:
+        """Evidence of each different token for each label. Their sums are `evidence`, up to rounding."""
+        counts = Counter(ids)
+        factors = {token: (1 + math.log(count)) * self._idf[token] for token, count in counts.items()}
+        length, labels = math.hypot(*factors.values()) or 1.0, self._labels
+        return {
+            token: [
+                weight * scale * factor / length
+                for weight, scale in zip(
+                    self._weights[token * labels : (token + 1) * labels], self._facts.scales, strict=True
+                )
+            ]
+            for token, factor in factors.items()
+        }
 
     def probabilities(self, evidence: Iterable[float]) -> list[float]:
         """Probability of each label, from the evidence of a text."""

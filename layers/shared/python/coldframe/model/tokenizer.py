@@ -59,6 +59,11 @@ def normalise(text: str, check: Callable[[], None] = lambda: None) -> str:
     return "".join(_parts(text, check))
 
 
+def as_spaced(text: str) -> str:
+    """A text of the same length in which only BERT's white space is white space."""
+    return text.translate(dict.fromkeys(_NOTHING, "\0"))
+
+
 def _parts(text: str, check: Callable[[], None]) -> Iterator[str]:
     """A long text, normalised in parts: all its words as objects would take ten times its size."""
     has_begun = is_apart = False  # is_apart: there is white space between this part and the last word

@@ -40,8 +40,8 @@ class Predictor:
         self.encoder = encoder
         self.model = model
         self.cache = cache
-        self._tokenizer = tokenizer
-        self._estimator = estimator
+        self.tokenizer = tokenizer
+        self.estimator = estimator
         heads = {name: facts.min_probability for name, facts in manifest.heads.items()}
         self.min_probability = {AUTO: manifest.estimator.min_probability, **heads}
         shapes = Shapes(len(manifest.labels), encoder.facts.dimension)
@@ -79,11 +79,11 @@ class Predictor:
             missing = lookup.lacking(heads, unique)
         with times.stage("tokenize"):
             unseen = [text for text in missing if AUTO in heads or text not in lookup.embeddings]
-            windows = dict(zip(unseen, self._tokenizer.cut(unseen, deadline), strict=True))
+            windows = dict(zip(unseen, self.tokenizer.cut(unseen, deadline), strict=True))
         with times.stage("estimate"):
             to_guess = missing if AUTO in heads else []
             guesses = {
-                text: self._estimator.guess(content_tokens(windows[text]), deadline) for text in to_guess
+                text: self.estimator.guess(content_tokens(windows[text]), deadline) for text in to_guess
             }
             work = plan_encoding(
                 missing, others, windows, lookup.embeddings, guesses, self.manifest.estimator
@@ -93,7 +93,7 @@ class Predictor:
             work.check_time(self.model.encoder, deadline)
             with times.stage("encode"):
                 embedded = self.model.encoder.embed(work.rows(), deadline, work.later())
-            encoded = work.encoded(embedded, self.model, self._estimator.is_settled, deadline, times)
+            encoded = work.encoded(embedded, self.model, self.estimator.is_settled, deadline, times)
         with times.stage("heads"):
             computed = work.answers(self.model.heads.classify(encoded.vectors, work.needed_heads()))
         with times.stage("cache"):
@@ -117,12 +117,12 @@ class Predictor:
             unique = list(dict.fromkeys(texts))
             lookup = self.cache.lookup(self._scope, [], unique)
         with times.stage("tokenize"):
-            windows = dict(zip(unique, self._tokenizer.cut(unique, deadline), strict=True))
+            windows = dict(zip(unique, self.tokenizer.cut(unique, deadline), strict=True))
         work = ToEncode(unique, windows, lookup.embeddings, is_required=True)
         work.check_time(self.model.encoder, deadline)
         with times.stage("encode"):
             embedded = self.model.encoder.embed(work.rows(), deadline)
-        encoded = work.encoded(embedded, self.model, self._estimator.is_settled, deadline, times)
+        encoded = work.encoded(embedded, self.model, self.estimator.is_settled, deadline, times)
         with times.stage("cache"):
             unsaved = self.cache.keep(lookup, {}, encoded.fresh, encoded.tokens)
         usage = usage_of(encoded, texts, unique, 0, lookup.count([], unique, unique))
@@ -135,5 +135,5 @@ class Predictor:
 
         Raises Invalid and OutOfTime, as `predict` does.
         """
-        cut = self._tokenizer.cut(normalise_all(texts, deadline), deadline)
-        return [self._estimator.guess(content_tokens(windows), deadline) for windows in cut]
+        cut = self.tokenizer.cut(normalise_all(texts, deadline), deadline)
+        return [self.estimator.guess(content_tokens(windows), deadline) for windows in cut]
