@@ -113,18 +113,17 @@ class Read:
         parts = list(zip(*evidence.values(), strict=True)) or [()] * len(facts.bias)
         scale = 1 / (facts.temperature * alone)
         logits = [(math.fsum(part) + bias) * scale for part, bias in zip(parts, facts.bias, strict=True)]
-        shares = _shares_of_others(logits, label)
+        others, shares = _others(logits, label)
         weights = {
             token: scale * (row[label] - math.fsum(map(float.__mul__, shares, row))) / counts[token]
             for token, row in evidence.items()
         }
-        odds = logits[label] - math.fsum(map(float.__mul__, shares, logits))
         span_weights = [
             (word, math.fsum(weights[token] for token in self._content[word.first : word.last]))
             for word in self._words
         ]
         words = _deciding(span_weights)
-        rest = odds - math.fsum(word.weight for word in words)
+        rest = logits[label] - others - math.fsum(word.weight for word in words)
         return Explanation("exact", words, round(rest, SCORE_DIGITS))
 
     def by_leaving_out(self, labels: Mapping[str, int], usage: Usage) -> dict[str, Explanation]:
@@ -232,12 +231,12 @@ def _deciding(span_weights: Iterable[tuple[Span, float]]) -> list[DecidingWord]:
     return [word for word in words[:MAX_EXPLAINED_WORDS] if word.weight > 0]
 
 
-def _shares_of_others(logits: Sequence[float], label: int) -> list[float]:
-    """The probability of each other label, if the best is not possible."""
+def _others(logits: Sequence[float], label: int) -> tuple[float, list[float]]:
+    """The logit of all labels but one together, and the share that each of them has in it."""
     highest = max(logit for i, logit in enumerate(logits) if i != label)
     powers = [0.0 if i == label else math.exp(logit - highest) for i, logit in enumerate(logits)]
     total = math.fsum(powers)
-    return [power / total for power in powers]
+    return highest + math.log(total), [power / total for power in powers]
 
 
 def _log_odds(probabilities: Sequence[float], label: int) -> float:
