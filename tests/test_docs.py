@@ -459,7 +459,7 @@ def test_metrics_of_cloudwatch_are_documented() -> None:
         record: dict[str, object] = {
             "status": status,
             "duration_ms": 1.5,
-            "stages_ms": dict.fromkeys(("cache", "tokenize", "estimate", "encode", "heads"), 1.0),
+            "stages_ms": dict.fromkeys(("cache", "tokenize", "estimate", "encode", "heads", "explain"), 1.0),
             "answers": dict.fromkeys(("estimator", "ensemble", "abstained", "rushed"), 1),
             "cache_error": "TimeoutError",
             "usage": Usage(1, 1, 1, 1, 1, 1, 1, CacheUsage(1, 1, 1, 1)),
