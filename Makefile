@@ -92,7 +92,7 @@ clean: ## Remove what the other targets made; models trained on tables of your o
 
 define create_venv
 @echo "==> $(1): $(2)"
-@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v <= (3, 13) else f"Found Python {v[0]}.{v[1]}, expected 3.11 to 3.13. Run: make PYTHON=python3.12 $(MAKECMDGOALS)")'
+@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v <= (3, 14) else f"Found Python {v[0]}.{v[1]}, expected 3.11 to 3.14. Run: make PYTHON=python3.12 $(MAKECMDGOALS)")'
 @$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) cannot make virtual environments. On Debian or Ubuntu: apt install python3-venv"; exit 1; }
 @test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
 endef
