@@ -9,23 +9,25 @@ from importlinter.application.contract_utils import render_broken_contract_guida
 
 
 class StandardLibraryOnly(Contract):
-    """A package imports the standard library and itself, and nothing else, whether directly or lazily.
+    """Modules import the standard library and each other, and nothing else, whether directly or lazily.
 
-    package: its full name. broken_contract_guidance: what to do, printed with each forbidden import.
+    modules: full names of packages, with all of their modules, or of single modules.
+    broken_contract_guidance: what to do, printed with each forbidden import.
     """
 
     type_name = "standard_library_only"
 
-    package = fields.StringField()
+    modules = fields.ListField(fields.StringField())
     broken_contract_guidance = fields.TextField(required=False)
 
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
-        package = cast(str, self.package)
+        modules = cast(list[str], self.modules)
+        importers = {name for module in modules for name in (module, *graph.find_descendants(module))}
         violations = [
             f"{importer} imports {imported}"
-            for importer in sorted(graph.find_descendants(package) | {package})
+            for importer in sorted(importers)
             for imported in sorted(graph.find_modules_directly_imported_by(importer))
-            if not _is_allowed(imported, package)
+            if imported not in importers and imported.partition(".")[0] not in sys.stdlib_module_names
         ]
         return ContractCheck(kept=not violations, metadata={"found": violations})
 
@@ -34,7 +36,3 @@ class StandardLibraryOnly(Contract):
             output.print_error(f"- {line}", bold=False)
         output.new_line()
         render_broken_contract_guidance(cast(str, self.broken_contract_guidance))
-
-
-def _is_allowed(imported: str, package: str) -> bool:
-    return imported.partition(".")[0] in sys.stdlib_module_names or f"{imported}.".startswith(f"{package}.")

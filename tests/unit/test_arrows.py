@@ -26,6 +26,7 @@ PLANTS = {
     "capacity": (f"{COLDFRAME}/capacity/prices.py", "from coldframe.errors import ColdframeError"),
     "scheduling": (f"{COLDFRAME}/scheduling/limits.py", "from coldframe.cpus import usable_cpus"),
     "warming": (f"{COLDFRAME}/warming/costs.py", "from coldframe.capacity.prices import PRICES"),
+    "experiments": (f"{COLDFRAME}/experiments/evidence.py", "from coldframe.errors import ColdframeError"),
     "planning": ("local/planner/scenarios/bill.py", "import boto3"),
     "pipeline": (f"{COLDFRAME}/pipeline/answers.py", "import boto3"),
     "gpu": (f"{COLDFRAME}/cache/policy.py", "import coldframe.gpu.files"),

@@ -1,13 +1,14 @@
 """Accuracy of answers whose right labels are unknown, and a bound on their risk from a few labels."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from coldframe.betting import last_refuted
 from coldframe.monitoring.reference import Reference
 from coldframe.monitoring.sketch import UNIT, Counts
 
@@ -17,7 +18,6 @@ _BORROWED = 20.0  # texts: a histogram of few texts is mixed with this many of t
 _HEAVIEST = 20.0  # a row counts for at most this many rows
 _NORMAL_95 = 1.96
 _MOST_STAKE = 0.75  # of the capital: no single label ends the game
-_HALVINGS = 30
 
 
 class Estimate(Struct, frozen=True):
@@ -123,8 +123,8 @@ def bound_risk(mean: float, labels: Iterable[LabelledAnswer], alpha: float = 0.0
     def is_refuted(error: float, sign: int) -> bool:
         return most_gain(errors, bets, error, sign) >= math.log(2 / alpha)  # half of alpha for each side
 
-    low = _edge(lambda error: is_refuted(error, 1), 0.0, 1.0)
-    high = _edge(lambda error: is_refuted(error, -1), 1.0, 0.0)
+    low = last_refuted(lambda error: is_refuted(error, 1), 0.0, 1.0)
+    high = last_refuted(lambda error: is_refuted(error, -1), 1.0, 0.0)
     middle = sum(errors) / len(errors) if errors else 0.5
     risk, *interval = (min(1.0, max(0.0, 2 * error - mean)) for error in (middle, low, high))
     return RiskBound(len(errors), risk, min(interval), max(interval))  # labels that change cross the ends
@@ -155,13 +155,3 @@ def most_gain(errors: Sequence[float], bets: Sequence[float], error: float, sign
         gain += math.log1p(sign * stake * (value - error))
         most = max(most, gain)
     return most
-
-
-def _edge(is_refuted: Callable[[float], bool], outer: float, inner: float) -> float:
-    """The last refuted value on the way from `outer` to `inner`; `outer` where nothing is refuted."""
-    if not is_refuted(outer):
-        return outer
-    for _ in range(_HALVINGS):
-        middle = (outer + inner) / 2
-        outer, inner = (middle, inner) if is_refuted(middle) else (outer, middle)
-    return outer
