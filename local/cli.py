@@ -11,6 +11,7 @@ from local.commands.models import models
 from local.commands.monitor import monitor
 from local.commands.offline import offline
 from local.commands.plan import plan
+from local.commands.prices import prices
 from local.commands.serve import serve
 from local.commands.simulate import simulate
 from local.commands.sql import sql
@@ -20,7 +21,7 @@ from local.commands.up import up
 GROUPS = {
     "Try": (up, predict, serve),
     "Train": (train, build, verify, models),
-    "Plan": (plan, simulate, homes),
+    "Plan": (plan, simulate, homes, prices),
     "Deploy and watch": (check, sql, fill_cache, monitor),
     "Process many texts": (offline,),
 }

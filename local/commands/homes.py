@@ -67,7 +67,7 @@ _RATES = tuple(10.0**power for power in range(-1, 5))
     type=click.FloatRange(0, min_open=True),
     help="Load to compare at, in texts per second; repeatable.",
 )
-@scenario_options("architecture", "region")
+@scenario_options("architecture", "region", "price_file")
 @json_option
 def homes(
     text_ms: float | None,

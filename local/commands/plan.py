@@ -26,6 +26,7 @@ def _print_scenario(context: click.Context, _option: click.Parameter, is_set: bo
 @click.command()
 @scenario_options(
     *("trace", "from_cloudwatch", "rps", "shape", "hours", "p99_ms", "cold_share", "budget_usd"),
+    *("region", "price_file"),
     memory_mb="sizes_mb",
 )
 @click.option(

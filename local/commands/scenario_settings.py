@@ -125,7 +125,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         from local.planner.scenarios.prices import PRICES, load_prices
 
         prices = load_prices(Path(self.price_file) if self.price_file else PRICES)
-        region = prices.region(self.region)
+        region = prices.region(self.region, self.architecture)
         if warning := prices.stale(datetime.now(UTC).date(), self.region):
             click.echo(warning, err=True)
         return region

@@ -22,6 +22,7 @@ _MANY_INVOCATIONS = 1_000_000  # the simulator needs seconds for them
 @click.command()
 @scenario_options(
     *("trace", "from_cloudwatch", "rps", "shape", "hours", "memory_mb", "snapstart"),
+    *("region", "price_file"),
     provisioned="provisioned_concurrency",
     reserved="reserved_concurrency",
 )

@@ -12,8 +12,10 @@ from msgspec import Struct
 from coldframe.errors import ColdframeError
 
 PRICES = Path(__file__).parent / "prices.toml"
-STALE_DAYS = 180
+STALE_DAYS = 90
 MONTH_S = 730 * 3600.0
+
+_REFRESH = "Run `coldframe prices --refresh prices.toml`, and add `--price-file prices.toml`."
 
 
 class PricesUnusable(ColdframeError):
@@ -85,8 +87,11 @@ class GpuPrices(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RegionPrices(Struct, frozen=True, forbid_unknown_fields=True):
-    """Prices of one region, by architecture. A missing price is not offered or not known. source, read: only
-    if they differ from the file's."""
+    """Prices of one region, by architecture. A missing price is not offered or not known.
+
+    source, read: only if they differ from the file's. others_read: day of the prices that the source does not
+    tell, if it differs.
+    """
 
     request_usd: float
     lambda_: dict[str, LambdaPrices] = msgspec.field(name="lambda")
@@ -94,6 +99,7 @@ class RegionPrices(Struct, frozen=True, forbid_unknown_fields=True):
     snapstart_restore_gb_usd: float | None = None
     source: str = ""
     read: date | None = None
+    others_read: date | None = None
     container: dict[str, ContainerPrices] = {}
     managed: dict[str, ManagedPrices] = {}
     microvm: dict[str, MicrovmPrices] = {}
@@ -118,25 +124,34 @@ class Prices(Struct, frozen=True, forbid_unknown_fields=True):
     sources: dict[str, str]
     regions: dict[str, RegionPrices]
 
-    def region(self, name: str) -> RegionPrices:
-        """Raises PricesUnusable, which lists the regions that there are."""
+    def region(self, name: str, architecture: str = "") -> RegionPrices:
+        """Raises PricesUnusable, which lists the regions or the architectures that there are."""
         if name not in self.regions:
             raise PricesUnusable(
-                f"There are no prices of {name}, only of {', '.join(self.regions)}. Write them into a file "
-                f"like {PRICES}, and set `price_file` in a scenario file to it."
+                f"There are no prices of {name}, only of {', '.join(self.regions)}. {_REFRESH}"
             )
-        return self.regions[name]
+        region = self.regions[name]
+        if architecture and architecture not in region.lambda_:
+            raise PricesUnusable(
+                f"There are no prices of {architecture} in {name}, only of {', '.join(region.lambda_)}."
+                " Choose another architecture or region."
+            )
+        return region
 
     def stale(self, today: date, region: str = "") -> str:
-        """A warning when the prices of the region were read long ago, else an empty text."""
-        read = self.read
-        if region in self.regions:
-            read = self.regions[region].read or read
-        age_days = (today - read).days
-        if age_days <= STALE_DAYS:
-            return ""
-        page = self.sources.get("lambda", "AWS's pages")
-        return f"Prices were read {age_days} days ago, on {read}. Compare them with {page}."
+        """A warning when prices of the region were read more than 90 days ago, else an empty text."""
+        of = self.regions.get(region)
+        read = (of and of.read) or self.read
+        if (age_days := (today - read).days) > STALE_DAYS:
+            return f"Prices were read {age_days} days ago, on {read}. {_REFRESH}"
+        others = (of and of.others_read) or read
+        if (age_days := (today - others).days) > STALE_DAYS:
+            page = self.sources.get("lambda", "AWS's pages")
+            return (
+                f"Prices that AWS's price list of Lambda does not tell were read {age_days} days ago, on"
+                f" {others}. Compare them with {page}."
+            )
+        return ""
 
 
 def costs(amount: float, price_usd: float | None, what: str) -> float:

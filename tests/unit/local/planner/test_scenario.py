@@ -6,7 +6,7 @@ import json
 import re
 import tomllib
 from dataclasses import replace
-from datetime import date
+from datetime import timedelta
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
@@ -188,10 +188,12 @@ def test_every_price_has_a_source_and_a_day() -> None:
 
 
 def test_old_prices_warn(tmp_path: Path) -> None:
-    """After half a year the warning names the day and the page; a region without prices is refused."""
+    """After 90 days the warning names the day and the refresh; a region without prices is refused."""
     prices = load_prices()
-    assert prices.stale(date(2026, 12, 24)) == ""
-    assert "2026-11-21" in prices.stale(date(2027, 11, 21))
+    read = prices.read
+    assert prices.stale(read + timedelta(days=90), "us-east-1") == ""
+    late = prices.stale(read + timedelta(days=91), "us-east-1")
+    assert str(read) in late and "coldframe prices --refresh" in late
     with pytest.raises(PricesUnusable, match="us-east-1"):
         prices.region("mars-north-1")
 
