@@ -19,7 +19,8 @@ _STAKES = tuple(0.99 * 0.78**step for step in range(38))  # shares of the larges
 _WEIGHTS = tuple(math.sqrt(stake) for stake in _STAKES)  # larger stakes are for differences that show early
 _LOG_WEIGHTS = tuple(math.log(weight / sum(_WEIGHTS)) for weight in _WEIGHTS)
 _HALVINGS = 30
-_MOST_GROWTH = 1e6  # of counts, when more of them are forecast
+_MOST_POWER = 6  # of ten, by which counts grow when more of them are forecast
+_GROWTH_HALVINGS = 8
 
 Cells: TypeAlias = Sequence[tuple[float, float]]
 """Each possible value, with the number of outcomes that have it; values without outcomes belong to it."""
@@ -79,14 +80,10 @@ class Outcomes:
         return self._needed(lambda outcomes: outcomes.log_evidence_below(mean), alpha)
 
     def _needed(self, log_evidence: Callable[[Outcomes], float], alpha: float) -> float | None:
-        def is_enough(growth: float) -> bool:
-            return log_evidence(self._grown(growth)) >= math.log(1 / alpha)
-
-        if not self.number or not is_enough(_MOST_GROWTH):
+        if not self.number:
             return None
-        factors = (10.0**power for power in range(1, 7))
-        enough = next(factor for factor in factors if is_enough(factor))
-        return self.number * (last_refuted(lambda factor: not is_enough(factor), 1.0, enough) - 1)
+        growth = least_growth(lambda factor: log_evidence(self._grown(factor)) >= math.log(1 / alpha))
+        return None if growth is None else self.number * (growth - 1)
 
     def _mirrored(self) -> Outcomes:
         return self._valued(lambda value, count: (-value, count))
@@ -99,11 +96,23 @@ class Outcomes:
         return Outcomes(games, self.mean_range)
 
 
-def last_refuted(is_refuted: Callable[[float], bool], outer: float, inner: float) -> float:
+def least_growth(is_enough: Callable[[float], bool]) -> float | None:
+    """The smallest factor from 1 on by which counts have to grow, to 1 %; None where no factor is enough."""
+    power = next((power for power in range(_MOST_POWER + 1) if is_enough(10.0**power)), None)
+    if not power:
+        return None if power is None else 1.0
+    return float(
+        10 ** last_refuted(lambda part: not is_enough(10**part), power - 1.0, power, _GROWTH_HALVINGS)
+    )
+
+
+def last_refuted(
+    is_refuted: Callable[[float], bool], outer: float, inner: float, halvings: int = _HALVINGS
+) -> float:
     """The last refuted value on the way from `outer` to `inner`; `outer` where that is not refuted."""
     if not is_refuted(outer):
         return outer
-    for _ in range(_HALVINGS):
+    for _ in range(halvings):
         middle = (outer + inner) / 2
         outer, inner = (middle, inner) if is_refuted(middle) else (outer, middle)
     return outer
@@ -111,17 +120,20 @@ def last_refuted(is_refuted: Callable[[float], bool], outer: float, inner: float
 
 def _log_capital(game: Sequence[Cells], mean: float) -> float:
     """Logarithm of what a capital of 1 becomes, split over all stakes."""
-    parts = [[_log_gain(cells, mean, share) for share in _STAKES] for cells in game]
-    gains = map(sum, zip(*parts, strict=True))
+    nothing = [0.0] * len(_STAKES)  # a game without parts
+    gains = map(sum, zip(nothing, *(_log_gains(cells, mean) for cells in game), strict=True))
     return _log_sum_exp([weight + gain for weight, gain in zip(_LOG_WEIGHTS, gains, strict=True)])
 
 
-def _log_gain(cells: Cells, mean: float, share: float) -> float:
-    """Logarithm of the gain by one stake: a share of the largest one that no single outcome can ruin."""
+def _log_gains(cells: Cells, mean: float) -> list[float]:
+    """Logarithms of the gains by each stake: shares of the largest one that no single outcome can ruin."""
     risk = mean - min(value for value, _ in cells)
+    distances = [(value - mean, count) for value, count in cells if count]
     if risk <= 0:  # no outcome lies below: a single one above the mean refutes it
-        return math.inf if any(count and value > mean for value, count in cells) else 0.0
-    return sum(count * math.log1p(share * (value - mean) / risk) for value, count in cells)
+        is_refuted = any(distance > 0 for distance, _ in distances)
+        return [math.inf if is_refuted else 0.0] * len(_STAKES)
+    factors = [(distance / risk, count) for distance, count in distances]
+    return [sum(count * math.log1p(stake * factor) for factor, count in factors) for stake in _STAKES]
 
 
 def _log_sum_exp(values: Sequence[float]) -> float:
