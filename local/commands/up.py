@@ -144,7 +144,7 @@ def up(
     for model_name in loaded.values_of(_MODELS):
         # A missing model is better said here than by each environment.
         check_served(os.environ.get(_MODELS) or model_name)
-    environ = _telemetry(otlp)
+    environ = _telemetry(otlp is not None or bool(loaded.event_sources.subscriptions))
     stores = settings.stores
     if os.environ.get("COLDFRAME_CACHE_TABLE"):
         # A table of one's own: its AWS settings pass, as Lambda gives its functions those of their role.
@@ -172,7 +172,7 @@ def up(
     if otlp is None:
         run(options)
         return
-    from coldframe.telemetry.spans import open_sender
+    from coldframe.telemetry.sending import open_sender
 
     with closing(open_sender("coldframe", otlp)) as sender:
         run(replace(options, log=_also(options.log, sender)))
@@ -180,9 +180,12 @@ def up(
         click.echo(f"{otlp} did not take {sender.lost} spans. Start a collector there.", err=True)
 
 
-def _telemetry(otlp: str | None) -> dict[str, str]:
-    """Variables of every function: nothing is added to its log, unless a variable of this process says so."""
-    traces = {} if otlp is None else {_TRACES: "log"}
+def _telemetry(has_receiver: bool) -> dict[str, str]:
+    """Variables of every function: nothing is added to its log, unless a variable of this process says so.
+
+    has_receiver: somebody takes the spans of the log lines.
+    """
+    traces = {_TRACES: "log"} if has_receiver else {}
     return {name: value for name, value in _QUIET.items() if name not in os.environ} | traces
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from coldframe.config import PREFIX, load_settings
 from coldframe.errors import BadSetting
-from local.deploy.check import concurrency, destinations, limits, queues
+from local.deploy.check import concurrency, destinations, limits, queues, subscriptions
 from local.deploy.check.deployment import Deployment, Finding, variables_of
 
 Rule = Callable[[Deployment], Iterator[Finding]]
@@ -70,4 +70,7 @@ RULES: tuple[Rule, ...] = (
     queues.visibility_under_timeout,
     queues.missing_partial_failures,
     queues.missing_dead_letter_queue,
+    subscriptions.missing_logs_permission,
+    subscriptions.logs_invoke_themselves,
+    subscriptions.subscriptions_over_quota,
 )

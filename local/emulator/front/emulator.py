@@ -11,6 +11,7 @@ import signal
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 
 import uvloop
@@ -29,6 +30,7 @@ from local.emulator.lambda_service.account.service import LambdaService
 from local.emulator.lambda_service.environments.scratch import remove_leftovers
 from local.emulator.lambda_service.environments.spawn import can_freeze, function_environ, raise_file_limit
 from local.emulator.lambda_service.event_sources.async_invocations import AsyncInvocations, Sleep
+from local.emulator.lambda_service.event_sources.log_subscriptions import LogSubscriptions
 from local.emulator.lambda_service.event_sources.pollers import Pollers
 from local.emulator.lambda_service.event_sources.schedules import Schedules
 from local.emulator.lambda_service.lambda_types import LambdaException
@@ -89,9 +91,13 @@ class Emulator:
             seed=options.seed,
             clock=clock,
             now=now,
+            stream_log=lambda name: partial(self._logged, name),
         )
         self.stores = Stores(self._template, options.stores, self.log)
         self.asynchronous = AsyncInvocations(self.service, self.stores, self.log, clock=clock, sleep=sleep)
+        self.log_subscriptions = LogSubscriptions(
+            self._template.event_sources.subscriptions, self.asynchronous, now, nap
+        )
         schedules = self._template.event_sources.schedules if options.schedules else ()
         self.schedules = Schedules(schedules, self.asynchronous, self.log, now, nap)
         mappings = self._template.event_sources.mappings if options.event_source_mappings else ()
@@ -102,6 +108,10 @@ class Emulator:
         )
         self._reloading: asyncio.Task[None] | None = None
         self._port = options.port
+
+    def _logged(self, function: str, stream: str, line: str) -> None:
+        """Receives each line of each function's log."""
+        self.log_subscriptions.add(function, stream, line)
 
     @property
     def url(self) -> str:
@@ -136,6 +146,7 @@ class Emulator:
             yield from self.pollers.notes()
         elif self._template.event_sources.mappings:
             yield "Queues of the template are not read: `event_source_mappings` is false."
+        yield from self.log_subscriptions.notes()
         yield from (lines if self._options.verbose else short_lines)(self._template.notes)
         if not can_freeze() and any(function.settings.freeze for function in self._template.functions):
             yield (
@@ -239,6 +250,7 @@ class Emulator:
         await self.schedules.close()
         await self.scaling.close()
         await self.pollers.close()
+        await self.log_subscriptions.close()
         await self.asynchronous.close()
         # First the environments, so that callers in flight get their answer and the
         # server has nothing left to wait for.

@@ -1,4 +1,4 @@
-"""Event sources of a template besides APIs: schedules and SQS queues.
+"""Event sources of a template besides APIs: schedules, SQS queues and log groups.
 
 They are written as events of a SAM function, or as resources of their own that name the function.
 """
@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import msgspec
 
 from local.emulator.lambda_service.event_sources.expressions import At, BadExpression, parse
+from local.emulator.lambda_service.event_sources.log_subscriptions import FilterPattern, LogSubscription
 from local.emulator.lambda_service.event_sources.schedules import Schedule
 from local.emulator.lambda_service.event_sources.sqs import REPORT_FAILURES, SqsMapping
 from local.emulator.lambda_service.settings import ACCOUNT_ID
@@ -21,7 +22,12 @@ from local.emulator.template.stores import Queue
 from local.emulator.template.syntax.errors import NotKnown, TemplateError
 from local.emulator.template.syntax.parameters import STACK_NAME
 from local.emulator.template.syntax.properties import Properties
-from local.emulator.template.syntax.ref_names import EVENT_SOURCE_MAPPING, RULE, SCHEDULE
+from local.emulator.template.syntax.ref_names import (
+    EVENT_SOURCE_MAPPING,
+    RULE,
+    SCHEDULE,
+    SUBSCRIPTION_FILTER,
+)
 from local.emulator.template.syntax.resources import Resources
 from local.emulator.template.syntax.template_warnings import Effect, Note
 
@@ -32,10 +38,11 @@ _UTC = ZoneInfo("UTC")
 
 @dataclass(frozen=True, slots=True)
 class EventSources:
-    """schedules: what is due when. mappings: queues that are read."""
+    """schedules: what is due when. mappings: queues that are read. subscriptions: log lines passed on."""
 
     schedules: tuple[Schedule, ...] = ()
     mappings: tuple[SqsMapping, ...] = ()
+    subscriptions: tuple[LogSubscription, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +68,9 @@ class EventSourceReader:
     def read(self, queues: Sequence[Queue]) -> EventSources:
         """Raises TemplateError for what AWS would refuse."""
         by_arn = {queue.arn: queue for queue in queues}
-        return EventSources(tuple(self._schedules()), tuple(self._mappings(by_arn)))
+        return EventSources(
+            tuple(self._schedules()), tuple(self._mappings(by_arn)), tuple(self._subscriptions())
+        )
 
     def _events(self) -> Iterator[tuple[str, str, _FunctionReference, Properties]]:
         """(id as SAM creates it, type, function, properties) of the functions' events."""
@@ -177,6 +186,36 @@ class EventSourceReader:
             REPORT_FAILURES in responses,
             float(queue.visibility_s),
         )
+
+    def _subscriptions(self) -> Iterator[LogSubscription]:
+        for name, kind, reference, properties in self._events():
+            if kind == "CloudWatchLogs":
+                yield from self._subscription(f"{STACK_NAME}-{name}", reference, properties)
+        for name, properties in self._resources.of_types(SUBSCRIPTION_FILTER):
+            target = self._reference(f"{name}.DestinationArn", properties.word("DestinationArn"))
+            if target is not None:
+                yield from self._subscription(self._resources.name(name), target, properties)
+
+    def _subscription(
+        self, name: str, reference: _FunctionReference, properties: Properties
+    ) -> Iterator[LogSubscription]:
+        group, pattern = properties.word("LogGroupName"), properties.word("FilterPattern") or ""
+        if group is None:
+            raise TemplateError(f"{properties.place('LogGroupName')} is missing. Name a log group.")
+        sources = frozenset(
+            function.settings.name for function in self._functions.values() if function.log_group == group
+        )
+        if not sources:
+            why = "no function of this template writes to this log group"
+            self._notes.append(Note(Effect.IGNORED, properties.place("LogGroupName"), why))
+            return
+        subscription = LogSubscription(
+            name, group, sources, reference.function, reference.qualifier, FilterPattern.parse(pattern)
+        )
+        if subscription.pattern.is_everything and pattern.strip():
+            why = "every line is passed on: only { $.field IS TRUE } is matched here"
+            self._notes.append(Note(Effect.IGNORED, properties.place("FilterPattern"), why))
+        yield subscription
 
     def _reference(self, place: str, name: Any) -> _FunctionReference | None:
         """Function that a name or an ARN refers to; None if it does not run here."""

@@ -24,6 +24,7 @@ from local.emulator.template.syntax.ref_names import (
     RULE,
     SCHEDULE,
     SIMPLE_TABLE,
+    SUBSCRIPTION_FILTER,
     TABLE,
 )
 from local.emulator.template.syntax.resources import Resources
@@ -32,7 +33,7 @@ from local.emulator.template.syntax.template_warnings import Effect, Note
 _READ_TYPES = frozenset(
     {
         BUCKET, EVENT_INVOKE_CONFIG, EVENT_SOURCE_MAPPING, FUNCTION, HTTP_API, PLAIN_FUNCTION, QUEUE,
-        REST_API, RULE, SCHEDULE, SIMPLE_TABLE, TABLE,
+        REST_API, RULE, SCHEDULE, SIMPLE_TABLE, SUBSCRIPTION_FILTER, TABLE,
     }
 )  # fmt: skip
 _GENERIC = "it is not read on this machine"
@@ -75,6 +76,7 @@ _HARMLESS: Mapping[str, frozenset[str]] = {
     "EventSourceMapping": frozenset({"MetricsConfig"}),
     "Rule": frozenset({"RoleArn"}),
     "Schedule": frozenset({"FlexibleTimeWindow", "GroupName"}),
+    "SubscriptionFilter": frozenset({"Distribution", "RoleArn"}),
 }  # fmt: skip
 
 # What a value means to be on AWS as if it were not there.

@@ -21,6 +21,7 @@ from tests.support.stacks import (
     PROVISIONED,
     SNAPSTART,
     TEMPLATE,
+    TRACED,
     WARMED,
     WATCHED,
     WITH_JOBS,
@@ -48,6 +49,7 @@ ONLY_IN = {
     "Offline": [OFFLINE],
     "WatchingRunsAlarm": [OFFLINE],
     "JobsWorker": [WITH_JOBS],
+    "Traces": [TRACED],
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from types import TracebackType
 
 from coldframe.capacity.admission import LATEST, Arrival, Limits, Throttle
@@ -26,7 +27,7 @@ from local.emulator.lambda_service.lambda_types import InvocationView, Invoked, 
 from local.emulator.lambda_service.report import InvocationStatus, Outcome
 from local.emulator.lambda_service.settings import FunctionSettings
 from local.emulator.lambda_service.telemetry.latest_invocations import LatestInvocations
-from local.emulator.lambda_service.telemetry.log_pipe import Log, SafeLog
+from local.emulator.lambda_service.telemetry.log_pipe import Log, SafeLog, StreamLog, no_stream
 from local.emulator.lambda_service.telemetry.metrics import FunctionMetrics
 from local.emulator.lambda_service.telemetry.minutes import Minutes
 
@@ -44,6 +45,7 @@ class LambdaService:
     idle_expiry, seed: idle environments are kept for a time that is drawn for each; None: for keep_alive_s.
     init_cores: init phases that may run at the same time; others wait, unbilled. None: one for each core.
     clock: seconds, for keep-alive, rates and cost; a test may turn it forward. now: seconds since 1970.
+    stream_log: receiver of a function's lines with their streams, by the function's name.
     """
 
     def __init__(
@@ -60,7 +62,9 @@ class LambdaService:
         init_cores: int | None = None,
         clock: Clock = time.monotonic,
         now: Clock = time.time,
+        stream_log: Callable[[str], StreamLog] = lambda name: no_stream,
     ) -> None:
+        self._stream_log = stream_log
         self._minutes: defaultdict[str, Minutes] = defaultdict(lambda: Minutes(now))
         self._log = SafeLog(log)
         limits = Limits(
@@ -106,6 +110,7 @@ class LambdaService:
             on_provisioned=lambda init_ms: metrics.provisioned_initialized(init_ms, settings.memory_mb),
             keeps=Keeps(self._idle_expiry, self._seed),
             clock=self._clock,
+            stream_log=self._stream_log(settings.name),
         )
         bill = Bill(settings.architecture, self._clock())
         metrics = FunctionMetrics(settings.name, lambda: pool.state, bill)

@@ -25,6 +25,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -46,7 +47,7 @@ from local.emulator.lambda_service.environments.spawn import (
 from local.emulator.lambda_service.lambda_types import Invoked
 from local.emulator.lambda_service.report import InvocationStatus, Outcome
 from local.emulator.lambda_service.settings import FunctionSettings
-from local.emulator.lambda_service.telemetry.log_pipe import Log
+from local.emulator.lambda_service.telemetry.log_pipe import Log, StreamLog, no_stream
 from local.emulator.lambda_service.telemetry.platform_log import platform_log
 
 
@@ -57,6 +58,7 @@ class ExecutionEnvironment:
     cores: one for each init phase that may run at the same time. An init phase waits for its turn before
     its time is measured: on Lambda every environment has cores of its own, and nothing waits. So the wait
     is not billed, though it is part of what the client waits.
+    stream_log: gets each line of the log, too, with the name of this environment's stream.
     restored: it starts from a snapshot. This machine cannot keep a process as a snapshot, so each loads anew,
     ahead of its restore or during AWS's own part of it. The time after `restore/next` is measured.
     """
@@ -70,6 +72,7 @@ class ExecutionEnvironment:
         on_stopped: Callable[[], None],
         cores: asyncio.Semaphore,
         restored: bool = False,
+        stream_log: StreamLog = no_stream,
     ) -> None:
         self.function = function
         self.provisioned = provisioned
@@ -97,6 +100,7 @@ class ExecutionEnvironment:
         kind = "provisioned-concurrency" if provisioned else "on-demand"
         kind = "snap-start" if function.starts_from_snapshot else kind
         stream = _log_stream(function.version)
+        self._stream_log = partial(stream_log, stream)
         self._lines = platform_log(function, stream, kind)
         self._environ = runtime_environ(function, stream, kind)
 
@@ -463,6 +467,7 @@ class ExecutionEnvironment:
         if self._running is not None:
             self._running.tail.add(line)
         self._log(line)
+        self._stream_log(line)
 
     def _drain(self) -> None:
         if self._process is not None:

@@ -34,7 +34,7 @@ from local.emulator.lambda_service.environments.snapshots import Slot, Snapshots
 from local.emulator.lambda_service.environments.spawn import die_with_parent
 from local.emulator.lambda_service.lambda_types import Invoked
 from local.emulator.lambda_service.settings import FunctionSettings
-from local.emulator.lambda_service.telemetry.log_pipe import Log
+from local.emulator.lambda_service.telemetry.log_pipe import Log, StreamLog, no_stream
 
 T = TypeVar("T")
 
@@ -52,6 +52,7 @@ class EnvironmentPool:
     cores: one for each init phase that may run at the same time, shared with other functions.
     keeps: how long each environment is kept idle; None: as the limits say.
     clock: seconds, for keep-alive and rates; a test may turn it forward.
+    stream_log: gets each line of the log, too, with its environment's stream.
     """
 
     def __init__(
@@ -65,9 +66,11 @@ class EnvironmentPool:
         on_provisioned: Callable[[float], None] = lambda init_ms: None,
         keeps: Keeps | None = None,
         clock: Clock = time.monotonic,
+        stream_log: StreamLog = no_stream,
     ) -> None:
         self._function = function
         self._log = log
+        self._stream_log = stream_log
         self._cores = cores
         self._on_change = on_change
         self._on_provisioned = on_provisioned
@@ -212,6 +215,7 @@ class EnvironmentPool:
             on_stopped=lambda: self._stopped(slot),
             cores=self._cores,
             restored=restored,
+            stream_log=self._stream_log,
         )
 
     def _make_snapshot(self, version: str, slot: Slot) -> ExecutionEnvironment:

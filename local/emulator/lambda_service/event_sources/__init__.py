@@ -1,1 +1,1 @@
-"""Event sources and destinations: queues, schedules and asynchronous events."""
+"""Event sources and destinations: queues, schedules, log lines and asynchronous events."""

@@ -7,9 +7,15 @@ import os
 from collections.abc import Callable
 
 Log = Callable[[str], None]
+StreamLog = Callable[[str, str], None]
+"""Gets the name of an environment's log stream, and a line that the environment wrote."""
 
 _PIPE_BYTES = 65536  # as much as a pipe holds
 _LINE_BYTES = 1024 * 1024  # a longer line is logged in parts: it may never end
+
+
+def no_stream(stream: str, line: str) -> None:
+    """Keeps no line."""
 
 
 class SafeLog:

@@ -19,7 +19,7 @@ from local.emulator.template.syntax.ref_names import EVENT_INVOKE_CONFIG
 from local.emulator.template.syntax.resources import Resources
 from local.emulator.template.syntax.template_warnings import Effect, Note
 
-_SERVED_EVENTS = frozenset({"HttpApi", "Api", "Schedule", "ScheduleV2", "SQS"})
+_SERVED_EVENTS = frozenset({"HttpApi", "Api", "CloudWatchLogs", "Schedule", "ScheduleV2", "SQS"})
 # Lambda's word for what Python calls a machine.
 _ARCHITECTURES = {"aarch64": "arm64", "AMD64": "x86_64"}
 
@@ -31,7 +31,7 @@ class Function:
     settings: as the Lambda service is told. alias: what its events call; None for `$LATEST`.
     event_invoke_configs: of asynchronous events, by the qualifier that they come by.
     other_events: what else would call it on AWS (SNS, Kinesis…): nobody does here.
-    code: the files and folders that are deployed.
+    code: the files and folders that are deployed. log_group: name of the group that its lines go to.
     """
 
     settings: FunctionSettings
@@ -43,6 +43,7 @@ class Function:
     other_events: tuple[str, ...] = ()
     is_image: bool = False
     code: tuple[Path, ...] = ()
+    log_group: str = ""
 
 
 class FunctionReader:
@@ -90,6 +91,7 @@ class FunctionReader:
             other_events=tuple(_other_events(properties)),
             is_image=is_image(properties),
             code=code.paths,
+            log_group=_log_group(settings.name, properties),
         )
 
     def _variables(self, properties: Properties) -> dict[str, str]:
@@ -168,3 +170,12 @@ def _differences(properties: Properties) -> Iterator[Note]:
     runtime = None if is_image(properties) else properties.word("Runtime")
     if runtime not in (None, here):
         yield Note(Effect.IGNORED, properties.place("Runtime"), f"{runtime} on AWS, {here} here")
+
+
+def _log_group(name: str, properties: Properties) -> str:
+    """The log group that a template names, or Lambda's own."""
+    try:
+        named = properties.map("LoggingConfig").word("LogGroup")
+    except NotKnown:
+        named = None
+    return named or f"/aws/lambda/{name}"

@@ -27,6 +27,7 @@ EVENT_INVOKE_CONFIG = "AWS::Lambda::EventInvokeConfig"
 EVENT_SOURCE_MAPPING = "AWS::Lambda::EventSourceMapping"
 RULE = "AWS::Events::Rule"
 SCHEDULE = "AWS::Scheduler::Schedule"
+SUBSCRIPTION_FILTER = "AWS::Logs::SubscriptionFilter"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,7 @@ IDENTITIES: Mapping[str, Identity] = {
     "AWS::KinesisFirehose::DeliveryStream": _named(
         "DeliveryStreamName", f"arn:aws:firehose:{_IN_REGION}:deliverystream/{{name}}"
     ),
+    SUBSCRIPTION_FILTER: Identity("FilterName"),
     "AWS::Logs::LogGroup": _named("LogGroupName", f"arn:aws:logs:{_IN_REGION}:log-group:{{name}}:*"),
     "AWS::SNS::Topic": _by_arn("TopicName", _TOPIC, TopicArn=_TOPIC, TopicName="{name}"),
     "AWS::SSM::Parameter": Identity("Name"),

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 _LAMBDA = "https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"
+_LOGS = "https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/cloudwatch_limits_cwl.html"
 _HTTP_API = "https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-quotas.html"
 _REST_API = "https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-execution-service-limits-table.html"
 _ACCOUNT_THROTTLING = "https://docs.aws.amazon.com/apigateway/latest/developerguide/limits.html"
@@ -77,6 +78,9 @@ ALLOCATION_DELAY = Quota(
 # long-does-aws-lambda-keep-your-idle-functions-around/ reports about four hours for the host, read
 # 2026-11-21.
 MAX_AGE = Quota(4 * 3600, "s that an environment lives at most, busy or not", _RUNTIME, "2026-11-21")
+
+# CloudWatch Logs.
+SUBSCRIPTIONS = Quota(2, "subscriptions of a log group", _LOGS, "2026-11-25")
 
 # API Gateway.
 HTTP_INTEGRATION = Quota(30_000, "ms that an HTTP API waits", _HTTP_API)

@@ -42,7 +42,7 @@ def run(settings: ServerSettings, port: int, listening: Callable[[str], None] | 
     log = Log()
     sender = None
     if settings.otlp_endpoint:
-        from coldframe.telemetry.spans import open_sender
+        from coldframe.telemetry.sending import open_sender
 
         settings = replace(settings, traces="log")
         log.sender = sender = open_sender("coldframe-server", settings.otlp_endpoint)

@@ -1,175 +1,124 @@
-"""OpenTelemetry's spans, made of requests' log lines, and sent to a collector.
+"""OpenTelemetry's spans, made of log lines, by the standard library alone: a zip function reads lines, too.
 
-A server and the emulator send while they run; on Lambda a forwarder reads the log. Names of attributes:
-https://opentelemetry.io/docs/specs/semconv/http/http-spans/ and
-https://opentelemetry.io/docs/specs/semconv/faas/faas-spans/, read 2026-11-24.
+A server and the emulator send spans while they run (`sending`); on Lambda a function reads the log and posts
+them (`otlp_json`). Names of attributes, read 2026-11-24:
+https://opentelemetry.io/docs/specs/semconv/http/http-spans/,
+https://opentelemetry.io/docs/specs/semconv/faas/faas-spans/ and
+https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/.
 """
 
 import hashlib
-import logging
-import threading
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Any, cast
+from enum import IntEnum
+from typing import Any, NamedTuple
 
-import msgspec
-from msgspec import Struct
-from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
-from opentelemetry.sdk.util.instrumentation import InstrumentationScope
-from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
-
-from coldframe import __version__
-
-_SCOPE = InstrumentationScope("coldframe", __version__)
 _MARK = '"spans_ms":'
+_TRACE_ID = re.compile(r"(?!0{32})[0-9a-f]{32}", re.ASCII)
+_SPAN_ID = re.compile(r"(?!0{16})[0-9a-f]{16}", re.ASCII)
+_LATEST_NS = 2**63
+_BROKEN = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
-class RequestLine(Struct):
-    """Fields of a request's log line that its spans are made of."""
+class Kind(IntEnum):
+    """Kinds of spans that occur here, with OTLP's numbers."""
 
-    time: datetime
-    request_id: str
-    method: str
-    path: str
-    status: int
-    start: str
-    duration_ms: float
+    INTERNAL = 1
+    SERVER = 2
+    CONSUMER = 5
+
+
+class BrokenLine(ValueError):
+    """A log line that should hold spans, and cannot be read. The message holds nothing of the line."""
+
+
+class Span(NamedTuple):
+    """A piece of work. Ids are lower-case hex, times are nanoseconds since 1970.
+
+    parent_id: "" where the trace starts here.
+    """
+
+    name: str
     trace_id: str
     span_id: str
-    spans_ms: list[tuple[str, float, float]]
-    parent_span_id: str = ""
-    model: str = ""
-    version: str = ""
+    parent_id: str
+    kind: Kind
+    start_ns: int
+    end_ns: int
+    attributes: Mapping[str, str | int | bool]
+    is_error: bool = False
 
 
-_DECODER = msgspec.json.Decoder(RequestLine)
+def spans_of(line: str) -> list[Span]:
+    """The spans of a log line: one for the request or the messages, then one for each block of a stage.
 
-
-def spans_of(line: str, resource: Resource) -> list[ReadableSpan]:
-    """The spans of a request's log line: one for the request, then one for each block of a stage.
-
-    Empty for any other line. Equal lines give equal spans, so a line that is sent twice counts once.
+    Empty for a line without spans. Equal lines give equal spans, so a line that is sent twice counts once.
+    Raises BrokenLine.
     """
     if _MARK not in line:
         return []
     try:
-        request = _DECODER.decode(line)
-        context = _context(request.trace_id, request.span_id)
-        parent = _context(request.trace_id, request.parent_span_id) if request.parent_span_id else None
-    except (msgspec.MsgspecError, UnicodeError, ValueError):
-        return []
-    end_ns = round(request.time.timestamp() * 1e6) * 1000
-    start_ns = end_ns - round(request.duration_ms * 1e6)
-    spans = [
-        ReadableSpan(
-            f"{request.method} {request.path}",
-            context,
-            parent,
-            resource,
-            _attributes(request),
-            kind=SpanKind.SERVER,
-            status=Status(StatusCode.ERROR if request.status >= 500 else StatusCode.UNSET),
-            start_time=start_ns,
-            end_time=end_ns,
-            instrumentation_scope=_SCOPE,
-        )
-    ]
-    for number, (stage, begin_ms, duration_ms) in enumerate(request.spans_ms):
+        return list(_spans(json.loads(line)))
+    except _BROKEN as exc:
+        raise BrokenLine(f"The log line cannot be read: {type(exc).__name__}. Leave it out.") from exc
+
+
+def _spans(fields: Mapping[str, Any]) -> Iterator[Span]:
+    trace_id, span_id = _checked(fields["trace_id"], _TRACE_ID), _checked(fields["span_id"], _SPAN_ID)
+    parent_id = _checked(fields["parent_span_id"], _SPAN_ID) if "parent_span_id" in fields else ""
+    end_ns = round(datetime.fromisoformat(fields["time"]).timestamp() * 1e6) * 1000
+    # The duration comes from a clock that never jumps.
+    start_ns = end_ns - round(fields["duration_ms"] * 1e6)
+    if not 0 <= start_ns <= end_ns < _LATEST_NS:
+        raise ValueError
+    of_kind = _request if "method" in fields else _messages
+    name, kind, attributes = of_kind(fields)
+    is_error = fields.get("status", 0) >= 500
+    yield Span(name, trace_id, span_id, parent_id, kind, start_ns, end_ns, attributes, is_error)
+    for number, (stage, begin_ms, duration_ms) in enumerate(fields["spans_ms"]):
         begin_ns = start_ns + round(begin_ms * 1e6)
-        spans.append(
-            ReadableSpan(
-                stage,
-                _context(request.trace_id, _stage_id(request.span_id, number)),
-                context,
-                resource,
-                start_time=begin_ns,
-                end_time=begin_ns + round(duration_ms * 1e6),
-                instrumentation_scope=_SCOPE,
-            )
-        )
-    return spans
+        stage_end_ns = begin_ns + round(duration_ms * 1e6)
+        if not 0 <= begin_ns <= stage_end_ns < _LATEST_NS:
+            raise ValueError
+        stage_id = _stage_id(span_id, number)
+        yield Span(str(stage), trace_id, stage_id, span_id, Kind.INTERNAL, begin_ns, stage_end_ns, {})
 
 
-class SpanSender:
-    """Sends the spans of log lines to a collector, from a thread of its own. Safe for threads.
-
-    A collector that is slow, refuses or is down delays nobody: spans that do not fit in the queue are
-    dropped.
-    """
-
-    def __init__(self, exporter: SpanExporter, service: str) -> None:
-        self._exporter = _CountingExporter(exporter)
-        self._processor = BatchSpanProcessor(self._exporter)
-        self._resource = Resource.create({"service.name": service})
-
-    @property
-    def lost(self) -> int:
-        """Spans that the collector did not take."""
-        return self._exporter.lost
-
-    def __call__(self, line: str) -> None:
-        """Queues the spans of one line of a log, if it has any."""
-        for span in spans_of(line, self._resource):
-            self._processor.on_end(span)
-
-    def close(self, patience_s: float = 2.0) -> None:
-        """Sends the queued spans, for `patience_s` at most."""
-        closing = threading.Thread(target=self._processor.shutdown, name="spans", daemon=True)
-        closing.start()
-        closing.join(patience_s)
-        self._exporter.shutdown()
-
-
-def open_sender(service: str, endpoint: str) -> SpanSender:
-    """A sender to a collector. OpenTelemetry's `OTEL_EXPORTER_OTLP_*` variables set headers and time limits.
-
-    service: value of `service.name`. endpoint: the collector's address; `/v1/traces` is appended.
-    """
-    # A collector that is down would get a line of the log for each batch. `SpanSender.lost` counts.
-    logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
-    return SpanSender(OTLPSpanExporter(endpoint.rstrip("/") + "/v1/traces"), service)
-
-
-class _CountingExporter(SpanExporter):
-    """An exporter that counts the spans which its collector did not take."""
-
-    def __init__(self, exporter: SpanExporter) -> None:
-        self._exporter = exporter
-        self.lost = 0
-
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        result = self._exporter.export(spans)
-        if result is not SpanExportResult.SUCCESS:
-            self.lost += len(spans)
-        return result
-
-    def shutdown(self) -> None:
-        cast(Any, self._exporter).shutdown()  # without types
-
-    def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        return self._exporter.force_flush(timeout_millis)
-
-
-def _context(trace_id: str, span_id: str) -> SpanContext:
-    """Raises ValueError for ids that are not hex."""
-    return SpanContext(int(trace_id, 16), int(span_id, 16), False, TraceFlags(TraceFlags.SAMPLED))
+def _checked(value: str, form: re.Pattern[str]) -> str:
+    """The value. Raises ValueError if it has another form."""
+    if form.fullmatch(value) is None:
+        raise ValueError
+    return value
 
 
 def _stage_id(span_id: str, number: int) -> str:
     return hashlib.blake2b(f"{span_id} {number}".encode(), digest_size=8).hexdigest()
 
 
-def _attributes(request: RequestLine) -> dict[str, str | int | bool]:
+def _request(fields: Mapping[str, Any]) -> tuple[str, Kind, dict[str, str | int | bool]]:
+    """Name, kind and attributes of a request's span."""
+    method, path = str(fields["method"]), str(fields["path"])
     attributes: dict[str, str | int | bool] = {
-        "http.request.method": request.method,
-        "http.route": request.path,
-        "http.response.status_code": request.status,
-        "faas.coldstart": request.start == "cold",
-        "faas.invocation_id": request.request_id,
+        "http.request.method": method,
+        "http.route": path,
+        "http.response.status_code": int(fields["status"]),
+        "faas.coldstart": fields["start"] == "cold",
+        "faas.invocation_id": str(fields["request_id"]),
         "faas.trigger": "http",
     }
-    model = {"coldframe.model": request.model, "coldframe.version": request.version}
-    return attributes | {name: value for name, value in model.items() if value}
+    model = {f"coldframe.{name}": str(fields[name]) for name in ("model", "version") if fields.get(name)}
+    return f"{method} {path}", Kind.SERVER, attributes | model
+
+
+def _messages(fields: Mapping[str, Any]) -> tuple[str, Kind, dict[str, str | int | bool]]:
+    """Name, kind and attributes of a span for messages of one job."""
+    attributes: dict[str, str | int | bool] = {
+        "messaging.system": "aws_sqs",
+        "messaging.operation.type": "process",
+        "messaging.batch.message_count": int(fields["messages"]),
+        "faas.trigger": "pubsub",
+        "coldframe.job": str(fields["job"]),
+    }
+    return f"process {fields['event']}", Kind.CONSUMER, attributes

@@ -25,6 +25,7 @@ from tests.support.stacks import (
     PROVISIONED,
     SNAPSTART,
     TEMPLATE,
+    TRACED,
     WARMED,
     WATCHED,
     WITH_JOBS,
@@ -146,6 +147,20 @@ def without(name: str, key: str) -> Callable[[Resources], None]:
     return change
 
 
+def without_resource(name: str) -> Callable[[Resources], None]:
+    """Takes a resource away."""
+
+    def change(resources: Resources) -> None:
+        del resources[name]
+
+    return change
+
+
+def subscribed_three_times(resources: Resources) -> None:
+    for name in ("Second", "Third"):
+        resources[name] = resources["TracesPredictSubscription"]
+
+
 def visible_after(seconds: int) -> Callable[[Resources], None]:
     """Hides messages of jobs for so long."""
     return set_property("JobsWorkerQueue", "Properties.VisibilityTimeout", seconds)
@@ -243,6 +258,13 @@ BREAKS: list[tuple[str, Callable[[Resources], None], dict[str, str]]] = [
     ("VisibilityUnderTimeout", set_property("JobsWorkerFunction", "Properties.Timeout", 720), WITH_JOBS),
     ("MissingPartialFailures", without(JOBS_MAPPING, "FunctionResponseTypes"), WITH_JOBS),
     ("MissingDeadLetterQueue", without("JobsWorkerQueue", "RedrivePolicy"), WITH_JOBS),
+    ("MissingLogsPermission", without_resource("TracesPredictPermission"), TRACED),
+    (
+        "LogsInvokeThemselves",
+        set_property("TracesPredictSubscription", "Properties.LogGroupName", {"Ref": "TracesLogGroup"}),
+        TRACED,
+    ),
+    ("SubscriptionsOverQuota", subscribed_three_times, TRACED),
     ("MissingDestinationPermission", without_sending("WarmerRole"), WARMED),
     ("MissingDestinationPermission", sending_elsewhere, WARMED),
 ]  # fmt: skip

@@ -81,6 +81,35 @@ def test_queues(load: Load) -> None:
     assert second.maximum_concurrency is None
 
 
+def test_log_groups(load: Load) -> None:
+    """Events of a function and subscriptions of their own name the functions that write to the group."""
+    template = load(
+        function(
+            "{A: {Type: CloudWatchLogs,"
+            " Properties: {LogGroupName: !Ref L, FilterPattern: '{ $.b IS TRUE }'}},"
+            "B: {Type: CloudWatchLogs, Properties: {LogGroupName: elsewhere, FilterPattern: ''}}}"
+        )
+        + "  L: {Type: AWS::Logs::LogGroup, Properties: {LogGroupName: mine}}\n"
+        f"  G: {{Type: AWS::Serverless::Function, Properties: {{{FUNCTION},"
+        " LoggingConfig: {LogGroup: !Ref L}}}\n"
+        "  S: {Type: AWS::Logs::SubscriptionFilter, Properties: {DestinationArn: !GetAtt G.Arn,"
+        " LogGroupName: /aws/lambda/F, FilterPattern: '[a, b]'}}\n"
+        "  T: {Type: AWS::Logs::SubscriptionFilter, Properties: {DestinationArn: 'arn:aws:kinesis:x',"
+        " LogGroupName: /aws/lambda/F, FilterPattern: ''}}\n"
+    )
+    first, second = template.event_sources.subscriptions
+    assert (first.name, first.group, first.function) == ("coldframe-FA", "mine", "F")
+    assert (second.name, second.function) == ("coldframe-S", "G")
+    assert (first.sources, second.sources) == (frozenset({"G"}), frozenset({"F"}))
+    assert (first.pattern.field, second.pattern.is_everything) == ("b", True)
+    assert [line for line in lines(template.notes) if "Runtime" not in line] == [
+        "Ignored: F.Events.B.Properties.LogGroupName: no function of this template writes to this log group.",
+        "Ignored: S.FilterPattern: every line is passed on: only { $.field IS TRUE } is matched here.",
+        "Ignored: T.DestinationArn: it is not a function that runs here.",
+        "Ignored: T.LogGroupName, T.FilterPattern: it is not read on this machine.",
+    ]
+
+
 def test_sources_elsewhere(load: Load) -> None:
     """A queue or a function that is not here is named; the function runs without."""
     template = load(
@@ -120,6 +149,7 @@ def test_sources_elsewhere(load: Load) -> None:
             "expected a time zone",
         ),
         ("{Type: SQS, Properties: {}}", "Queue is missing"),
+        ("{Type: CloudWatchLogs, Properties: {}}", "LogGroupName is missing"),
         ("{Type: SQS, Properties: {Queue: !GetAtt Q.Arn, BatchSize: 0}}", "expected at least 1"),
     ],
 )

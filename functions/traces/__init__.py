@@ -1,0 +1,1 @@
+"""Function that forwards spans from log lines to CloudWatch or to a collector."""
