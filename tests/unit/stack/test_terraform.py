@@ -216,13 +216,13 @@ ONLY_IN_TEMPLATE = {
     "ProvisionedConcurrencyPolicy": ("ScalingTargetId",),
 }  # fmt: skip
 
-APPLICATIONS = {"Deployment", "JobsWorker", "Offline", "Warmer"}
+APPLICATIONS = {"Deployment", "JobsWorker", "Offline", "Traces", "Warmer"}
 """Nested stacks that the module does not have. docs/terraform.md names them."""
 
 LEFT_OUT = {
     "ImageExtra", "Jobs", "JobsConcurrency", "JobsKeepDays", "JobsSources", "JobsWebhookHosts",
     "JobsWebhookKey",
-    "KeptVersions", "LambdaBase", "OfflineBucket", "ColdStartUsd", "TrafficShift", "WarmEnvironments",
+    "KeptVersions", "LambdaBase", "OfflineBucket", "ColdStartUsd", "TracesHeaders", "TracesTo", "TrafficShift", "WarmEnvironments",
     "WarmGuaranteed", "WarmMaximum", "WarmMinimum", "WarmPrediction", "WarmUsdPerDay",
 }  # fmt: skip
 """Parameters of these stacks, and of the build of the image."""
