@@ -222,7 +222,8 @@ APPLICATIONS = {"Deployment", "JobsWorker", "Offline", "Traces", "Warmer"}
 LEFT_OUT = {
     "ImageExtra", "Jobs", "JobsConcurrency", "JobsKeepDays", "JobsSources", "JobsWebhookHosts",
     "JobsWebhookKey",
-    "KeptVersions", "LambdaBase", "OfflineBucket", "ColdStartUsd", "TracesHeaders", "TracesTo", "TrafficShift", "WarmEnvironments",
+    "KeptVersions", "LambdaBase", "OfflineBucket", "ColdStartUsd", "TracesHeaders", "TracesTo",
+    "TrafficShift", "WarmEnvironments",
     "WarmGuaranteed", "WarmMaximum", "WarmMinimum", "WarmPrediction", "WarmUsdPerDay",
 }  # fmt: skip
 """Parameters of these stacks, and of the build of the image."""
