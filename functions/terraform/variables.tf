@@ -65,8 +65,8 @@ variable "models" {
   }
 
   validation {
-    condition     = length(var.models) <= 160
-    error_message = "models must have at most 160 characters."
+    condition     = length(var.models) <= 120
+    error_message = "models must have at most 120 characters."
   }
 }
 

@@ -12,7 +12,7 @@ from tests.conftest import ROOT
 
 TEMPLATE = ROOT / "template.yaml"
 # The applications that it consists of besides, in which a resource has the application's name before its own.
-APPLICATIONS = ("jobs", "warmer", "offline", "deployment", "watching", "traces")
+APPLICATIONS = ("jobs", "feedback", "warmer", "offline", "deployment", "watching", "traces")
 
 needs_translator = [
     pytest.mark.sam,
@@ -30,12 +30,13 @@ OFFLINE = {"OfflineBucket": "texts"}
 FORGETFUL = {"KeepFailedEvents": "off"}
 WITH_JOBS = {"Jobs": "on", "JobsSources": "theirs,others", "JobsWebhookHosts": "example.com"}
 TRACED = {"TracesTo": "cloudwatch"}
+WITH_FEEDBACK = {"FeedbackKey": "0123456789abcdef"}
 WATCHED = {"AlarmEmail": "someone@example.com"}
 
 MODES: dict[str, dict[str, str]] = {"OnDemand": {}, "Provisioned": PROVISIONED, "SnapStart": SNAPSTART}
 ALL: list[dict[str, str]] = [
     {}, PROVISIONED, SNAPSTART, WARMED, PREDICTED, GUARANTEED,
-    JWT, OPEN, WATCHED, FORGETFUL, OFFLINE, WITH_JOBS, TRACED,
+    JWT, OPEN, WATCHED, FORGETFUL, OFFLINE, WITH_JOBS, TRACED, WITH_FEEDBACK,
 ]  # fmt: skip
 # What SAM calls the alias `live`.
 PREDICT_ALIAS = "PredictFunctionAliaslive"

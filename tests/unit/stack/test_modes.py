@@ -24,6 +24,7 @@ from tests.support.stacks import (
     TRACED,
     WARMED,
     WATCHED,
+    WITH_FEEDBACK,
     WITH_JOBS,
     properties,
     stack,
@@ -50,6 +51,7 @@ ONLY_IN = {
     "WatchingRunsAlarm": [OFFLINE],
     "JobsWorker": [WITH_JOBS],
     "Traces": [TRACED],
+    "Feedback": [WITH_FEEDBACK],
 }
 
 

@@ -7,12 +7,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from coldframe.cache import dynamodb_store, s3_store
 from coldframe.config import ENVIRONMENT_NAMES, Settings
+from coldframe.feedback.ids import Answer
+from coldframe.feedback.table import FeedbackTable
 from coldframe.jobs.dynamodb import DUE_INDEX
 from coldframe.jobs.records import LONGEST_MESSAGE_S, Job, Options
 from coldframe.jobs.states import State
@@ -72,7 +75,7 @@ def test_every_reference_is_defined(path: Path) -> None:
     """Whatever a template refers to is one of its parameters or resources, or made by SAM."""
     template = read_document(path)
     made_by_sam = {"ServerlessDeploymentApplication"}
-    of_one_sub = {"Live", "SnapStart", "Arn", "Joined", "GbSecondUsd"}
+    of_one_sub = {"Live", "SnapStart", "Feedback", "Arn", "Joined", "GbSecondUsd"}
     known = {*template["Parameters"], *template["Resources"], *made_by_sam, *of_one_sub}
     assert {name for name in references(template) if not name.startswith("AWS::")} <= known
 
@@ -111,8 +114,32 @@ def test_a_changed_parameter_publishes_a_version() -> None:
     # With the application of jobs come their variables.
     settings = set(references([FUNCTION["MemorySize"], VARIABLES])) & set(TEMPLATE["Parameters"])
     settings |= {"Jobs", "JobsKeepDays"}
-    described = set(references(FUNCTION["VersionDescription"])) - {"SnapStart"}  # a name of its own
+    # The key is a secret: its number stands for it.
+    assert TEMPLATE["Parameters"]["FeedbackKey"]["NoEcho"] is True
+    settings = settings - {"FeedbackKey"} | {"FeedbackKeyNumber"}
+    described = set(references(FUNCTION["VersionDescription"])) - {
+        "SnapStart",
+        "Feedback",
+    }  # names of its own
     assert settings == described
+    assert "${FeedbackKey}" not in str(FUNCTION["VersionDescription"])
+
+
+def test_feedback_has_the_shape_of_its_items() -> None:
+    """Key and expiry of the table are those of its items; the function may add and delete labels."""
+    table = RESOURCES["FeedbackTable"]["Properties"]
+    answer = Answer("sha256:1", "auto", "label", 0.5, 0, True, bytes(16))
+    written: dict[str, Any] = {}
+    client = SimpleNamespace(put_item=lambda **arguments: written.update(arguments["Item"]) or written)
+    assert FeedbackTable("labels", lambda: client, lambda: 0.0).add(answer, "label", 1.0)
+    keys = {key["AttributeName"] for key in table["KeySchema"]}
+    assert keys == {"day", "nonce"}
+    assert {table["TimeToLiveSpecification"]["AttributeName"], *keys} <= set(written)
+    assert table["SSESpecification"] == {"SSEEnabled": True}
+    assert "PointInTimeRecoverySpecification" not in table
+    [statement] = RESOURCES["FeedbackPolicy"]["Properties"]["PolicyDocument"]["Statement"]
+    assert statement["Action"] == ["dynamodb:DeleteItem", "dynamodb:PutItem"]
+    assert statement["Resource"] == {"Fn::GetAtt": ["FeedbackTable", "Arn"]}
 
 
 def test_api_sends_every_route_to_the_function() -> None:
@@ -313,6 +340,7 @@ def test_outputs() -> None:
         "FailedEventsUrl",
         "OfflineStateMachine",
         "DashboardUrl",
+        "FeedbackTableName",
         "JobsBucketName",
         "JobsFailedQueueUrl",
         "JobsTopicArn",
@@ -320,5 +348,5 @@ def test_outputs() -> None:
 
 
 def test_fits_into_one_reading() -> None:
-    """The root template has fewer than 800 lines; whatever a request does not meet is in nested stacks."""
+    """The root template has fewer than 800 lines; whatever few requests meet is in nested stacks."""
     assert len((ROOT / "template.yaml").read_text().splitlines()) < 800

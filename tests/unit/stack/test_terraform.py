@@ -216,12 +216,12 @@ ONLY_IN_TEMPLATE = {
     "ProvisionedConcurrencyPolicy": ("ScalingTargetId",),
 }  # fmt: skip
 
-APPLICATIONS = {"Deployment", "JobsWorker", "Offline", "Traces", "Warmer"}
+APPLICATIONS = {"Deployment", "Feedback", "JobsWorker", "Offline", "Traces", "Warmer"}
 """Nested stacks that the module does not have. docs/terraform.md names them."""
 
 LEFT_OUT = {
     "ImageExtra", "Jobs", "JobsConcurrency", "JobsKeepDays", "JobsSources", "JobsWebhookHosts",
-    "JobsWebhookKey",
+    "JobsWebhookKey", "FeedbackDays", "FeedbackKey", "FeedbackKeyNumber", "FeedbackSample",
     "KeptVersions", "LambdaBase", "OfflineBucket", "ColdStartUsd", "TracesHeaders", "TracesTo",
     "TrafficShift", "WarmEnvironments",
     "WarmGuaranteed", "WarmMaximum", "WarmMinimum", "WarmPrediction", "WarmUsdPerDay",
@@ -391,9 +391,10 @@ def test_nested_stacks_are_named() -> None:
 
 
 def test_environment_is_the_same() -> None:
-    """The function gets the same settings, except those of jobs."""
+    """The function gets the same settings, except those of jobs and feedback."""
     variables = TEMPLATE["Resources"]["PredictFunction"]["Properties"]["Environment"]["Variables"]
-    own = {name: value for name, value in variables.items() if not name.startswith("COLDFRAME_JOBS_")}
+    others = ("COLDFRAME_JOBS_", "COLDFRAME_FEEDBACK_")
+    own = {name: value for name, value in variables.items() if not name.startswith(others)}
     optional = {
         name: value["Fn::If"] for name, value in own.items() if isinstance(value, dict) and "Fn::If" in value
     }
