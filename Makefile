@@ -8,6 +8,7 @@ BUILD := .venv-build
 SAM := .venv-sam
 MINISTACK := .venv-ministack
 KSERVE := .venv-kserve
+DOCS := .venv-docs
 SPARK := .venv-spark
 MODELS := models
 BUILT := $(MODELS)/topics/manifest.json
@@ -16,7 +17,7 @@ PIP := -m pip install --disable-pip-version-check
 PYTEST := $(VENV)/bin/python -m pytest -n auto --maxprocesses 4
 
 .DEFAULT_GOAL := help
-.PHONY: help run free-port test test-all lint build image image-server image-gpu image-report sam sam-validate check train bench bench-setup bench-check bench-encoder lock clean
+.PHONY: help run free-port test test-all lint build image image-server image-gpu image-report sam sam-validate check train bench bench-setup bench-check bench-encoder docs lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -81,11 +82,14 @@ check: $(BUILT) $(SAM)/stamp ## Check template and bundle against AWS's limits (
 sam-validate: $(SAM)/stamp ## Validate template.yaml with the SAM CLI
 	@local/tools/sam.sh validate
 
+docs: $(DOCS)/stamp ## Build the documentation as a site, and check its links
+	@$(DOCS)/bin/python local/tools/site.py
+
 lock: ## Write the lock files anew (needs uv)
 	local/tools/lock.sh
 
 clean: ## Remove what the other targets made; models trained on tables of your own stay
-	rm -rf $(VENV) $(BUILD) $(SAM) $(MINISTACK) $(KSERVE) $(SPARK) $(MODELS)/encoders/minilm-l6-v2 $(MODELS)/encoders/minilm-l6-v2-gpu $(MODELS)/topics .pytest_cache .mypy_cache .ruff_cache .hypothesis .aws-sam build
+	rm -rf $(VENV) $(BUILD) $(SAM) $(MINISTACK) $(KSERVE) $(SPARK) $(DOCS) $(MODELS)/encoders/minilm-l6-v2 $(MODELS)/encoders/minilm-l6-v2-gpu $(MODELS)/topics .pytest_cache .mypy_cache .ruff_cache .hypothesis .aws-sam build
 
 # --- environments -----------------------------------------------------------------
 # The runtime never shares one with torch, nor with the SAM CLI.
@@ -128,6 +132,11 @@ $(SAM)/stamp: local/sam-requirements.txt
 $(KSERVE)/stamp: tests/kserve-requirements.txt
 	$(call create_venv,$(KSERVE),the models of KServe that tests read manifests with)
 	@$(KSERVE)/bin/python $(PIP) --no-deps --require-hashes -r $<
+	@touch $@
+
+$(DOCS)/stamp: local/docs-requirements.txt
+	$(call create_venv,$(DOCS),Zensical)
+	@$(DOCS)/bin/python $(PIP) --no-deps --require-hashes -r $<
 	@touch $@
 
 # It pins botocore.

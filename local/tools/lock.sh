@@ -35,6 +35,7 @@ compile_tool() { # compile_tool REQUIREMENTS OUTPUT ["EXCLUDED…"] [uv flags…
         --excludes <(tr ' ' '\n' <<<"${3:-}") -o "$2" "${@:4}"
 }
 compile_tool aws-sam-cli==1.170.0 local/sam-requirements.txt
+compile_tool zensical==0.0.73 local/docs-requirements.txt
 # boto3, because the functions that it runs find it in Lambda's runtime too.
 compile_tool $'ministack==1.5.33\nboto3' tests/ministack-requirements.txt
 # Its models of manifests alone: with what it serves models with it would be 430 MB. kubernetes 37 reads no JSON
