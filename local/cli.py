@@ -5,6 +5,7 @@ import click
 from coldframe import __version__
 from local.command_group import CommandGroup
 from local.commands.check import check
+from local.commands.feedback import feedback
 from local.commands.homes import homes
 from local.commands.model import fill_cache, predict, verify
 from local.commands.models import models
@@ -22,7 +23,7 @@ GROUPS = {
     "Try": (up, predict, serve),
     "Train": (train, build, verify, models),
     "Plan": (plan, simulate, homes, prices),
-    "Deploy and watch": (check, sql, fill_cache, monitor),
+    "Deploy and watch": (check, sql, fill_cache, monitor, feedback),
     "Process many texts": (offline,),
 }
 """Commands by what a person wants to do. Commands of other packages follow."""

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the container image `coldframe:ARCHITECTURE`, which is `coldframe` where it is for this machine's.
 #     local/tools/image.sh [ARCHITECTURE]      # x86_64 or arm64; default: this machine's
-# EXTRA=pyarrow adds that package, for Parquet sources of jobs and for Athena.
+# EXTRA=pyarrow adds that package, for Parquet sources of jobs and for Athena; EXTRA=feedback encrypts texts of feedback.
 # None of the image's programs runs: any machine builds it for any other.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

@@ -18,6 +18,8 @@ compile() { # compile OUTPUT "EXCLUDED…" [uv flags…]
 compile functions/requirements.txt "huggingface-hub flatbuffers packaging protobuf numpy"
 compile functions/pyarrow-requirements.txt "huggingface-hub flatbuffers packaging protobuf numpy" --extra arrow \
     -c functions/requirements.txt
+compile functions/feedback-requirements.txt "huggingface-hub flatbuffers packaging protobuf numpy" --extra feedback \
+    -c functions/requirements.txt
 compile functions/server/requirements.txt "huggingface-hub flatbuffers packaging protobuf numpy" --extra server \
     -c functions/requirements.txt
 # onnxruntime-gpu holds the same module. cuBLAS asks for NVRTC, a compiler, which these graphs never call.

@@ -39,6 +39,7 @@ STAND_IN = "lambda-python:"
 NOT_IN_THE_IMAGE = {
     "functions/Dockerfile",
     "functions/pyarrow-requirements.txt",
+    "functions/feedback-requirements.txt",
     "functions/requirements.txt",
     "functions/slim.py",
 }

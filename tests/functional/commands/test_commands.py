@@ -31,6 +31,7 @@ WITHOUT_JSON = {
     "build": "makes files",
     "offline start": "reports a run of Step Functions",
     "sql": "prints statements",
+    "feedback texts": "prints a line of JSON for each text",
     "bench": "writes raw files of JSON lines",
 }
 

@@ -134,6 +134,13 @@ class Settings(Struct, frozen=True, kw_only=True):
     feedback_days: Annotated[
         int, _about("days from an answer for which its label is accepted and kept", "feedback_days")
     ] = 90
+    feedback_text_key: Annotated[
+        str,
+        _about(
+            "public key from `coldframe feedback keys`: texts that callers send with labels are stored,"
+            " encrypted; empty: such texts are refused"
+        ),
+    ] = ""
     verify_at_init: Annotated[
         bool, _about("compare a golden vector before the model answers; `true` or `false`")
     ] = True

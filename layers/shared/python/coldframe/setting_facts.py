@@ -77,6 +77,7 @@ TEXTS = frozenset(
         "metrics_namespace",
         "feedback_key",
         "feedback_table",
+        "feedback_text_key",
     }
 )
 FLAGS = frozenset({"verify_at_init"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 from typing import Any
 
@@ -30,19 +31,22 @@ SECRET = "a text that nobody stores"
 class Here:
     """An API with feedback, its table and its clock."""
 
+    settings = Settings(feedback_key=KEY, feedback_table="feedback", feedback_sample=0.5)
+
     def __init__(self, client: Any) -> None:
         self.client = client
         self.now_s = NOW_S
         self.fails = False
         self.log: list[str] = []
         models = served(tiny_predictor())
-        settings = Settings(feedback_key=KEY, feedback_table="feedback", feedback_sample=0.5)
+        settings = self.settings
         self.api = Api(models, settings, StartMark(), self.log.append)
         self.table = FeedbackTable("feedback", self._client, lambda: self.now_s)
         routes = FeedbackRoutes(models, settings, Signer(KEY), self.table, lambda: self.now_s)
         chance = itertools.cycle([0.49, 0.5]).__next__
         self.api.__dict__["_feedback"] = routes
-        self.api._marker = Marker(Signer(KEY), 0.5, lambda: self.now_s, chance)
+        has_digests = bool(settings.feedback_text_key)
+        self.api._marker = Marker(Signer(KEY), 0.5, lambda: self.now_s, chance, has_digests=has_digests)
 
     def _client(self) -> Any:
         if self.fails:
@@ -65,6 +69,14 @@ class Here:
         reply = self.answer("POST", "/v1/feedback", {"feedback": items}, owner)
         assert reply.status == 200
         return [result["outcome"] for result in msgspec.json.decode(reply.body)["results"]]
+
+    def signed_before_texts(self) -> str:
+        """An id as it was signed before ids named models and texts."""
+        signer = Signer(KEY)
+        answer = signer.read(self.predict()[0]["id"], "ann")
+        assert answer is not None
+        old = msgspec.msgpack.encode(msgspec.structs.astuple(answer)[:7])
+        return base64.urlsafe_b64encode(old + signer._mac(old, "ann")).rstrip(b"=").decode()
 
     def labels(self) -> list[Label]:
         """All labels in the table."""
@@ -173,10 +185,17 @@ def test_no_text_is_stored_or_logged(here: Here, label: str) -> None:
     name = here.predict()[0]["id"]
     here.send((name, label))
     item = {"id": name, "label": label, "text": SECRET}
-    assert here.answer("POST", "/v1/feedback", {"feedback": [item]}).status == 422
+    refused = here.answer("POST", "/v1/feedback", {"feedback": [item]})
+    assert (refused.status, b"COLDFRAME_FEEDBACK_TEXT_KEY is empty" in refused.body) == (422, True)
     here.answer("POST", "/v1/feedback", {"feedback": [{"id": SECRET, "label": SECRET}]})
     assert SECRET not in str(here.client.scan(TableName="feedback")["Items"])
     assert SECRET not in "".join(here.log)
+
+
+def test_an_older_id_is_read(here: Here, label: str) -> None:
+    """Ids that were signed before they named models and texts take labels as before."""
+    assert here.send((here.signed_before_texts(), label)) == ["stored"]
+    assert len(here.labels()) == 1
 
 
 def test_without_a_key_there_is_no_feedback() -> None:

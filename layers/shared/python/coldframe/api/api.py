@@ -220,7 +220,7 @@ class Api:
             usage=prediction.usage,
         )
         if self._marker is not None and request.has_ids:
-            self._marker.mark(reply.predictions, manifest.version, request.principal)
+            self._marker.mark(texts, answers, manifest.name, manifest.version, request.principal)
         timing = {"server-timing": prediction.times.server_timing()}
         log = {"model": manifest.name, "version": manifest.version, "heads": heads, **work_log(prediction)}
         log["answers"] = count_answers(reply.predictions)
@@ -308,13 +308,18 @@ def _open_telemetry(settings: Settings, start_kind: str) -> "Telemetry | None":
 
 
 def _open_marker(settings: Settings) -> "Marker | None":
-    """None without a key: then nothing is imported for feedback. Raises BadSetting for a short key."""
+    """None without a key: then nothing is imported for feedback. Raises BadSetting for a key of no use."""
     if not settings.feedback_key:
         return None
     from coldframe.feedback.ids import Signer
     from coldframe.feedback.marks import Marker
 
-    return Marker(Signer(settings.feedback_key), settings.feedback_sample)
+    if settings.feedback_text_key:
+        from coldframe.feedback.texts import TextSealer
+
+        TextSealer(settings.feedback_text_key)
+    has_digests = bool(settings.feedback_text_key)
+    return Marker(Signer(settings.feedback_key), settings.feedback_sample, has_digests=has_digests)
 
 
 def text_answers(prediction: Prediction, predictor: Predictor, request: PredictRequest) -> list[TextAnswer]:

@@ -1,12 +1,14 @@
 """Routes of feedback: `POST /v1/feedback` and `DELETE /v1/feedback/{id}`."""
 
+import hmac
 import time
 
 import msgspec
+from msgspec import UnsetType
 
 from coldframe.api.messages import Reply, Request, decode_json, json_reply, read_body
 from coldframe.config import Settings
-from coldframe.errors import NotFound, NotReady, TooLarge
+from coldframe.errors import Invalid, NotFound, NotReady, TooLarge
 from coldframe.feedback.ids import Answer, Signer
 from coldframe.feedback.schemas import (
     MAX_ITEMS,
@@ -17,6 +19,8 @@ from coldframe.feedback.schemas import (
     FeedbackResult,
 )
 from coldframe.feedback.table import FeedbackTable, TableFails
+from coldframe.feedback.texts import MAX_TEXT_BYTES, TextSealer
+from coldframe.model.tokenizer import normalise
 from coldframe.pipeline.models import Models
 from coldframe.timing import Clock
 
@@ -29,6 +33,11 @@ _NOT_SET_UP = (
 )
 _UNKNOWN = "No answer to this caller has this id. Send the id as POST /v1/predict returned it."
 _CONFLICT = "This answer has another label. Send DELETE /v1/feedback/{id} first."
+_OTHER_TEXT = "The id does not belong to this text. Send the text of POST /v1/predict, or none."
+_TEXT_TOO_LARGE = f"The text has more than {MAX_TEXT_BYTES:,} bytes. Send the label without it."
+_NO_TEXTS = (
+    "Texts are not stored here: COLDFRAME_FEEDBACK_TEXT_KEY is empty. Send each label without its `text`."
+)
 _OTHER_LABEL = "The model does not have this label. GET /v1/models lists the labels."
 
 
@@ -60,6 +69,8 @@ class FeedbackRoutes:
         self._signer = signer
         self._table = table
         self._now = now
+        key = settings.feedback_text_key
+        self._sealer = TextSealer(key) if key else None
 
     def add(self, request: Request) -> Reply:
         """A result for each label. A repeated request has the same results."""
@@ -68,6 +79,8 @@ class FeedbackRoutes:
             raise TooLarge(
                 f"Found {len(body.feedback)} labels, expected at most {MAX_ITEMS}. Send them in parts."
             )
+        if self._sealer is None and any(isinstance(item.text, str) for item in body.feedback):
+            raise Invalid(_NO_TEXTS)
         try:
             results = [self._add(item, request.principal) for item in body.feedback]
         except TableFails as exc:
@@ -75,7 +88,7 @@ class FeedbackRoutes:
         return json_reply(FeedbackReply(results), log={"feedback": _counts(results)})
 
     def remove(self, request: Request) -> Reply:
-        """The label of an answer is gone, whether or not there was one."""
+        """The label of an answer and its text are gone, whether or not there were any."""
         answer = self._signer.read(request.params["id"], request.principal)
         if answer is None:
             raise NotFound(_UNKNOWN)
@@ -95,9 +108,25 @@ class FeedbackRoutes:
             return FeedbackResult("expired", f"The answer is older than {days} days. Label a newer one.")
         if item.label not in self._labels(answer):
             return FeedbackResult("unknown-label", _OTHER_LABEL)
-        if not self._table.add(answer, item.label, expires_s):
+        if self._sealer is None or isinstance(item.text, UnsetType):
+            sealed = None
+        elif not self._is_text_of(answer, item.text):
+            return FeedbackResult("other-text", _OTHER_TEXT)
+        elif len(item.text.encode()) > MAX_TEXT_BYTES:
+            return FeedbackResult("text-too-large", _TEXT_TOO_LARGE)
+        else:
+            sealed = self._sealer.seal(item.text, answer)
+        if not self._table.add(answer, item.label, expires_s, sealed):
             return FeedbackResult("conflict", _CONFLICT)
         return FeedbackResult("stored")
+
+    def _is_text_of(self, answer: Answer, text: str) -> bool:
+        """Whether the answer was given for this text, up to white space."""
+        try:
+            digest = self._signer.digest(normalise(text))
+        except Invalid:
+            return False
+        return hmac.compare_digest(digest, answer.text_digest)
 
     def _labels(self, answer: Answer) -> set[str]:
         """Labels of the answer's model; of all models, if that version is no longer served."""

@@ -14,6 +14,7 @@ from coldframe.errors import BadSetting
 _MAC_BYTES = 16
 _LEAST_KEY_CHARACTERS = 16
 _LONGEST_ID = 2048
+_OF_TEXTS = b"digests of texts"
 
 
 class Answer(Struct, frozen=True, array_like=True):
@@ -21,6 +22,8 @@ class Answer(Struct, frozen=True, array_like=True):
 
     model: version of the model. label: its best label. moment_s: when it was given, since 1970.
     is_drawn: whether chance chose it to be labelled. nonce: random bytes, which no other answer has.
+    name: of the model. text_digest: the keyed digest of its text; empty unless texts are stored. Ids without
+    these two are older, and can be read.
     """
 
     model: str
@@ -30,6 +33,8 @@ class Answer(Struct, frozen=True, array_like=True):
     moment_s: Annotated[int, Meta(ge=0)]
     is_drawn: bool
     nonce: Annotated[bytes, Meta(min_length=16, max_length=16)]
+    name: str = ""
+    text_digest: Annotated[bytes, Meta(max_length=16)] = b""
 
 
 _DECODER = msgspec.msgpack.Decoder(Answer)
@@ -46,6 +51,7 @@ class Signer:
                 f" {_LEAST_KEY_CHARACTERS}. Set a random key."
             )
         self._key = key.encode()
+        self._text_key = hmac.digest(self._key, _OF_TEXTS, hashlib.sha256)
 
     def id_of(self, answer: Answer, owner: str) -> str:
         """The id of an answer to `owner`, in characters that a path may hold."""
@@ -64,6 +70,10 @@ class Signer:
         if _encoded(signed) != name or not hmac.compare_digest(mac, self._mac(content, owner)):
             return None
         return _DECODER.decode(content)
+
+    def digest(self, text: str) -> bytes:
+        """Keyed digest of a text in normal form: nobody without the key can test a guess of the text."""
+        return hmac.digest(self._text_key, text.encode(), hashlib.sha256)[:_MAC_BYTES]
 
     def _mac(self, content: bytes, owner: str) -> bytes:
         signed = len(content).to_bytes(4, "big") + content + owner.encode()

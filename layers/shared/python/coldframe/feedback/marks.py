@@ -2,10 +2,11 @@
 
 import secrets
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from random import SystemRandom
 
 from coldframe.feedback.ids import Answer, Signer
+from coldframe.model.tokenizer import normalise
 from coldframe.schemas import TextAnswer
 from coldframe.timing import Clock
 
@@ -26,21 +27,28 @@ class Marker:
         now: Clock = time.time,
         chance: Callable[[], float] = _CHANCE,
         nonce: Callable[[int], bytes] = secrets.token_bytes,
+        has_digests: bool = False,
     ) -> None:
-        """share: of the answers that are drawn."""
+        """share: of the answers that are drawn. has_digests: ids name their texts, to be stored later."""
         self._signer = signer
         self._share = share
         self._now = now
         self._chance = chance
         self._nonce = nonce
+        self._has_digests = has_digests
 
-    def mark(self, texts: Iterable[TextAnswer], model: str, owner: str) -> None:
-        """Sets `id` and `drawn` of all answers that `owner` receives from a version of a model."""
+    def mark(
+        self, texts: Sequence[str], answers: Sequence[TextAnswer], name: str, version: str, owner: str
+    ) -> None:
+        """Sets `id` and `drawn` of all answers that `owner` receives. name, version: of the model."""
         moment_s = int(self._now())
-        for text in texts:
-            for head, answer in text.heads.items():
+        for text, text_answer in zip(texts, answers, strict=True):
+            digest = self._signer.digest(normalise(text)) if self._has_digests else b""
+            for head, answer in text_answer.heads.items():
                 answer.drawn = self._chance() < self._share
                 best = answer.top[0]
                 nonce = self._nonce(_NONCE_BYTES)
-                signed = Answer(model, head, best.label, best.probability, moment_s, answer.drawn, nonce)
+                signed = Answer(
+                    version, head, best.label, best.probability, moment_s, answer.drawn, nonce, name, digest
+                )
                 answer.id = self._signer.id_of(signed, owner)

@@ -2,11 +2,11 @@
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 MAX_ITEMS = 100
 
-Outcome = Literal["stored", "unknown", "expired", "unknown-label", "conflict"]
+Outcome = Literal["stored", "unknown", "expired", "unknown-label", "conflict", "other-text", "text-too-large"]
 
 
 class FeedbackItem(Struct, forbid_unknown_fields=True):
@@ -14,6 +14,10 @@ class FeedbackItem(Struct, forbid_unknown_fields=True):
 
     id: Annotated[str, Meta(description="The answer's `id`.")]
     label: Annotated[str, Meta(description="The label that is right for its text.")]
+    text: (
+        Annotated[str, Meta(description="The answer's text, to be stored where the deployment does so.")]
+        | UnsetType
+    ) = UNSET
 
 
 class FeedbackRequest(Struct, forbid_unknown_fields=True):
@@ -39,6 +43,6 @@ class FeedbackReply(Struct):
 
 
 class FeedbackRemoved(Struct):
-    """Answer of `DELETE /v1/feedback/{id}`: no label of this answer is stored any longer."""
+    """Answer of `DELETE /v1/feedback/{id}`: neither label nor text of this answer is stored any longer."""
 
     removed: bool
