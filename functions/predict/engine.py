@@ -83,7 +83,7 @@ class Engine:
         if can_measure and not settings.max_batch_tokens:
             for encoder in encoders.values():
                 encoder.measure_budget()
-        models.default.cache.set_up()
+        self.api.set_up()
         prime(self.handle_event)
         self.api.start_counting()
         if will_be_snapshot:

@@ -141,6 +141,13 @@ class Settings(Struct, frozen=True, kw_only=True):
             " encrypted; empty: such texts are refused"
         ),
     ] = ""
+    experiments: Annotated[
+        str,
+        _about(
+            "DynamoDB table, or folder with a `/` in its path, that holds an experiment and its counts;"
+            " empty: none"
+        ),
+    ] = ""
     verify_at_init: Annotated[
         bool, _about("compare a golden vector before the model answers; `true` or `false`")
     ] = True

@@ -20,9 +20,11 @@ REQUEST_FIELDS = (
     "budget_ms",
     "min_probability",
     "explain",
+    "subject",
 )
 DEFAULT_TOP_K, MAX_TOP_K = 1, 1000  # most labels of a model; a model with fewer returns all of them
 MAX_HEADS = 16
+MAX_SUBJECT = 256  # characters
 MAX_EXPLAINED_TEXTS, MAX_EXPLAINED_WORDS, MAX_SPANS = 8, 10, 32  # of a request, of an answer, of a text
 SCORE_DIGITS = 4  # largest out-of-distribution score: higher scores are noise
 MIN_BUDGET_MS, MAX_BUDGET_MS = 1, 86_400_000  # one day: nothing that answers requests runs for longer

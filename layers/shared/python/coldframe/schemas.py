@@ -4,7 +4,14 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from coldframe.contract import DEFAULT_TOP_K, MAX_BUDGET_MS, MAX_HEADS, MAX_TOP_K, MIN_BUDGET_MS
+from coldframe.contract import (
+    DEFAULT_TOP_K,
+    MAX_BUDGET_MS,
+    MAX_HEADS,
+    MAX_SUBJECT,
+    MAX_TOP_K,
+    MIN_BUDGET_MS,
+)
 
 Start = Literal["cold", "warm"]
 By = Literal["estimator", "ensemble"]
@@ -65,6 +72,16 @@ class PredictRequest(Struct, forbid_unknown_fields=True):
         | UnsetType
     ) = UNSET
     explain: Annotated[bool, Meta(description="Return the words that decided each answer.")] = False
+    subject: (
+        Annotated[
+            str,
+            Meta(
+                max_length=MAX_SUBJECT,
+                description="Who asks, for experiments: one subject is answered by one arm. Never stored.",
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class Score(Struct):
@@ -168,14 +185,22 @@ class Usage(Struct):
     cache: CacheUsage
 
 
-class PredictReply(Struct):
-    """Answer of `POST /v1/predict`."""
+class ExperimentMark(Struct):
+    """The experiment that a request was part of, and the arm that answered it, by their names."""
+
+    name: str
+    arm: str
+
+
+class PredictReply(Struct, omit_defaults=True):
+    """Answer of `POST /v1/predict`. experiment: only where the request was part of one."""
 
     model: str
     version: str
     start: Start
     predictions: list[TextAnswer]
     usage: Usage
+    experiment: ExperimentMark | UnsetType = UNSET
 
 
 class HeadCard(Struct):

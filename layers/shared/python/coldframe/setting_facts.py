@@ -78,6 +78,7 @@ TEXTS = frozenset(
         "feedback_key",
         "feedback_table",
         "feedback_text_key",
+        "experiments",
     }
 )
 FLAGS = frozenset({"verify_at_init"})

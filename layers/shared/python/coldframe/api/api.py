@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from coldframe.api.inference_protocol import InferenceProtocol
     from coldframe.api.jobs_routes import JobsRoutes
     from coldframe.api.sql_routes import SqlRoutes
+    from coldframe.experiments.keeper import Keeper
     from coldframe.feedback.marks import Marker
     from coldframe.telemetry.telemetry import Telemetry
     from coldframe.telemetry.trace import Trace
@@ -111,6 +112,7 @@ class Api:
         self._start_kind = start_kind
         self._telemetry = _open_telemetry(settings, start_kind)
         self._marker = _open_marker(settings)
+        self._experiments = _open_experiments(settings, models, log, start_kind)
         self._sketches = SketchLog(models) if settings.sketches != "off" else None
 
     @property
@@ -156,6 +158,8 @@ class Api:
             reply.headers.update(trace.reply_headers(request.headers))
         if unsaved:
             reply.log.update(self._save(unsaved, request))
+        if self._experiments is not None:
+            self._experiments.after_answer(deadline_of(request).remaining_s())
         is_quiet = self._settings.log_level == "off" or (request.is_probe and reply.status == HTTPStatus.OK)
         if not is_quiet:
             self._log(self._line(request, reply, start, started_s, trace))
@@ -173,14 +177,29 @@ class Api:
         for observer in self.models.observers():
             observer.renew()
 
+    def set_up(self) -> None:
+        """Connects the stores ahead of traffic, where no caller waits."""
+        self._cache.set_up()
+        if self._experiments is not None:
+            self._experiments.set_up()
+
+    def close(self) -> None:
+        """Writes the counts of experiments that are not yet stored."""
+        if self._experiments is not None:
+            self._experiments.close()
+
     def before_snapshot(self) -> None:
         """Closes what does not survive a snapshot: connections, credentials."""
         self._cache.before_snapshot()
+        if self._experiments is not None:
+            self._experiments.before_snapshot()
 
     def after_restore(self) -> None:
         """Renews what depends on time and place."""
         self._created_s = int(time.time())
         self._cache.after_restore()
+        if self._experiments is not None:
+            self._experiments.after_restore()
         self.start_counting()
 
     def _save(self, unsaved: Unsaved, request: Request) -> dict[str, object]:
@@ -196,17 +215,21 @@ class Api:
         started_s = time.monotonic() if request.arrived_s is None else request.arrived_s
         content = read_body(request, self._settings)
         body = decode_json(content, _DECODER, '{"text": "…"}')
-        name = body.model
-        predictor = self.models.default if isinstance(name, UnsetType) else find_model(self.models, name)
-        manifest = predictor.manifest
+        part = self._experiments.choose(request, body) if self._experiments is not None else None
+        predictor, heads = self._chosen(body) if part is None else (part.predictor, part.heads)
         texts = self._texts(body)
-        heads = list(dict.fromkeys(body.heads or [manifest.default_head]))
-        predictor.check_heads(heads)
         budget_s = math.inf if isinstance(body.budget_ms, UnsetType) else body.budget_ms / 1e3
         reading_s = time.monotonic() - started_s  # waiting, unzipping and decoding count as well
         deadline = deadline_of(request, budget_s - reading_s)
-        prediction = predictor.predict(texts, heads, body.cache, deadline)
-        answers = text_answers(prediction, predictor, body)
+        if part is None:
+            prediction = predictor.predict(texts, heads, body.cache, deadline)
+            answers = text_answers(prediction, predictor, body)
+        else:
+            prediction = part.predict(texts, body, deadline)
+            predictor, heads = part.predictor, part.heads
+            answers = text_answers(prediction, predictor, body)
+            part.observe(texts, prediction, answers, body, deadline)
+        manifest = predictor.manifest
         if body.explain:
             from coldframe.pipeline.explaining import explain_answers
 
@@ -220,11 +243,23 @@ class Api:
             usage=prediction.usage,
         )
         if self._marker is not None and request.has_ids:
-            self._marker.mark(texts, answers, manifest.name, manifest.version, request.principal)
+            trial_of = None if part is None else part.trial
+            names = manifest.name, manifest.version
+            self._marker.mark(texts, answers, *names, request.principal, trial_of)
         timing = {"server-timing": prediction.times.server_timing()}
         log = {"model": manifest.name, "version": manifest.version, "heads": heads, **work_log(prediction)}
         log["answers"] = count_answers(reply.predictions)
+        if part is not None:
+            reply.experiment = log["experiment"] = part.mark
         return json_reply(reply, timing, log, _TOO_LARGE_HINT, prediction.unsaved)
+
+    def _chosen(self, body: PredictRequest) -> tuple[Predictor, list[str]]:
+        """The model and the heads that a request names, or the default ones. Raises NotFound and Invalid."""
+        name = body.model
+        predictor = self.models.default if isinstance(name, UnsetType) else find_model(self.models, name)
+        heads = list(dict.fromkeys(body.heads or [predictor.manifest.default_head]))
+        predictor.check_heads(heads)
+        return predictor, heads
 
     def _texts(self, request: PredictRequest) -> list[str]:
         if isinstance(request.text, str) == isinstance(request.texts, list):
@@ -320,6 +355,17 @@ def _open_marker(settings: Settings) -> "Marker | None":
         TextSealer(settings.feedback_text_key)
     has_digests = bool(settings.feedback_text_key)
     return Marker(Signer(settings.feedback_key), settings.feedback_sample, has_digests=has_digests)
+
+
+def _open_experiments(
+    settings: Settings, models: Models, log: Callable[[str], None], start_kind: str
+) -> "Keeper | None":
+    """None without a store: then nothing is imported for experiments."""
+    if not settings.experiments:
+        return None
+    from coldframe.experiments.keeper import open_keeper
+
+    return open_keeper(settings, models, log, stays=start_kind == "server")
 
 
 def text_answers(prediction: Prediction, predictor: Predictor, request: PredictRequest) -> list[TextAnswer]:

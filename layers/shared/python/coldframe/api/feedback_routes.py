@@ -2,6 +2,7 @@
 
 import hmac
 import time
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import UnsetType
@@ -9,6 +10,7 @@ from msgspec import UnsetType
 from coldframe.api.messages import Reply, Request, decode_json, json_reply, read_body
 from coldframe.config import Settings
 from coldframe.errors import Invalid, NotFound, NotReady, TooLarge
+from coldframe.experiments.stores import StoreFails
 from coldframe.feedback.ids import Answer, Signer
 from coldframe.feedback.schemas import (
     MAX_ITEMS,
@@ -24,10 +26,14 @@ from coldframe.model.tokenizer import normalise
 from coldframe.pipeline.models import Models
 from coldframe.timing import Clock
 
+if TYPE_CHECKING:
+    from coldframe.experiments.labels import LabelCounter
+
 _DECODER = msgspec.json.Decoder(FeedbackRequest)
 _EXAMPLE = '{"feedback": [{"id": "…", "label": "…"}]}'
 _DAY_S = 86_400
 _RETRY = {"retry-after": "5"}
+_STORE_S = 1.0
 _NOT_SET_UP = (
     "There is no feedback here: COLDFRAME_FEEDBACK_KEY or COLDFRAME_FEEDBACK_TABLE is empty. Set both."
 )
@@ -45,10 +51,13 @@ def open_feedback_routes(models: Models, settings: Settings) -> "FeedbackRoutes"
     """The routes on DynamoDB. Raises NotFound where the settings name no key or no table."""
     if not settings.feedback_key or not settings.feedback_table:
         raise NotFound(_NOT_SET_UP)
+    from coldframe.experiments.labels import LabelCounter
+    from coldframe.experiments.stores import open_store
     from coldframe.jobs.services import Clients
 
     table = FeedbackTable(settings.feedback_table, Clients().of("dynamodb"), time.time)
-    return FeedbackRoutes(models, settings, Signer(settings.feedback_key), table)
+    counter = LabelCounter(open_store(settings.experiments, _STORE_S)) if settings.experiments else None
+    return FeedbackRoutes(models, settings, Signer(settings.feedback_key), table, counter=counter)
 
 
 class FeedbackRoutes:
@@ -63,7 +72,9 @@ class FeedbackRoutes:
         signer: Signer,
         table: FeedbackTable,
         now: Clock = time.time,
+        counter: "LabelCounter | None" = None,
     ) -> None:
+        """counter: of an experiment's labels."""
         self._models = models
         self._settings = settings
         self._signer = signer
@@ -71,6 +82,7 @@ class FeedbackRoutes:
         self._now = now
         key = settings.feedback_text_key
         self._sealer = TextSealer(key) if key else None
+        self._counter = counter
 
     def add(self, request: Request) -> Reply:
         """A result for each label. A repeated request has the same results."""
@@ -83,7 +95,7 @@ class FeedbackRoutes:
             raise Invalid(_NO_TEXTS)
         try:
             results = [self._add(item, request.principal) for item in body.feedback]
-        except TableFails as exc:
+        except (TableFails, StoreFails) as exc:
             raise _not_ready(exc) from exc
         return json_reply(FeedbackReply(results), log={"feedback": _counts(results)})
 
@@ -94,7 +106,9 @@ class FeedbackRoutes:
             raise NotFound(_UNKNOWN)
         try:
             self._table.remove(answer)
-        except TableFails as exc:
+            if self._counter is not None:
+                self._counter.remove(answer)
+        except (TableFails, StoreFails) as exc:
             raise _not_ready(exc) from exc
         return json_reply(FeedbackRemoved(True))
 
@@ -118,6 +132,8 @@ class FeedbackRoutes:
             sealed = self._sealer.seal(item.text, answer)
         if not self._table.add(answer, item.label, expires_s, sealed):
             return FeedbackResult("conflict", _CONFLICT)
+        if self._counter is not None:
+            self._counter.add(answer, item.label)
         return FeedbackResult("stored")
 
     def _is_text_of(self, answer: Answer, text: str) -> bool:
@@ -143,7 +159,7 @@ def _counts(results: list[FeedbackResult]) -> dict[str, int]:
     return counts
 
 
-def _not_ready(exc: TableFails) -> NotReady:
+def _not_ready(exc: TableFails | StoreFails) -> NotReady:
     return NotReady(
         f"The table of feedback does not answer ({exc}). Send the request again: no label is stored twice.",
         _RETRY,

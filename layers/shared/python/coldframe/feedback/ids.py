@@ -17,6 +17,21 @@ _LONGEST_ID = 2048
 _OF_TEXTS = b"digests of texts"
 
 
+class Trial(Struct, frozen=True, array_like=True):
+    """The experiment that an answer was part of.
+
+    run, lineup: whose counts its label changes. label: None where the arm abstained. is_compared: whether a
+    shadow answered, too; other: its label.
+    """
+
+    run: str
+    lineup: str
+    arm: str
+    label: str | None
+    is_compared: bool
+    other: str | None
+
+
 class Answer(Struct, frozen=True, array_like=True):
     """One head's answer for one text, as its id holds it.
 
@@ -24,6 +39,7 @@ class Answer(Struct, frozen=True, array_like=True):
     is_drawn: whether chance chose it to be labelled. nonce: random bytes, which no other answer has.
     name: of the model. text_digest: the keyed digest of its text; empty unless texts are stored. Ids without
     these two are older, and can be read.
+    trial: None for an answer outside of experiments.
     """
 
     model: str
@@ -35,6 +51,7 @@ class Answer(Struct, frozen=True, array_like=True):
     nonce: Annotated[bytes, Meta(min_length=16, max_length=16)]
     name: str = ""
     text_digest: Annotated[bytes, Meta(max_length=16)] = b""
+    trial: Trial | None = None
 
 
 _DECODER = msgspec.msgpack.Decoder(Answer)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from random import SystemRandom
 
-from coldframe.feedback.ids import Answer, Signer
+from coldframe.feedback.ids import Answer, Signer, Trial
 from coldframe.model.tokenizer import normalise
 from coldframe.schemas import TextAnswer
 from coldframe.timing import Clock
@@ -38,9 +38,18 @@ class Marker:
         self._has_digests = has_digests
 
     def mark(
-        self, texts: Sequence[str], answers: Sequence[TextAnswer], name: str, version: str, owner: str
+        self,
+        texts: Sequence[str],
+        answers: Sequence[TextAnswer],
+        name: str,
+        version: str,
+        owner: str,
+        trial_of: Callable[[int, str | None], Trial | None] | None = None,
     ) -> None:
-        """Sets `id` and `drawn` of all answers that `owner` receives. name, version: of the model."""
+        """Sets `id` and `drawn` of all answers that `owner` receives. name, version: of the model.
+
+        trial_of: the experiment of a text's answer, by its index and label; None: there is none.
+        """
         moment_s = int(self._now())
         for text, text_answer in zip(texts, answers, strict=True):
             digest = self._signer.digest(normalise(text)) if self._has_digests else b""
@@ -48,7 +57,8 @@ class Marker:
                 answer.drawn = self._chance() < self._share
                 best = answer.top[0]
                 nonce = self._nonce(_NONCE_BYTES)
+                trial = None if trial_of is None else trial_of(text_answer.index, answer.label)
                 signed = Answer(
-                    version, head, best.label, best.probability, moment_s, answer.drawn, nonce, name, digest
+                    version, head, best.label, best.probability, moment_s, answer.drawn, nonce, name, digest, trial
                 )
                 answer.id = self._signer.id_of(signed, owner)

@@ -52,10 +52,12 @@ class Prediction(Answered, frozen=True):
 
     answers: probabilities (k,), then the out-of-distribution score.
     sources: the part that gave each answer of the head `auto`; empty when `auto` was not requested.
+    vectors: embeddings by normalised text, of texts that needed one.
     """
 
     answers: dict[str, list[Vector]]
     sources: list[AnswerSource]
+    vectors: dict[str, Vector] = field(default_factory=dict)
 
 
 class Embedding(Answered, frozen=True):

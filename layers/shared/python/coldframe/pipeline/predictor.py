@@ -1,6 +1,6 @@
 """The path of a request through a model, step by step, on one screen."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from coldframe.cache.cache import CacheLookup, CacheScope, PredictionCache, Unsaved
@@ -14,6 +14,7 @@ from coldframe.model.tokenizer import TextTokenizer, content_tokens, normalise_a
 from coldframe.pipeline.answers import Embedding, Encoded, Prediction
 from coldframe.pipeline.encoding import ToEncode, plan_encoding, usage_of
 from coldframe.timing import NO_DEADLINE, Deadline, StageTimes
+from coldframe.vectors import Vector
 
 if TYPE_CHECKING:
     from coldframe.pipeline.observer import Observer
@@ -62,8 +63,11 @@ class Predictor:
         heads: Sequence[str],
         use_cache: bool = True,
         deadline: Deadline = NO_DEADLINE,
+        known: Mapping[str, Vector] | None = None,
     ) -> Prediction:
         """Probabilities of every label for each text, by each of `heads`, which the model has.
+
+        known: embeddings by text, from another model on this encoder: these texts are not encoded again.
 
         If there is too little time for the encoder, `auto` gives the estimator's guess, sure or not. `auto`
         reads the windows of a long text until its answer is settled.
@@ -76,6 +80,7 @@ class Predictor:
             texts = normalise_all(texts, deadline)
             unique = list(dict.fromkeys(texts))
             lookup = self.cache.lookup(self._scope, heads, unique) if use_cache else CacheLookup()
+            lookup.embeddings |= known or {}
             missing = lookup.lacking(heads, unique)
         with times.stage("tokenize"):
             unseen = [text for text in missing if AUTO in heads or text not in lookup.embeddings]
@@ -107,7 +112,7 @@ class Predictor:
             self.observer.observe(computed, windows, encoded.fresh)
         estimated = len(missing) - len(encoded.vectors.keys() | encoded.settled)
         usage = usage_of(encoded, texts, unique, estimated, lookup.count(heads, unique, encoded.vectors))
-        return Prediction(usage, times, unsaved, lookup.error, answers, sources)
+        return Prediction(usage, times, unsaved, lookup.error, answers, sources, encoded.vectors)
 
     def embed(self, texts: Sequence[str], deadline: Deadline = NO_DEADLINE) -> Embedding:
         """The embedding of each text. Raises the errors of `predict`."""

@@ -73,6 +73,7 @@ class _Server:
         self._pool = ThreadPoolExecutor(settings.request_threads, "request")
         self._app = AsgiApp(settings, tokens, self._lifecycle, self._metrics, log, self._pool)
         self._driver: Driver | None = None
+        self._api: Api | None = None
         host, self._port = listener.getsockname()[:2]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{self._port}"
         self.callers = tokens.callers(host)
@@ -102,7 +103,7 @@ class _Server:
         return await self._drain()
 
     def _open(self, models: Models, driver: Driver, took_s: float) -> None:
-        api = Api(models, self._settings, StartMark(is_warm=True), self._log)
+        api = self._api = Api(models, self._settings, StartMark(is_warm=True), self._log)
         versions = {}
         for predictor in models.all():
             manifest = predictor.manifest
@@ -125,6 +126,8 @@ class _Server:
         if self._driver is not None:
             self._driver.close()
         self._pool.shutdown(wait=not unanswered, cancel_futures=True)
+        if self._api is not None:
+            self._api.close()
         self._log.event("ended", unanswered=unanswered)
         return FAILED if unanswered else DRAINED
 
