@@ -52,7 +52,7 @@ def open_feedback_routes(models: Models, settings: Settings) -> "FeedbackRoutes"
     if not settings.feedback_key or not settings.feedback_table:
         raise NotFound(_NOT_SET_UP)
     from coldframe.experiments.labels import LabelCounter
-    from coldframe.experiments.stores import open_store
+    from coldframe.experiments.table import open_store
     from coldframe.jobs.services import Clients
 
     table = FeedbackTable(settings.feedback_table, Clients().of("dynamodb"), time.time)

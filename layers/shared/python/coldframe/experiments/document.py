@@ -143,6 +143,8 @@ class Run(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         arms = self.experiment.arms
         if self.state == "promoted":
             return [float(arm.name == self.winner) for arm in arms]
+        if self.state != "running":
+            return [1.0, *(0.0 for _ in arms[1:])]
         if self.experiment.kind == "bandit":
             return self.shares or [1 / len(arms)] * len(arms)
         return [1 - self.share, self.share]

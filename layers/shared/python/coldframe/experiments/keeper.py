@@ -13,6 +13,7 @@ from coldframe.cache.policy import Breaker
 from coldframe.config import Settings
 from coldframe.experiments.arms import Lineup, serve_arms
 from coldframe.experiments.document import read_run
+from coldframe.experiments.judging import Judge
 from coldframe.experiments.part import Caller, Chooser, Part
 from coldframe.experiments.shadow import Shadows
 from coldframe.experiments.stores import (
@@ -23,8 +24,8 @@ from coldframe.experiments.stores import (
     Item,
     Store,
     StoreFails,
-    open_store,
 )
+from coldframe.experiments.table import open_store
 from coldframe.experiments.tally import Tally
 from coldframe.pipeline.models import Models
 from coldframe.schemas import PredictRequest
@@ -33,6 +34,7 @@ from coldframe.timing import Clock, Deadline, log_line
 _EVERY_S = 60.0
 _STALE_S = 600.0
 """Time after which a document that cannot be read again counts as missing."""
+_FIRST_S = 1.0
 _PATIENCE_S = 5.0
 """Deadline of a server's thread, for which no caller waits."""
 
@@ -64,8 +66,9 @@ class Keeper:
         self._due_s = self._read_s = -_EVERY_S
         self._reason = ""
         self._is_set_up = self._has_answered = False
+        self._has_news = False  # counts that no decision has seen
         self._setting_up: threading.Thread | None = None
-        self._ending = threading.Event()
+        self._ending, self._has_looked = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
         self.lineup: Lineup | None = None
 
@@ -75,21 +78,21 @@ class Keeper:
         return None if lineup is None else self._chooser.choose(lineup, request, body)
 
     def start(self) -> None:
-        """Reads and writes from a thread, from now on."""
+        """Reads and writes from a thread, from now on. Waits a moment for the first reading."""
         self._thread = threading.Thread(target=self._run, name="experiment", daemon=True)
         self._thread.start()
+        self._has_looked.wait(_FIRST_S)
 
     def set_up(self) -> None:
         """Reads the document now, where no caller waits. Never raises."""
         self._look(Deadline(_PATIENCE_S, self._clock))
 
     def close(self) -> None:
-        """Ends the thread, and writes the last counts."""
+        """Ends the thread, writes the last counts, and decides once more."""
         self._ending.set()
         if self._thread is not None:
             self._thread.join(_PATIENCE_S)
-        with self._turn:
-            self._try(lambda: self._write(Deadline(_PATIENCE_S, self._clock)))
+        self._look(Deadline(_PATIENCE_S, self._clock))
 
     def before_snapshot(self) -> None:
         """Closes the store's connections, which do not survive a snapshot."""
@@ -144,6 +147,7 @@ class Keeper:
     def _run(self) -> None:
         while True:
             self._look(Deadline(_PATIENCE_S, self._clock))
+            self._has_looked.set()
             if self._ending.wait(_EVERY_S):
                 return
 
@@ -165,8 +169,9 @@ class Keeper:
     def _exchange(self, deadline: Deadline) -> None:
         self._write(deadline)
         self._read(deadline)
-        if self.lineup is not None and self.lineup.run.state == "running":
+        if self._has_news and self.lineup is not None and self.lineup.run.state == "running":
             self._judge(self.lineup, deadline)
+            self._has_news = False
 
     def _read(self, deadline: Deadline) -> None:
         item = self._store.read(CURRENT, DOCUMENT, deadline)
@@ -188,6 +193,7 @@ class Keeper:
             item = Item(f"{COUNTS}{counts.lineup}/{self._name}", counts.value, counts.revision)
             self._store.write(counts.run, item, deadline)
             self._tally.stored(counts)
+            self._has_news = True
 
     def _try(self, work: Callable[[], None]) -> None:
         """Calls the store unless it has failed lately. A failure is logged, and never raised."""
@@ -222,7 +228,8 @@ def open_keeper(settings: Settings, models: Models, log: Callable[[str], None], 
     """The experiment of the settings. stays: on a server, where a thread may run beside requests."""
     store = open_store(settings.experiments, settings.cache_deadline_ms / 1e3)
     silent = settings.log_level == "off"
-    keeper = Keeper(store, models, _no_log if silent else log, settings.cache_deadline_ms / 1e3)
+    deadline_s, judge = settings.cache_deadline_ms / 1e3, Judge(store, time.time)
+    keeper = Keeper(store, models, _no_log if silent else log, deadline_s, judge)
     if stays:
         keeper.start()
     elif isinstance(store, FolderStore):

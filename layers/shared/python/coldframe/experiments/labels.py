@@ -21,7 +21,7 @@ class LabelCounter:
         Only labels count that chance chose: callers complain about the arm that they see.
         """
         if answer.trial is not None and answer.is_drawn:
-            counts = counts_of(answer.trial, label, answer.probability)
+            counts = counts_of(answer.trial, label)
             item = Label(answer.trial.lineup, answer.nonce.hex(), counts)
             self._store.add_label(answer.trial.run, item, Deadline(_PATIENCE_S))
 
@@ -31,8 +31,8 @@ class LabelCounter:
             self._store.remove_label(answer.trial.run, answer.nonce.hex(), Deadline(_PATIENCE_S))
 
 
-def counts_of(trial: Trial, label: str, probability: float) -> dict[str, int]:
-    """What a label adds. An arm that abstained is not right. probability: of the answer's best label."""
+def counts_of(trial: Trial, label: str) -> dict[str, int]:
+    """Counts that a label adds. An arm that abstained is not right."""
     is_right = trial.label == label
     counts = {f"{trial.arm}/{RIGHT if is_right else WRONG}": 1}
     if trial.is_compared:

@@ -21,7 +21,7 @@ _MILLION = 1_000_000
 
 
 class Caller(Protocol):
-    """What a request tells about its caller."""
+    """Facts of a request about its caller."""
 
     @property
     def headers(self) -> Mapping[str, str]: ...
@@ -114,12 +114,12 @@ class Part:
         """
         if not self._is_counted:
             return
-        given = [answer.heads[self.arm.head] for answer in answers]
+        rows = [answer.heads[self.arm.head] for answer in answers]
         numbers = {
             "answers": 1,
-            "texts": len(given),
-            "abstained": sum(answer.abstained for answer in given),
-            "confidence_ppm": sum(round(answer.probability * _MILLION) for answer in given),
+            "texts": len(rows),
+            "abstained": sum(answer.abstained for answer in rows),
+            "confidence_ppm": sum(round(answer.probability * _MILLION) for answer in rows),
         }
         cache = prediction.usage.cache
         if cache.l1 + cache.l2:
@@ -128,7 +128,7 @@ class Part:
             numbers[bucket_of(prediction.times.total_ms())] = 1
         self._count(self.arm, numbers, self._subject)
         if self._shadow is not None and not cache.l1 + cache.l2:
-            labels = [answer.label for answer in given]
+            labels = [answer.label for answer in rows]
             with prediction.times.stage("shadow"):
                 self._answer_too(self._shadow, texts, prediction, labels, body.cache, deadline)
 

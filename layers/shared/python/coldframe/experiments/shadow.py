@@ -39,7 +39,7 @@ _SKIPPED, _FAILED = NotShadowed("skipped"), NotShadowed("errors")
 class Shadows:
     """Answers of shadows. Safe for threads.
 
-    A shadow that is late goes on alone in its thread; until it ends, no other shadow begins.
+    A late shadow ends alone in its thread; until then, no other shadow begins.
     """
 
     def __init__(self) -> None:
@@ -64,8 +64,8 @@ class Shadows:
         if self._is_late.is_set() or left_s * 1e3 < _MARGIN * average.value * len(texts):
             average.fade()
             return _SKIPPED
-        known = prediction.vectors if arm.predictor.encoder.version == encoder else {}
-        work = _Work(arm, texts, known, use_cache, deadline, average)
+        embeddings = prediction.vectors if arm.predictor.encoder.version == encoder else {}
+        work = _Work(arm, texts, embeddings, use_cache, deadline, average)
         if math.isinf(left_s):
             work.run()
             return work.result
@@ -94,14 +94,14 @@ class _Work:
         self,
         arm: ServedArm,
         texts: Sequence[str],
-        known: Mapping[str, Vector],
+        embeddings: Mapping[str, Vector],
         use_cache: bool,
         deadline: Deadline,
         average: MovingAverage,
     ) -> None:
         self._arm = arm
         self._texts = texts
-        self._known = known
+        self._embeddings = embeddings
         self._use_cache = use_cache
         self._deadline = deadline
         self._average = average
@@ -113,7 +113,7 @@ class _Work:
         try:
             arm = self._arm
             prediction = arm.predictor.predict(
-                self._texts, [arm.head], self._use_cache, self._deadline, self._known
+                self._texts, [arm.head], self._use_cache, self._deadline, self._embeddings
             )
             if AnswerSource.RUSHED not in prediction.sources:
                 self.result = _answers(prediction, arm, times.total_ms())

@@ -176,16 +176,6 @@ class FolderStore:
             yield
 
 
-def open_store(place: str, deadline_s: float) -> Store:
-    """The store that a setting names: a folder where it has a `/`, else a DynamoDB table."""
-    if "/" in place:
-        return FolderStore(Path(place))
-    from coldframe.cache.aws_clients import AwsClients
-    from coldframe.experiments.table import TableStore
-
-    return TableStore(place, AwsClients(deadline_s))
-
-
 def add_up(counts: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
     """Sums by name."""
     return dict(Counter(counts) + Counter(more))

@@ -3,10 +3,11 @@
 import time
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from coldframe.cache.aws_clients import AwsClients, failure_of
-from coldframe.experiments.stores import KEPT_S, LABEL, Item, Label, StoreFails
+from coldframe.experiments.stores import KEPT_S, LABEL, FolderStore, Item, Label, Store, StoreFails
 from coldframe.timing import Clock, Deadline
 
 _REFUSED = "ConditionalCheckFailed"
@@ -191,6 +192,13 @@ class TableStore:
                 if not (failure.may_repeat or is_conflict) or deadline.remaining_s() <= _PAUSE_S:
                     raise StoreFails(f"DynamoDB: {failure.name}") from exc
             self._sleep(_PAUSE_S)
+
+
+def open_store(place: str, deadline_s: float) -> Store:
+    """The store that a setting names: a folder where it has a `/`, else a DynamoDB table."""
+    if "/" in place:
+        return FolderStore(Path(place))
+    return TableStore(place, AwsClients(deadline_s))
 
 
 def _is_refused(exc: Exception) -> bool:

@@ -96,14 +96,19 @@ def bucket_of(ms: float) -> str:
 
 def quantile_ms(numbers: Mapping[str, int], share: float) -> float | None:
     """Upper end of the bucket with this quantile of the times; None without times."""
-    buckets = sorted((int(name[len(_MS) :]), n) for name, n in numbers.items() if name.startswith(_MS))
-    total = sum(number for _, number in buckets)
-    below = 0
-    for place, number in buckets:
+    times = times_of(numbers)
+    total, below = sum(number for _, number in times), 0
+    for end_ms, number in times:
         below += number
         if below >= share * total:
-            return float(10 ** ((place + 1) / _BUCKETS_PER_DECADE))
+            return end_ms
     return None
+
+
+def times_of(numbers: Mapping[str, int]) -> list[tuple[float, int]]:
+    """Upper ends of the histogram's buckets in milliseconds, with the number of times in each."""
+    buckets = sorted((int(name[len(_MS) :]), n) for name, n in numbers.items() if name.startswith(_MS))
+    return [(float(10 ** ((place + 1) / _BUCKETS_PER_DECADE)), number) for place, number in buckets]
 
 
 def read_counts(values: Iterable[bytes]) -> Iterator[Counts]:

@@ -63,11 +63,11 @@ class Predictor:
         heads: Sequence[str],
         use_cache: bool = True,
         deadline: Deadline = NO_DEADLINE,
-        known: Mapping[str, Vector] | None = None,
+        embeddings: Mapping[str, Vector] | None = None,
     ) -> Prediction:
         """Probabilities of every label for each text, by each of `heads`, which the model has.
 
-        known: embeddings by text, from another model on this encoder: these texts are not encoded again.
+        embeddings: by text, from another model on this encoder: these texts are not encoded again.
 
         If there is too little time for the encoder, `auto` gives the estimator's guess, sure or not. `auto`
         reads the windows of a long text until its answer is settled.
@@ -80,7 +80,7 @@ class Predictor:
             texts = normalise_all(texts, deadline)
             unique = list(dict.fromkeys(texts))
             lookup = self.cache.lookup(self._scope, heads, unique) if use_cache else CacheLookup()
-            lookup.embeddings |= known or {}
+            lookup.embeddings |= embeddings or {}
             missing = lookup.lacking(heads, unique)
         with times.stage("tokenize"):
             unseen = [text for text in missing if AUTO in heads or text not in lookup.embeddings]
