@@ -5,11 +5,8 @@ import click
 from coldframe import __version__
 from local.command_group import CommandGroup
 from local.commands.check import check
-<<<<<<< HEAD
-from local.commands.feedback import feedback
-=======
 from local.commands.experiment import experiment
->>>>>>> 9d59750 (coldframe experiment: start, status, promote and stop; environments decide by the criteria, one each minute)
+from local.commands.feedback import feedback
 from local.commands.homes import homes
 from local.commands.model import fill_cache, predict, verify
 from local.commands.models import models
@@ -27,11 +24,7 @@ GROUPS = {
     "Try": (up, predict, serve),
     "Train": (train, build, verify, models),
     "Plan": (plan, simulate, homes, prices),
-<<<<<<< HEAD
-    "Deploy and watch": (check, sql, fill_cache, monitor, feedback),
-=======
-    "Deploy and watch": (check, sql, fill_cache, monitor, experiment),
->>>>>>> 9d59750 (coldframe experiment: start, status, promote and stop; environments decide by the criteria, one each minute)
+    "Deploy and watch": (check, sql, fill_cache, monitor, feedback, experiment),
     "Process many texts": (offline,),
 }
 """Commands by what a person wants to do. Commands of other packages follow."""

@@ -59,6 +59,15 @@ class Marker:
                 nonce = self._nonce(_NONCE_BYTES)
                 trial = None if trial_of is None else trial_of(text_answer.index, answer.label)
                 signed = Answer(
-                    version, head, best.label, best.probability, moment_s, answer.drawn, nonce, name, digest, trial
+                    version,
+                    head,
+                    best.label,
+                    best.probability,
+                    moment_s,
+                    answer.drawn,
+                    nonce,
+                    name,
+                    digest,
+                    trial,
                 )
                 answer.id = self._signer.id_of(signed, owner)
