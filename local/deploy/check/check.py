@@ -70,6 +70,7 @@ RULES: tuple[Rule, ...] = (
     queues.visibility_under_timeout,
     queues.missing_partial_failures,
     queues.missing_dead_letter_queue,
+    queues.pollers_out_of_order,
     subscriptions.missing_logs_permission,
     subscriptions.logs_invoke_themselves,
     subscriptions.subscriptions_over_quota,

@@ -24,8 +24,9 @@ def timeout_over_quota(deployment: Deployment) -> Iterator[Finding]:
     """A timeout longer than Lambda lets a function run."""
     for name, properties in deployment.functions.items():
         timeout_s = _timeout_s(properties)
-        if timeout_s > quotas.TIMEOUT.value:
-            yield over_quota("TimeoutOverQuota", name, "Timeout", timeout_s, quotas.TIMEOUT, "Lower Timeout")
+        quota = quotas.MANAGED_TIMEOUT if "CapacityProviderConfig" in properties else quotas.TIMEOUT
+        if timeout_s > quota.value:
+            yield over_quota("TimeoutOverQuota", name, "Timeout", timeout_s, quota, "Lower Timeout")
 
 
 def timeout_over_integration(deployment: Deployment) -> Iterator[Finding]:

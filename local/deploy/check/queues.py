@@ -64,6 +64,24 @@ def missing_dead_letter_queue(deployment: Deployment) -> Iterator[Finding]:
             )
 
 
+def pollers_out_of_order(deployment: Deployment) -> Iterator[Finding]:
+    """Provisioned pollers beside a limit of concurrency, which exclude each other, or outside their range."""
+    for name, mapping, _ in _mappings(deployment):
+        pollers = mapping.get("ProvisionedPollerConfig")
+        if not pollers:
+            continue
+        low, kept, high = (of.value for of in (quotas.LEAST_POLLERS, quotas.KEPT_POLLERS, quotas.POLLERS))
+        least = number_of(pollers.get("MinimumPollers"), low)
+        most = number_of(pollers.get("MaximumPollers"), kept)
+        if "MaximumConcurrency" in mapping.get("ScalingConfig", {}):
+            problem = "ProvisionedPollerConfig and ScalingConfig.MaximumConcurrency exclude each other"
+            yield Finding("PollersOutOfOrder", name, problem, "Leave one out")
+        elif not low <= least <= min(most, kept) or most > high:
+            problem = f"MinimumPollers is {least} and MaximumPollers {most}"
+            fix = f"Set {low} to {kept} and, not below that, up to {high}"
+            yield Finding("PollersOutOfOrder", name, problem, fix)
+
+
 def _mappings(deployment: Deployment) -> Iterator[tuple[str, Properties, str]]:
     """(mapping, its properties, queue) of each queue of the stack that invokes a function."""
     for name, properties in deployment.stack.of_type(EVENT_SOURCE_MAPPING).items():

@@ -174,6 +174,9 @@ class EventSourceReader:
         window_s = properties.whole_number("MaximumBatchingWindowInSeconds", 0) or 0
         responses = [str(each) for each in properties.items("FunctionResponseTypes")]
         most = properties.map("ScalingConfig").whole_number("MaximumConcurrency", 2)
+        if most is not None and "ProvisionedPollerConfig" in properties:
+            place = properties.place("ProvisionedPollerConfig")
+            self._notes.append(Note(Effect.REFUSED, place, "it excludes ScalingConfig.MaximumConcurrency"))
         return SqsMapping(
             reference.function,
             reference.qualifier,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from coldframe.capacity.limits import DEFAULT_MEMORY, DEFAULT_TIMEOUT, MIN_MEMORY, TIMEOUT
+from coldframe.capacity.limits import DEFAULT_MEMORY, DEFAULT_TIMEOUT, MANAGED_TIMEOUT, MIN_MEMORY, TIMEOUT
 from local.emulator.lambda_service.event_sources.destinations import EventInvokeConfig
 from local.emulator.lambda_service.settings import FunctionSettings, LogFormat, LoggingConfig
 from local.emulator.template.functions.code_location import CodeReader, is_image
@@ -158,8 +158,9 @@ def _other_events(properties: Properties) -> Iterator[str]:
 def _differences(properties: Properties) -> Iterator[Note]:
     """Differences between the template and this machine."""
     timeout_s = properties.whole_number("Timeout", 1)
-    if timeout_s is not None and timeout_s > TIMEOUT.value:
-        why = f"{timeout_s} s, expected at most {TIMEOUT}"
+    most = MANAGED_TIMEOUT if "CapacityProviderConfig" in properties else TIMEOUT
+    if timeout_s is not None and timeout_s > most.value:
+        why = f"{timeout_s} s, expected at most {most}"
         yield Note(Effect.REFUSED, properties.place("Timeout"), why)
     machine = _ARCHITECTURES.get(platform.machine(), platform.machine())
     architecture = _architecture(properties)

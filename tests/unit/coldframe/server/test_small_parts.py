@@ -98,3 +98,13 @@ def test_what_is_no_port(value: str) -> None:
 def test_ports() -> None:
     """PORT, empty or not, or its default."""
     assert [read_port({}), read_port({"PORT": ""}), read_port({"PORT": "0"})] == [8080, 8080, 0]
+
+
+def test_endpoint_of_a_web_function() -> None:
+    """Its port comes before PORT, and its host stands where no other host is set."""
+    environ = {"AWS_LAMBDA_HTTP_ENDPOINT": "0.0.0.0:3000", "PORT": "9000"}
+    assert (load_server_settings(environ).host, read_port(environ)) == ("0.0.0.0", 3000)  # noqa: S104
+    assert load_server_settings({**environ, "COLDFRAME_HOST": "127.0.0.1"}).host == "127.0.0.1"
+    assert load_server_settings({}).host == ""
+    with pytest.raises(BadSetting, match="AWS_LAMBDA_HTTP_ENDPOINT='here' is not a port"):
+        read_port({"AWS_LAMBDA_HTTP_ENDPOINT": "here"})

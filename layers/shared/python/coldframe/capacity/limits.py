@@ -7,6 +7,7 @@ _LOGS = "https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/cloudwatch_lim
 _HTTP_API = "https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-quotas.html"
 _REST_API = "https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-execution-service-limits-table.html"
 _ACCOUNT_THROTTLING = "https://docs.aws.amazon.com/apigateway/latest/developerguide/limits.html"
+_TIMEOUT = "https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html"
 _RUNTIME = "https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html"
 _SNAPSTART = "https://docs.aws.amazon.com/lambda/latest/dg/snapstart.html"
 _CONCURRENCY = "https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html"
@@ -37,7 +38,10 @@ class Quota:
 
 # A function.
 TIMEOUT = Quota(900, "s", _LAMBDA)
-DEFAULT_TIMEOUT = Quota(3, "s", "https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html")
+DEFAULT_TIMEOUT = Quota(3, "s", _TIMEOUT)
+MANAGED_TIMEOUT = Quota(
+    5400, "s on managed instances, for asynchronous events and event sources", _TIMEOUT, "2026-11-25"
+)
 MEMORY = Quota(10_240, "MB", _LAMBDA)
 MIN_MEMORY = Quota(128, "MB", _LAMBDA)
 DEFAULT_MEMORY = Quota(128, "MB, by default", _MEMORY)
@@ -81,6 +85,12 @@ MAX_AGE = Quota(4 * 3600, "s that an environment lives at most, busy or not", _R
 
 # CloudWatch Logs.
 SUBSCRIPTIONS = Quota(2, "subscriptions of a log group", _LOGS, "2026-11-25")
+
+# Provisioned pollers of a queue.
+_POLLERS = "https://docs.aws.amazon.com/lambda/latest/api/API_ProvisionedPollerConfig.html"
+LEAST_POLLERS = Quota(2, "pollers of a queue at least", _POLLERS, "2026-11-25")
+KEPT_POLLERS = Quota(200, "pollers of a queue that are always kept", _POLLERS, "2026-11-25")
+POLLERS = Quota(10_000, "pollers of a queue at most", _POLLERS, "2026-11-25")
 
 # API Gateway.
 HTTP_INTEGRATION = Quota(30_000, "ms that an HTTP API waits", _HTTP_API)

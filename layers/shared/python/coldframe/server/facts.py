@@ -4,6 +4,9 @@ DEFAULT_PORT = 8080
 PORT = "PORT"
 """The variable with the port, as Knative and most platforms name it."""
 
+HTTP_ENDPOINT = "AWS_LAMBDA_HTTP_ENDPOINT"
+"""The variable with host and port, as web functions of Lambda name it: `0.0.0.0:3000`."""
+
 LIVE = "/v2/health/live"
 """200 from start to end; 503 once a device's thread has ended with an error."""
 READY = "/v2/health/ready"

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from typing import Annotated
 
 from msgspec import Meta
+from msgspec.structs import replace
 
 from coldframe.config import Settings, load_kind
 from coldframe.cpus import usable_cpus
 from coldframe.errors import BadSetting
 from coldframe.scheduling.limits import Limits
-from coldframe.server.facts import DEFAULT_PORT, PORT
+from coldframe.server.facts import DEFAULT_PORT, HTTP_ENDPOINT, PORT
 from coldframe.setting_facts import SERVER_RANGES
 
 _LAST_PORT = 65_535
@@ -113,15 +114,22 @@ SERVER_NAMES = frozenset(ServerSettings.__struct_fields__) - frozenset(Settings.
 
 
 def load_server_settings(environ: Mapping[str, str]) -> ServerSettings:
-    """Settings from `environ`. Raises BadSetting as `load_settings` does."""
-    return load_kind(environ, ServerSettings)
+    """Settings from `environ`. Raises BadSetting as `load_settings` does.
+
+    The host of a web function's endpoint is the default of `host`.
+    """
+    settings = load_kind(environ, ServerSettings)
+    host = environ.get(HTTP_ENDPOINT, "").rpartition(":")[0]
+    return replace(settings, host=settings.host or host)
 
 
 def read_port(environ: Mapping[str, str]) -> int:
-    """The port to listen on; 0: a free one. Raises BadSetting."""
-    value = environ.get(PORT) or str(DEFAULT_PORT)
+    """The port to listen on, a web function's before any other; 0: a free one. Raises BadSetting."""
+    endpoint = environ.get(HTTP_ENDPOINT)
+    name = HTTP_ENDPOINT if endpoint else PORT
+    value = endpoint.rpartition(":")[2] if endpoint else environ.get(PORT) or str(DEFAULT_PORT)
     if not (value.isascii() and value.isdigit() and len(value) <= 5 and int(value) <= _LAST_PORT):
         raise BadSetting(
-            f"{PORT}={value!r} is not a port. Set it to a number from 0 (a free port) to {_LAST_PORT}."
+            f"{name}={value!r} is not a port. Set it to a number from 0 (a free port) to {_LAST_PORT}."
         )
     return int(value)

@@ -170,6 +170,28 @@ def fifo(resources: Resources) -> None:
     resources["FailedEvents"]["Properties"]["FifoQueue"] = True
 
 
+def managed(function: str, timeout_s: int) -> Callable[[Resources], None]:
+    """The function runs on managed instances, with this timeout."""
+
+    def change(resources: Resources) -> None:
+        of = {"LambdaManagedInstancesCapacityProviderConfig": {"CapacityProviderArn": "arn:aws:lambda:…"}}
+        resources[function]["Properties"] |= {"CapacityProviderConfig": of, "Timeout": timeout_s}
+
+    return change
+
+
+def pollers(*, limited: bool = False, **config: int) -> Callable[[Resources], None]:
+    """The queue of jobs has provisioned pollers. limited: and keeps its limit of concurrency."""
+
+    def change(resources: Resources) -> None:
+        properties = resources[JOBS_MAPPING]["Properties"]
+        properties["ProvisionedPollerConfig"] = config
+        if not limited:
+            del properties["ScalingConfig"]
+
+    return change
+
+
 TARGET = "ProvisionedConcurrencyTarget"
 JOBS_MAPPING = "JobsWorkerFunctionMessages"
 PREDICT_VARIABLES = "Properties.Environment.Variables"
@@ -184,6 +206,7 @@ BREAKS: list[tuple[str, Callable[[Resources], None], dict[str, str]]] = [
     ("SettingRefused", set_property("PredictFunction", f"{PREDICT_VARIABLES}.COLDFRAME_THREADS", 0), {}),
     ("SettingRefused", set_property("PredictFunction", f"{PREDICT_VARIABLES}.COLDFRAME_COLOUR", "red"), {}),
     ("TimeoutOverQuota", set_property("DeploymentPreTrafficFunction", "Properties.Timeout", 901), {}),
+    ("TimeoutOverQuota", managed("DeploymentPreTrafficFunction", 5401), {}),
     ("TimeoutOverIntegration", set_property("PredictFunction", "Properties.Timeout", 30), {}),
     ("TimeoutOverIntegration", patient_api, {}),
     ("TimeoutOverIntegration", impatient_api, {}),
@@ -258,6 +281,11 @@ BREAKS: list[tuple[str, Callable[[Resources], None], dict[str, str]]] = [
     ("VisibilityUnderTimeout", set_property("JobsWorkerFunction", "Properties.Timeout", 720), WITH_JOBS),
     ("MissingPartialFailures", without(JOBS_MAPPING, "FunctionResponseTypes"), WITH_JOBS),
     ("MissingDeadLetterQueue", without("JobsWorkerQueue", "RedrivePolicy"), WITH_JOBS),
+    ("PollersOutOfOrder", pollers(limited=True, MinimumPollers=2), WITH_JOBS),
+    ("PollersOutOfOrder", pollers(MinimumPollers=1), WITH_JOBS),
+    ("PollersOutOfOrder", pollers(MinimumPollers=201, MaximumPollers=300), WITH_JOBS),
+    ("PollersOutOfOrder", pollers(MinimumPollers=5, MaximumPollers=4), WITH_JOBS),
+    ("PollersOutOfOrder", pollers(MaximumPollers=10_001), WITH_JOBS),
     ("MissingLogsPermission", without_resource("TracesPredictPermission"), TRACED),
     (
         "LogsInvokeThemselves",
@@ -432,6 +460,21 @@ def test_quotas_say_where_they_are_from() -> None:
     for quota in found:
         assert quota.source.startswith(("https://docs.aws.amazon.com/", "https://repost.aws/"))
         assert re.fullmatch(r"202\d-\d\d-\d\d", quota.read)
+
+
+@pytest.mark.parametrize(
+    ("change", "parameters"),
+    [
+        (managed("DeploymentPreTrafficFunction", 5400), {}),
+        (pollers(MinimumPollers=2, MaximumPollers=10_000), WITH_JOBS),
+        (pollers(MinimumPollers=200), WITH_JOBS),
+    ],
+)
+def test_what_aws_takes_is_not_refused(
+    change: Callable[[Resources], None], parameters: dict[str, str]
+) -> None:
+    """Managed instances run for 90 minutes, and pollers within their range replace the limit."""
+    assert check(deployment_of(broken(change, **parameters))) == []
 
 
 def test_findings_are_one_line_each() -> None:

@@ -81,6 +81,19 @@ def test_queues(load: Load) -> None:
     assert second.maximum_concurrency is None
 
 
+def test_pollers_exclude_a_limit(load: Load) -> None:
+    """Provisioned pollers alone are ignored here; beside a limit of concurrency AWS refuses them."""
+    pollers = "ProvisionedPollerConfig: {MinimumPollers: 2}"
+    limit = "ScalingConfig: {MaximumConcurrency: 3}"
+    event = "{A: {Type: SQS, Properties: {Queue: !GetAtt Q.Arn, "
+    alone, both = (
+        "\n".join(lines(load(function(f"{event}{properties}}}}}}}")).notes))
+        for properties in (pollers, f"{pollers}, {limit}")
+    )
+    assert "AWS would refuse" not in alone
+    assert "AWS would refuse: F.Events.A.Properties.ProvisionedPollerConfig: it excludes" in both
+
+
 def test_log_groups(load: Load) -> None:
     """Events of a function and subscriptions of their own name the functions that write to the group."""
     template = load(
