@@ -33,6 +33,7 @@ def _make_worker(settings: Settings, models: Models) -> Worker:
         RetryPolicy(),
         random.random,
         ThreadPoolExecutor(_CALLS_AT_ONCE).map,
+        trace_log=print if settings.traces != "off" else None,
     )
 
 

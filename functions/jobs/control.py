@@ -21,7 +21,8 @@ _CALLS_AT_ONCE = 16
 
 
 def _make_controller(environ: Mapping[str, str]) -> Controller:
-    services = open_services(load_settings(environ))
+    settings = load_settings(environ)
+    services = open_services(settings)
     return Controller(
         services.store,
         services.objects,
@@ -32,6 +33,7 @@ def _make_controller(environ: Mapping[str, str]) -> Controller:
         time.time,
         random.random,
         ThreadPoolExecutor(_CALLS_AT_ONCE).map,
+        trace_log=print if settings.traces != "off" else None,
     )
 
 

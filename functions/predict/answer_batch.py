@@ -42,7 +42,7 @@ def answer_batch(
     """`Results`: for each item, in order, its `id`, with `version` and `heads` as in `POST /v1/predict`.
 
     event: `Items` with `id` and `row`; `BatchInput` with `text`, the column to classify (a row may also be
-    the text itself), fields of a request, and `version`, the required version of the model.
+    the text itself), fields of a request, `version`, the required version of the model, and `traceparent`.
     `heads` is null for a row without text; `version` is null if no row has a text and no version is required.
     Raises BatchRefused or BatchFailed, whose messages contain no text.
     """
@@ -99,8 +99,9 @@ def _predicted(
     body = {name: settings[name] for name in _ASKED if settings.get(name) is not None} | {
         "texts": list(texts)
     }
+    trace = {name: str(settings[name]) for name in ("traceparent",) if name in settings}
     request = Request(
-        *PREDICT, body=json_body(body), request_id=request_id, time_left_s=time_left_s, has_ids=False
+        *PREDICT, trace, json_body(body), request_id=request_id, time_left_s=time_left_s, has_ids=False
     )
     reply = api.answer(request)
     answer = json.loads(reply.body)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from contextlib import contextmanager
 from pathlib import Path
@@ -157,6 +158,7 @@ def start(
         concurrency,
         tolerate_percent,
         cache,
+        traceparent=_traceparent(),
     )
     s3, lambda_ = _client("s3", region, s3_endpoint), _client("lambda", region, url)
     with _failures():
@@ -167,10 +169,22 @@ def start(
         if not yes:
             click.confirm("Start?", abort=True)
         click.echo(f"run {here.name}")
+        click.echo(f"trace {request.as_input()['traceparent'].split('-')[1]}")
         if url is not None:
             _run_here(here, region, architecture)
         else:
             _run_on_aws(request, here.name, s3, _client("stepfunctions", region, None), state_machine or "")
+
+
+def _traceparent() -> str:
+    """W3C's header in the variable `TRACEPARENT`; "" where there is none, or a malformed one.
+
+    https://opentelemetry.io/docs/specs/otel/context/env-carriers/, read 2026-11-25
+    """
+    from coldframe.telemetry.trace import TRACEPARENT, continue_trace
+
+    header = os.environ.get(TRACEPARENT.upper(), "").strip()
+    return header if continue_trace({TRACEPARENT: header}).parent_id else ""
 
 
 @contextmanager

@@ -47,6 +47,7 @@ class OfflineRequest:
     cache: whether the shared cache is asked and filled.
     etag, version_id: of the object that is read; `null` is the version of a bucket without versions.
     version: of the model that answers. `pin` finds all three.
+    traceparent: W3C's header of whoever starts the run; "": the run is a trace of its own.
     """
 
     source: Place
@@ -62,9 +63,15 @@ class OfflineRequest:
     etag: str = ""
     version_id: str = NO_VERSION
     version: str | None = None
+    traceparent: str = ""
 
     def as_input(self) -> dict[str, Any]:
-        """As the state machine reads it."""
+        """As the state machine reads it. A run that is resumed stays in its trace."""
+        request = self.content()
+        return request | {"traceparent": self.traceparent or _own_trace(request)}
+
+    def content(self) -> dict[str, Any]:
+        """The request without its trace."""
         return {
             "source": {
                 "bucket": self.source.bucket,
@@ -86,7 +93,7 @@ class OfflineRequest:
 
     def identity(self) -> dict[str, Any]:
         """Options that a run depends on, by the names that a user knows."""
-        request = self.as_input()
+        request = self.content()
         source = request.pop("source")
         version = request.pop("version")
         place = {name: source.pop(name) for name in ("bucket", "key")}
@@ -94,9 +101,15 @@ class OfflineRequest:
 
     def default_name(self) -> str:
         """Name by request, object and model: a second start resumes the first one, unless one has changed."""
-        digest = hashlib.sha256(msgspec.json.encode(self.as_input(), order="sorted")).hexdigest()
+        digest = hashlib.sha256(msgspec.json.encode(self.content(), order="sorted")).hexdigest()
         stem = _NOT_IN_NAMES.sub("-", PurePosixPath(self.source.key).stem[:40])
         return f"{stem}-{digest[:12]}"
+
+
+def _own_trace(content: dict[str, Any]) -> str:
+    """The header of a trace whose ids are made from a request's content."""
+    digest = hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()
+    return f"00-{digest[:32]}-{digest[32:48]}-01"
 
 
 def place_of(address: str) -> Place:

@@ -52,6 +52,17 @@ def test_rows_name_the_version_that_answered(engine: Engine) -> None:
     assert [result["version"] for result in results] == [version, version]
 
 
+def test_a_batch_continues_the_trace_of_its_run(bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The log line of a batch has the trace of whoever started the run; a malformed header is ignored."""
+    engine = Engine({"COLDFRAME_MODEL_DIR": str(bundle), "COLDFRAME_TRACES": "log"})
+    trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+    for header in (f"00-{trace}-00f067aa0ba902b7-01", "broken"):
+        engine.handle_event(batch("orbit", traceparent=header), CONTEXT)
+    first, second = (json.loads(line) for line in capsys.readouterr().out.splitlines() if "trace_id" in line)
+    assert (first["trace_id"], first["parent_span_id"]) == (trace, "00f067aa0ba902b7")
+    assert second["trace_id"] != trace
+
+
 def test_another_version_is_refused(engine: Engine) -> None:
     """A run that was started with another model gets no answers of this one."""
     with pytest.raises(BatchRefused, match="expected sha256:0: the function was deployed after the run"):

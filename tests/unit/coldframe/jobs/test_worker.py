@@ -16,6 +16,7 @@ from coldframe.jobs.ports import Unavailable
 from coldframe.jobs.records import Job, Notify, Options, Part, PartName, Push, Split, read_control, read_part
 from coldframe.jobs.states import Event, State
 from coldframe.jobs.worker import NOT_OURS, Answers, Message, Worker
+from coldframe.telemetry.spans import spans_of
 from coldframe.timing import Deadline
 from tests.support.jobs_world import (
     KILLER,
@@ -394,3 +395,36 @@ def test_delays() -> None:
 def test_received_message() -> None:
     """A message knows what SQS says of it."""
     assert Message("m", "h", "b").received == 1
+
+
+HEADER = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-0"
+
+
+def test_work_continues_the_trace_of_the_request_that_started_its_job() -> None:
+    """Each traced job of a batch has a line with spans; lines hold no text, and other jobs have none."""
+    here, lines = Here(), list[str]()
+    here.worker = replace(here.worker, trace_log=lines.append)
+    here.job("first secret", "second", parts=2, traceparent=HEADER + "1")
+    here.job("unsampled", traceparent=HEADER + "0")
+    here.job("untraced")
+    here.job("bad", POISON, traceparent=HEADER + "1")
+    assert here.run() == []
+    first, unsampled, bad = (json.loads(line) for line in lines)
+    assert (first["event"], first["messages"]) == ("job", 2)
+    assert first["trace_id"] == bad["trace_id"] == "4bf92f3577b34da6a3ce929d0e0e4736"
+    assert first["parent_span_id"] == "00f067aa0ba902b7"
+    assert len({line["span_id"] for line in (first, unsampled, bad)}) == 3
+    assert (unsampled["sampled"], "spans_ms" in unsampled) == (False, False)
+    names = [span.name for span in spans_of(lines[0])]
+    assert names[0] == "process job"
+    assert set(names[1:]) == {"answer", "record"}
+    assert all(spans_of(line)[0].start_ns <= spans_of(line)[0].end_ns for line in (lines[0], lines[2]))
+    assert POISON not in "".join(lines)
+
+
+def test_without_traces_a_worker_logs_nothing() -> None:
+    """A job that was started with a trace is answered by a worker that writes none."""
+    here = Here()
+    here.job("first", traceparent=HEADER + "1")
+    assert here.run() == []
+    assert here.states() == {"first": State.DONE}

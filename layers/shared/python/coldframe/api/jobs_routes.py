@@ -93,7 +93,7 @@ class JobsRoutes:
         body = decode_json(read_body(request, self._settings), _DECODER, _EXAMPLE)
         token = request.headers.get("idempotency-key", "")
         try:
-            job = self._create(body, token, request.principal)
+            job = self._create(body, token, request)
         except Unavailable as exc:
             raise _not_ready(exc) from exc
         reply = json_reply(_view(job), {"location": f"/v1/jobs/{job.id}"}, {"job": job.id})
@@ -134,20 +134,20 @@ class JobsRoutes:
 
     # New jobs.
 
-    def _create(self, body: JobRequest, token: str, owner: str) -> Job:
+    def _create(self, body: JobRequest, token: str, request: Request) -> Job:
         """The job of a request, with its messages sent. Raises Unavailable, Invalid or NotFound."""
         self._check(body, token)
         options = self._options(body)
         digest = digest_of(options, body.texts or None, body.source or None, body.push or None)
         if token:
-            name = job_id(owner, "token", token)
+            name = job_id(request.principal, "token", token)
             if (job := self._known(name, digest)) is not None:
                 return self._sent(job, body)
         pin = self._pin(body.source) if isinstance(body.source, Source) else None
         if not token:
             version = find_model(self._models, options.model).manifest.version
-            name = job_id(owner, "content", digest, version, pin)
-        job = self._store.create(self._job(name, digest, options, pin, body, owner))
+            name = job_id(request.principal, "content", digest, version, pin)
+        job = self._store.create(self._job(name, digest, options, pin, body, request))
         if job.digest != digest:
             raise Invalid(_OTHER_REQUEST)
         return self._sent(job, body)
@@ -190,7 +190,7 @@ class JobsRoutes:
         return pin
 
     def _job(
-        self, name: str, digest: str, options: Options, pin: Pin | None, body: JobRequest, owner: str
+        self, name: str, digest: str, options: Options, pin: Pin | None, body: JobRequest, request: Request
     ) -> Job:
         now_s = self._now()
         return Job(
@@ -201,10 +201,11 @@ class JobsRoutes:
             options=options,
             created_s=now_s,
             expires_s=now_s + self._settings.jobs_ttl_s,
-            owner=owner,
+            owner=request.principal,
             source=body.source or None,
             pin=pin,
             push=body.push or None,
+            traceparent=request.trace.traceparent if request.trace is not None else "",
         )
 
     def _options(self, body: JobRequest) -> Options:

@@ -4,7 +4,8 @@ They have their own queue and function, so a source that crashes its environment
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -17,6 +18,7 @@ from coldframe.jobs.records import Job, Notify, Split, SplitPlace, read_control
 from coldframe.jobs.splitting import Splitter
 from coldframe.jobs.states import Event
 from coldframe.jobs.worker import NOT_OURS, MapAll, Message, count_failure
+from coldframe.telemetry.job_traces import JobTraces
 from coldframe.timing import Clock, Deadline
 
 _TELLING_ATTEMPTS = 12  # half an hour, with the pauses of RetryPolicy
@@ -31,6 +33,7 @@ class Controller:
     """Handles messages of the control queue. parts: the queue of parts.
 
     now: seconds since 1970. jitter: from 0 to 1. pause: waits for a number of seconds.
+    trace_log: receives lines with spans; None: none.
     """
 
     store: Store
@@ -43,6 +46,7 @@ class Controller:
     jitter: Callable[[], float]
     map_all: MapAll = map
     pause: Callable[[float], None] = time.sleep
+    trace_log: Callable[[str], None] | None = None
 
     def handle(self, message: Message, deadline: Deadline) -> bool:
         """Whether the message is finished; if not, it is received again."""
@@ -78,11 +82,24 @@ class Controller:
         if job is None or job.generation != body.generation:
             return None
         if isinstance(body, Notify):
-            return self._notify(message, job)
+            with self._traced("notify", job):
+                return self._notify(message, job)
         if job.state.has_ended or job.parts is not None:
             end_if_answered(job, self.store, self.control)
             return None
-        return self._split(message, job, deadline)
+        with self._traced("divide", job):
+            return self._split(message, job, deadline)
+
+    @contextmanager
+    def _traced(self, name: str, job: Job) -> Iterator[None]:
+        """Logs the time of the `with` block as a span of the job's trace."""
+        traces = JobTraces(self.trace_log)
+        traces.count(job)
+        try:
+            with traces.block(name, [job]):
+                yield
+        finally:
+            traces.write()
 
     def _split(self, message: Message, job: Job, deadline: Deadline) -> int | None:
         """One run of a split. Each run is recorded before it starts, as it may crash its environment."""

@@ -284,6 +284,7 @@ class DynamoStore:
             reason=item.get("reason", {}).get("S", ""),
             notified=item.get("notified", {}).get("BOOL", False),
             due_s=float(item["due_s"]["N"]) if "due_s" in item else None,
+            traceparent=item.get("traceparent", {}).get("S", ""),
         )
 
     def _call(self, method: str, has_table: bool = True, **request: Any) -> Any:
@@ -313,6 +314,7 @@ def _item_of(job: Job) -> dict[str, Any]:
         "expires_at_s": _number(int(job.expires_s)),
         "watch": _WATCH,
         "due_s": _number(job.due_after(job.created_s)),
+        **({"traceparent": {"S": job.traceparent}} if job.traceparent else {}),
     }
 
 

@@ -104,6 +104,7 @@ class Job(Struct, frozen=True):
     parts: number of parts; None until all their messages are sent. done: numbers of the answered parts.
     split: None until the message that divides the source is sent. reason: why the job failed.
     due_s: when the sweeper looks at the job; None when nothing is left to do.
+    traceparent: W3C's header of the request that started the job; "" where traces are off.
     """
 
     id: str
@@ -123,6 +124,7 @@ class Job(Struct, frozen=True):
     reason: str = ""
     notified: bool = False
     due_s: float | None = None
+    traceparent: str = ""
 
     @property
     def is_answered(self) -> bool:

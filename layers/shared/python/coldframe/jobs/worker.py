@@ -38,6 +38,7 @@ from coldframe.jobs.records import (
 )
 from coldframe.jobs.states import Event
 from coldframe.schemas import TextAnswer
+from coldframe.telemetry.job_traces import JobTraces
 from coldframe.timing import Deadline
 
 INLINE_BYTES = 32 * 1024
@@ -94,6 +95,7 @@ class Worker:
     """Answers batches, one after the other.
 
     jitter: from 0 to 1. pause: waits for a number of seconds.
+    trace_log: receives lines with spans; None: there are none.
     """
 
     store: Store
@@ -106,6 +108,7 @@ class Worker:
     map_all: MapAll = map
     pause: Callable[[float], None] = time.sleep
     pace: Pace = field(default_factory=Pace)
+    trace_log: Callable[[str], None] | None = None
 
     def handle(self, messages: Sequence[Message], deadline: Deadline) -> list[str]:
         """Answers a batch. Returns the ids of the messages to receive again."""
@@ -122,6 +125,7 @@ class _Batch:
         self.again: dict[str, Message] = {}
         self.late: dict[str, Message] = {}
         self._errors: set[str] = set()
+        self._traces = JobTraces(worker.trace_log)
 
     def run(self, messages: Sequence[Message]) -> list[str]:
         tasks = self._tasks(messages)
@@ -130,6 +134,7 @@ class _Batch:
             self._answer_in_groups([task for task in of_options if task.message.received <= 1])
             self._answer_alone([task for task in of_options if task.message.received > 1])
         list(self._worker.map_all(self._hide, [*self.again.values(), *self.late.values()]))
+        self._traces.write()
         return [*self.again, *self.late]
 
     # Choosing the tasks.
@@ -150,6 +155,9 @@ class _Batch:
         tasks = self._each(
             [_Task(message, part, job, part.texts) for message, part, job in left], self._fetched
         )
+        for task in tasks:
+            if task is not None:
+                self._traces.count(task.job)
         return [task for task in tasks if task is not None]
 
     def _read(self, message: Message) -> Part | None:
@@ -206,8 +214,10 @@ class _Batch:
         """
         texts = [text for task in tasks for text in task.texts]
         before_s = self._deadline.remaining_s()
+        jobs = [task.job for task in tasks]
         try:
-            answers = self._worker.answerer.answer(texts, tasks[0].job.options, self._deadline)
+            with self._traces.block("answer", jobs):
+                answers = self._worker.answerer.answer(texts, tasks[0].job.options, self._deadline)
         except (BundleError, NotReady):  # the environment's fault: no message could be answered
             list(self._worker.map_all(self._retry, tasks))
         except Exception as exc:  # a text's error concerns this text alone
@@ -215,7 +225,8 @@ class _Batch:
             self._after_error(tasks, exc, is_first)
         else:
             self._learn(texts, before_s)
-            self._record(tasks, answers)
+            with self._traces.block("record", jobs):
+                self._record(tasks, answers)
 
     def _after_error(self, tasks: Sequence[_Task], error: Exception, is_first: bool) -> None:
         is_over = self._deadline.remaining_s() <= 0

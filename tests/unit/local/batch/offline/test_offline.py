@@ -12,6 +12,7 @@ from botocore.stub import Stubber
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coldframe.telemetry.trace import continue_trace
 from local.batch.offline.estimate import SAMPLED, Usage, estimate, usage_of
 from local.batch.offline.on_aws import OnAws, RunFailed
 from local.batch.offline.request import OfflineRequest, Place, RequestUnusable, format_of, place_of
@@ -27,6 +28,24 @@ US_EAST = load_prices().region("us-east-1")
 
 def report(duration_s: float, init_s: float = 0.0) -> Report:
     return Report(duration_s, init_s, 1024, 300, None)
+
+
+# Trace.
+
+
+def test_a_run_is_a_trace_that_does_not_name_it() -> None:
+    """A caller's trace goes into the input; without one a run has its own, which a second start repeats."""
+    header = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    called = replace(REQUEST, traceparent=header)
+    assert called.as_input()["traceparent"] == header
+    assert (called.default_name(), called.identity()) == (REQUEST.default_name(), REQUEST.identity())
+    own = REQUEST.as_input()["traceparent"]
+    assert (
+        own
+        == REQUEST.as_input()["traceparent"]
+        != replace(REQUEST, version="other").as_input()["traceparent"]
+    )
+    assert continue_trace({"traceparent": own}).parent_id == own.split("-")[2]
 
 
 # Cost.
