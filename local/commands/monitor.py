@@ -132,12 +132,10 @@ def _feedback(table: str | None, log: SketchLog) -> list[Label]:
 def _references() -> dict[Key, Reference]:
     """References of the models that are built here, and of those before them."""
     from coldframe.model.files import PREVIOUS, built_models, model_folder
-    from coldframe.monitoring.reference import load_reference
+    from coldframe.monitoring.reference import load_references
 
-    folders = [
+    return load_references(
         model_folder(root, name)
         for root in (model_dir() / PREVIOUS, model_dir())
         for name in built_models(root)
-    ]
-    references = [reference for folder in folders if (reference := load_reference(folder))]
-    return {(reference.model, reference.head): reference for reference in references}
+    )

@@ -1,10 +1,13 @@
 """`coldframe up`: the local API."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +16,9 @@ from local.commands.scenario_settings import Settings
 from local.emulator.lambda_service.telemetry.log_pipe import Log
 from local.name_value import template_parameters
 from local.paths import ROOT, check_served
+
+if TYPE_CHECKING:
+    from local.emulator.template.template import Template
 
 _AWS_ACCESS = (
     "AWS_ACCESS_KEY_ID",
@@ -24,8 +30,8 @@ _AWS_ACCESS = (
     "AWS_ENDPOINT_URL_S3",
     "AWS_CA_BUNDLE",
 )
-_MODELS, _TRACES = "COLDFRAME_MODELS", "COLDFRAME_TRACES"
-_QUIET = {"COLDFRAME_METRICS_NAMESPACE": "", _TRACES: "off", "COLDFRAME_SKETCHES": "off"}
+_MODELS, _TRACES, _SKETCHES = "COLDFRAME_MODELS", "COLDFRAME_TRACES", "COLDFRAME_SKETCHES"
+_QUIET = {"COLDFRAME_METRICS_NAMESPACE": "", _TRACES: "off", _SKETCHES: "off"}
 """Settings without additions to the log. Metrics are for CloudWatch, and spans for a collector."""
 _TEMPLATE = ROOT / "template.yaml"
 _DEMO_ENVIRONMENTS = 10  # what `coldframe up` alone may take of a small machine
@@ -144,7 +150,7 @@ def up(
     for model_name in loaded.values_of(_MODELS):
         # A missing model is better said here than by each environment.
         check_served(os.environ.get(_MODELS) or model_name)
-    environ = _telemetry(otlp is not None or bool(loaded.event_sources.subscriptions))
+    environ = _telemetry(otlp is not None or bool(loaded.event_sources.subscriptions), loaded)
     stores = settings.stores
     if os.environ.get("COLDFRAME_CACHE_TABLE"):
         # A table of one's own: its AWS settings pass, as Lambda gives its functions those of their role.
@@ -180,13 +186,14 @@ def up(
         click.echo(f"{otlp} did not take {sender.lost} spans. Start a collector there.", err=True)
 
 
-def _telemetry(has_receiver: bool) -> dict[str, str]:
+def _telemetry(has_receiver: bool, template: Template) -> dict[str, str]:
     """Variables of every function: nothing is added to its log, unless a variable of this process says so.
 
-    has_receiver: somebody takes the spans of the log lines.
+    has_receiver: somebody takes the spans of the log lines. A function with LOG_GROUP reads sketches.
     """
-    traces = {_TRACES: "log"} if has_receiver else {}
-    return {name: value for name, value in _QUIET.items() if name not in os.environ} | traces
+    has_reader = any("LOG_GROUP" in function.settings.environ for function in template.functions)
+    added = ({_TRACES: "log"} if has_receiver else {}) | ({_SKETCHES: "log"} if has_reader else {})
+    return {name: value for name, value in _QUIET.items() if name not in os.environ} | added
 
 
 def _also(write: Log, send: Callable[[str], None]) -> Log:

@@ -12,7 +12,7 @@ from tests.conftest import ROOT
 
 TEMPLATE = ROOT / "template.yaml"
 # The applications that it consists of besides, in which a resource has the application's name before its own.
-APPLICATIONS = ("jobs", "feedback", "warmer", "offline", "deployment", "watching", "traces")
+APPLICATIONS = ("jobs", "feedback", "warmer", "offline", "deployment", "watching", "traces", "monitor")
 
 needs_translator = [
     pytest.mark.sam,
@@ -31,12 +31,13 @@ FORGETFUL = {"KeepFailedEvents": "off"}
 WITH_JOBS = {"Jobs": "on", "JobsSources": "theirs,others", "JobsWebhookHosts": "example.com"}
 TRACED = {"TracesTo": "cloudwatch"}
 WITH_FEEDBACK = {"FeedbackKey": "0123456789abcdef"}
+MONITORED = {"Monitor": "on", **WITH_FEEDBACK}
 WATCHED = {"AlarmEmail": "someone@example.com"}
 
 MODES: dict[str, dict[str, str]] = {"OnDemand": {}, "Provisioned": PROVISIONED, "SnapStart": SNAPSTART}
 ALL: list[dict[str, str]] = [
     {}, PROVISIONED, SNAPSTART, WARMED, PREDICTED, GUARANTEED,
-    JWT, OPEN, WATCHED, FORGETFUL, OFFLINE, WITH_JOBS, TRACED, WITH_FEEDBACK,
+    JWT, OPEN, WATCHED, FORGETFUL, OFFLINE, WITH_JOBS, TRACED, WITH_FEEDBACK, MONITORED,
 ]  # fmt: skip
 # What SAM calls the alias `live`.
 PREDICT_ALIAS = "PredictFunctionAliaslive"

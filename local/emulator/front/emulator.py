@@ -19,7 +19,7 @@ import uvloop
 from coldframe.server.http_server import HttpServer
 from coldframe.server.listening import listen
 from coldframe.timing import Clock
-from local.emulator.aws_api import cloudwatch, scaling
+from local.emulator.aws_api import cloudwatch, logs, scaling
 from local.emulator.aws_api.scaling import ScheduledActions
 from local.emulator.console import console
 from local.emulator.front.asgi import Application, PatientConnection
@@ -34,6 +34,7 @@ from local.emulator.lambda_service.event_sources.log_subscriptions import LogSub
 from local.emulator.lambda_service.event_sources.pollers import Pollers
 from local.emulator.lambda_service.event_sources.schedules import Schedules
 from local.emulator.lambda_service.lambda_types import LambdaException
+from local.emulator.lambda_service.telemetry.log_groups import LogGroups
 from local.emulator.lambda_service.telemetry.log_pipe import SafeLog
 from local.emulator.options import EmulatorOptions
 from local.emulator.stores.places import LOCAL_CREDENTIALS
@@ -103,8 +104,19 @@ class Emulator:
         mappings = self._template.event_sources.mappings if options.event_source_mappings else ()
         self.pollers = Pollers(mappings, self.service, self.stores, self.log, clock)
         self.scaling = ScheduledActions(self.service, self.log, now, nap)
+        self._log_groups = LogGroups(now)
+        self._group_of = {each.settings.name: each.log_group for each in self._template.functions}
+        for group in self._group_of.values():
+            self._log_groups.create(group)
         self._handlers = Handlers(
-            options, self.service, self.asynchronous, self._address, self.log, clock, self.scaling
+            options,
+            self.service,
+            self.asynchronous,
+            self._address,
+            self.log,
+            clock,
+            self.scaling,
+            self._log_groups,
         )
         self._reloading: asyncio.Task[None] | None = None
         self._port = options.port
@@ -112,6 +124,7 @@ class Emulator:
     def _logged(self, function: str, stream: str, line: str) -> None:
         """Receives each line of each function's log."""
         self.log_subscriptions.add(function, stream, line)
+        self._log_groups.add(self._group_of[function], line)
 
     @property
     def url(self) -> str:
@@ -217,6 +230,7 @@ class Emulator:
         return LOCAL_CREDENTIALS | {
             "AWS_ENDPOINT_URL_LAMBDA": own,
             "AWS_ENDPOINT_URL_CLOUDWATCH": own + cloudwatch.PATH,
+            "AWS_ENDPOINT_URL_CLOUDWATCH_LOGS": own + logs.PATH,
             "AWS_ENDPOINT_URL_APPLICATION_AUTO_SCALING": own + scaling.PATH,
         }
 

@@ -8,6 +8,8 @@ from coldframe.timing import Clock
 from local.emulator.aws_api.cloudwatch import PATH as CLOUDWATCH_PATH
 from local.emulator.aws_api.cloudwatch import cloudwatch
 from local.emulator.aws_api.lambda_api.api import LambdaApi, is_lambda_api
+from local.emulator.aws_api.logs import PATH as LOGS_PATH
+from local.emulator.aws_api.logs import logs
 from local.emulator.aws_api.scaling import PATH as SCALING_PATH
 from local.emulator.aws_api.scaling import ScheduledActions
 from local.emulator.console import browsers, console, event_stream
@@ -21,6 +23,7 @@ from local.emulator.gateway.gateway import Gateways
 from local.emulator.gateway.http import Handler, Headers, header
 from local.emulator.lambda_service.account.service import LambdaService
 from local.emulator.lambda_service.event_sources.async_invocations import AsyncInvocations
+from local.emulator.lambda_service.telemetry.log_groups import LogGroups
 from local.emulator.lambda_service.telemetry.log_pipe import Log
 from local.emulator.options import EmulatorOptions
 
@@ -37,6 +40,7 @@ class Handlers:
         log: Log,
         clock: Clock,
         scaling: ScheduledActions,
+        log_groups: LogGroups,
     ) -> None:
         names = browsers.own_names(options.host)
         template = options.template
@@ -44,6 +48,7 @@ class Handlers:
         self._lambda_api = browsers.OwnPagesOnly(LambdaApi(service, asynchronous), names)
         self._aws: Mapping[str, Handler] = {
             CLOUDWATCH_PATH: browsers.OwnPagesOnly(cloudwatch(service), names),
+            LOGS_PATH: browsers.OwnPagesOnly(logs(log_groups), names),
             SCALING_PATH: browsers.OwnPagesOnly(scaling.handler(), names),
         }
         self._console = browsers.OwnPagesOnly(Console(address), names, always=True)

@@ -15,6 +15,7 @@ from tests.support.stacks import (
     GUARANTEED,
     JWT,
     MODES,
+    MONITORED,
     OFFLINE,
     PREDICT_ALIAS,
     PREDICTED,
@@ -51,7 +52,8 @@ ONLY_IN = {
     "WatchingRunsAlarm": [OFFLINE],
     "JobsWorker": [WITH_JOBS],
     "Traces": [TRACED],
-    "Feedback": [WITH_FEEDBACK],
+    "Feedback": [WITH_FEEDBACK, MONITORED],
+    "Monitoring": [MONITORED],
 }
 
 

@@ -216,13 +216,14 @@ ONLY_IN_TEMPLATE = {
     "ProvisionedConcurrencyPolicy": ("ScalingTargetId",),
 }  # fmt: skip
 
-APPLICATIONS = {"Deployment", "Feedback", "JobsWorker", "Offline", "Traces", "Warmer"}
+APPLICATIONS = {"Deployment", "Feedback", "JobsWorker", "Monitoring", "Offline", "Traces", "Warmer"}
 """Nested stacks that the module does not have. docs/terraform.md names them."""
 
 LEFT_OUT = {
     "ImageExtra", "Jobs", "JobsConcurrency", "JobsKeepDays", "JobsSources", "JobsWebhookHosts",
     "JobsWebhookKey", "FeedbackDays", "FeedbackKey", "FeedbackKeyNumber", "FeedbackSample",
-    "KeptVersions", "LambdaBase", "OfflineBucket", "ColdStartUsd", "TracesHeaders", "TracesTo",
+    "KeptVersions", "LambdaBase", "Monitor", "MonitorRiskAlarm", "MonitorSlot",
+    "OfflineBucket", "ColdStartUsd", "TracesHeaders", "TracesTo",
     "TrafficShift", "WarmEnvironments",
     "WarmGuaranteed", "WarmMaximum", "WarmMinimum", "WarmPrediction", "WarmUsdPerDay",
 }  # fmt: skip

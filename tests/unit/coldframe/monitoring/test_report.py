@@ -113,7 +113,7 @@ def test_metrics_are_embedded_metric_format() -> None:
     """A metrics line names its metrics, dimensions and time; every metric has a number."""
     line = metrics_line(reports_of([*QUIET, *SHIFTED])["new"], "Coldframe")
     (directive,) = line["_aws"]["CloudWatchMetrics"]
-    assert directive["Dimensions"] == [[], ["Model"], ["Model", "Head"]]
+    assert directive["Dimensions"] == [[], ["Model"]]
     assert {metric["Name"] for metric in directive["Metrics"]} <= line.keys()
     assert (line["Model"], line["Head"], line["drifted"]) == ("new", "auto", 1)
     assert line["_aws"]["Timestamp"] == int(1.5 * DAY_S) * 1000

@@ -93,13 +93,13 @@ class FeedbackTable:
     def labels(self, since_s: float, until_s: float) -> Iterator[Label]:
         """Labels of answers given from `since_s` until before `until_s`, day by day. Raises TableFails.
 
-        Expired labels are left out, even while their items exist.
+        Moments of answers are whole seconds. Expired labels are left out, even while their items exist.
         """
         day = datetime.fromtimestamp(since_s, UTC).date()
         while day <= datetime.fromtimestamp(until_s, UTC).date():
             for item in self._items(day.isoformat()):
                 is_alive = int(item["expires_at_s"]["N"]) > self._now()
-                if is_alive and since_s <= int(item["answered_s"]["N"]) < until_s:
+                if is_alive and int(since_s) <= int(item["answered_s"]["N"]) < until_s:
                     yield _label_of(item)
             day += timedelta(days=1)
 

@@ -92,6 +92,12 @@ def write_reference(reference: Reference, folder: Path) -> None:
     (folder / REFERENCE).write_bytes(msgspec.json.encode(reference) + b"\n")
 
 
+def load_references(folders: Iterable[Path]) -> dict[tuple[str, str], Reference]:
+    """References of models in their folders, by version and head. Raises BundleCorrupt."""
+    references = [reference for folder in folders if (reference := load_reference(folder))]
+    return {(reference.model, reference.head): reference for reference in references}
+
+
 def load_reference(folder: Path) -> Reference | None:
     """The reference in a model's folder; None for a model without one. Raises BundleCorrupt."""
     path = folder / REFERENCE

@@ -62,14 +62,16 @@ def make_reports(
 
     baseline: sketches of a good time. Where a model and head have some, drift is a shift from these.
     """
-    usual = _by_key(baseline, references)
+    usual = sketches_by_key(baseline, references)
     return [
         _report(key, rows, labels, references.get(key), usual.get(key), slot)
-        for key, rows in _by_key(sketches, references).items()
+        for key, rows in sketches_by_key(sketches, references).items()
     ]
 
 
-def _by_key(sketches: Iterable[Sketch], references: Mapping[Key, Reference]) -> dict[Key, list[Sketch]]:
+def sketches_by_key(
+    sketches: Iterable[Sketch], references: Mapping[Key, Reference]
+) -> dict[Key, list[Sketch]]:
     """Distinct sketches of each model and head. One that has other labels than its model is forged."""
     rows: dict[Key, list[Sketch]] = {}
     for sketch in distinct(sketches):
@@ -172,10 +174,11 @@ def _time(moment_s: float) -> str:
     return datetime.fromtimestamp(moment_s, UTC).strftime("%Y-%m-%d %H:%M")
 
 
-def metrics_line(report: Report, namespace: str) -> dict[str, Any]:
-    """The report in CloudWatch's Embedded Metric Format, with the dimensions of a request's metrics.
+def metrics_line(report: Report, namespace: str, moment_s: float | None = None) -> dict[str, Any]:
+    """The report in CloudWatch's Embedded Metric Format, without dimensions and by model.
 
-    namespace: of CloudWatch's metrics.
+    namespace: of CloudWatch's metrics. moment_s: time of the metrics, in seconds since 1970; None: the last
+    sketch's.
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
     """
     values = {
@@ -185,11 +188,14 @@ def metrics_line(report: Report, namespace: str) -> dict[str, Any]:
         "drifted": int(report.drifted),
     }
     if report.risk:
-        values["highest_risk"] = report.risk.high
+        values |= {"lowest_risk": report.risk.low, "highest_risk": report.risk.high}
     directive = {
         "Namespace": namespace,
-        "Dimensions": [[], ["Model"], ["Model", "Head"]],
+        "Dimensions": [[], ["Model"]],
         "Metrics": [{"Name": name, "Unit": "None"} for name in values],
     }
-    about = {"Timestamp": int(report.end_s * 1e3), "CloudWatchMetrics": [directive]}
+    about = {
+        "Timestamp": int(1e3 * (report.end_s if moment_s is None else moment_s)),
+        "CloudWatchMetrics": [directive],
+    }
     return {"_aws": about, "Model": report.model, "Head": report.head, **values}

@@ -1,0 +1,1 @@
+"""Function that watches the answers for drift and for wrong answers, by a schedule."""
