@@ -19,12 +19,13 @@ from bench.records.raw_files import Results, read_results
 from bench.reporting.goals import goals_table
 from bench.reporting.plots import plots
 from bench.reporting.summary import summary_table
+from bench.studies.experiments import experiments_table
 from coldframe.errors import ColdframeError
 from local.pages.page import render
 from local.paths import ROOT
 
 PUBLISHED = ROOT / "bench" / "published"
-_ORDER = ("cold", "load", "compare", "encoder", "cost", "loadgen", "serve")
+_ORDER = ("cold", "load", "compare", "encoder", "cost", "loadgen", "serve", "experiments")
 _TITLES = {
     "cold": "Cold starts",
     "load": "Load",
@@ -33,6 +34,7 @@ _TITLES = {
     "cost": "What a million predictions cost, USD",
     "loadgen": "MLPerf LoadGen beside our own loader",
     "serve": "Passes shared across requests",
+    "experiments": "Statistics of experiments",
 }
 _TABLES = {
     "load": load_table,
@@ -40,6 +42,7 @@ _TABLES = {
     "encoder": encoder_table,
     "cost": cost_table,
     "loadgen": loadgen_table,
+    "experiments": experiments_table,
 }
 _MARK = "<!-- bench:{name} -->"
 _END = "<!-- /bench -->"

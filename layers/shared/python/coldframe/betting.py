@@ -54,12 +54,16 @@ class Outcomes:
 
     def log_evidence_above(self, mean: float) -> float:
         """Natural logarithm of the capital of bets that the true mean is above `mean`."""
-        capitals = [_log_capital(game, mean) for game in self.games]
-        return _log_sum_exp(capitals) - math.log(len(capitals))
+        return _log_sum_exp(self.log_capitals(mean))
+
+    def log_capitals(self, mean: float) -> list[float]:
+        """Natural logarithm of each bet's capital; all bets together begin with 1."""
+        equal = math.log(len(self.games))
+        return [capital - equal for game in self.games for capital in _log_capitals(game, mean)]
 
     def log_evidence_below(self, mean: float) -> float:
         """Natural logarithm of the capital of bets that the true mean is below `mean`."""
-        return self._mirrored().log_evidence_above(-mean)
+        return self.opposite().log_evidence_above(-mean)
 
     def interval(self, alpha: float) -> Interval:
         """The means that no bet refutes, with half of `alpha` for each side."""
@@ -85,7 +89,8 @@ class Outcomes:
         growth = least_growth(lambda factor: log_evidence(self._grown(factor)) >= math.log(1 / alpha))
         return None if growth is None else self.number * (growth - 1)
 
-    def _mirrored(self) -> Outcomes:
+    def opposite(self) -> Outcomes:
+        """Outcomes with opposite values: evidence that their mean is above -m is evidence below m."""
         return self._valued(lambda value, count: (-value, count))
 
     def _grown(self, growth: float) -> Outcomes:
@@ -118,11 +123,11 @@ def last_refuted(
     return outer
 
 
-def _log_capital(game: Sequence[Cells], mean: float) -> float:
-    """Logarithm of what a capital of 1 becomes, split over all stakes."""
+def _log_capitals(game: Sequence[Cells], mean: float) -> list[float]:
+    """Logarithms of what a capital of 1 becomes, split over all stakes."""
     nothing = [0.0] * len(_STAKES)  # a game without parts
     gains = map(sum, zip(nothing, *(_log_gains(cells, mean) for cells in game), strict=True))
-    return _log_sum_exp([weight + gain for weight, gain in zip(_LOG_WEIGHTS, gains, strict=True)])
+    return [weight + gain for weight, gain in zip(_LOG_WEIGHTS, gains, strict=True)]
 
 
 def _log_gains(cells: Cells, mean: float) -> list[float]:

@@ -29,8 +29,8 @@ _P99 = 0.99
 class Criteria:
     """Acceptance criteria of a candidate; None leaves one out.
 
-    alpha: largest chance that a candidate passes a criterion which it misses, and largest chance that a
-    candidate which meets all criteria is sent back. min_answers: of the candidate, in each stage.
+    alpha: largest chance that a candidate passes a criterion which it misses, and largest chance that one
+    criterion which it meets sends it back. min_answers: of the candidate, in each stage.
     least_gain: accuracy by feedback minus the baseline's; 0: better, -0.01: at most one point worse.
     min_agreement: share of texts with equal labels. max_errors: share of failed answers.
     max_p99_ratio: p99 of the candidate's times over the baseline's.
@@ -124,23 +124,23 @@ class _Levels(NamedTuple):
 def check_all(criteria: Criteria, counts: Counts, stages: int) -> list[Check]:
     """The criteria, checked against the counts. stages: number of all stages.
 
-    The chance that a criterion fails by mistake is shared by all criteria and all stages.
+    Accuracy and agreement are shown by the counts of all stages together; errors and p99 in each stage anew,
+    so the chance that one of these fails by mistake is shared by the stages.
     """
     candidate = counts.stage.candidate
-    limits = (criteria.least_gain, criteria.min_agreement, criteria.max_errors, criteria.max_p99_ratio)
-    number = sum(limit is not None for limit in limits)
-    levels = _Levels(criteria.alpha, criteria.alpha / max(1, number * stages))
+    once = _Levels(criteria.alpha, criteria.alpha)
+    each = _Levels(criteria.alpha, criteria.alpha / max(1, stages))
     checks = []
     if criteria.least_gain is not None:
-        checks.append(_check_gain(counts.gain, criteria.least_gain, levels))
+        checks.append(_check_gain(counts.gain, criteria.least_gain, once))
     if criteria.min_agreement is not None:
         agreement = share_of(counts.agreed, counts.compared - counts.agreed)
-        checks.append(_check_agreement(agreement, criteria.min_agreement, levels))
+        checks.append(_check_agreement(agreement, criteria.min_agreement, once))
     if criteria.max_errors is not None:
         errors = share_of(candidate.errors, candidate.answers - candidate.errors)
-        checks.append(_check_errors(errors, criteria.max_errors, levels))
+        checks.append(_check_errors(errors, criteria.max_errors, each))
     if criteria.max_p99_ratio is not None:
-        checks.append(_check_p99(counts.baseline_times, candidate.times, criteria.max_p99_ratio, levels))
+        checks.append(_check_p99(counts.baseline_times, candidate.times, criteria.max_p99_ratio, each))
     return checks
 
 

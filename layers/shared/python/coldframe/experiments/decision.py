@@ -45,8 +45,8 @@ class Decision(NamedTuple):
 def decide(criteria: Criteria, counts: Counts, shares: Sequence[float]) -> Decision:
     """The decision about a candidate, after any number of looks.
 
-    shares: of the candidate in all stages, first to last. A wrong promotion and a wrong way back each have a
-    chance of at most `criteria.alpha` over all looks and stages.
+    shares: of the candidate in all stages, first to last. A wrong promotion, and a wrong way back by one
+    criterion, have a chance of at most `criteria.alpha` over all looks and stages.
     """
     checks = check_all(criteria, counts, len(shares))
     failed = [check.fact for check in checks if check.holds is False]

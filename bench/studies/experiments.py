@@ -1,0 +1,211 @@
+"""Statistics of experiments: false promotions, time until a worse arm is stopped, and regret of bandits.
+
+    COLDFRAME_DATA=FOLDER PYTHONPATH=.:layers/shared/python .venv-build/bin/python -m \
+        bench.studies.experiments bench/results/experiments.jsonl.gz
+
+All figures are simulated with seeds, by the functions that decide in the service. The bandits' arms are the
+heads of the example model on the test split of 20 Newsgroups. The raw file holds numbers alone.
+"""
+
+import math
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.records.quantiles import median
+from bench.records.raw_files import Fact, RawFile, Results
+from bench.records.tables import Row, table
+from bench.studies.bandit_replay import METHODS, SCENES, Answers, replay
+from bench.targets.machine import describe_run
+from coldframe.betting import Outcomes
+from coldframe.experiments.evidence import PairCounts, SplitCounts, gain_in_pairs, gain_in_split
+from coldframe.progress import Progress
+from local.paths import MODELS
+
+_SEED = 27
+_ALPHA, _POWER = 0.05, 0.8
+_PROMOTIONS, _STOPS, _REPLAYS = 10_000, 1_000, 10
+_ACCURACY, _LOSS = 0.8, 0.03
+_LOOKS = 4_000  # labels until which equal arms are watched, with a look after each
+_LONGEST = 4  # times the labels of a test with one look, until which a worse arm is watched
+_CHUNK = 1_000  # simulations at once
+PROMOTED, STOPPED, FIXED, REGRET = "promoted at", "stopped at", "fixed size", "regret"
+_GOALS = {PROMOTED: 0.05, STOPPED: 2.0, REGRET: 0.05}
+
+Ints = NDArray[np.int64]
+
+
+class Trial(NamedTuple):
+    """Labelled answers of two arms.
+
+    nothing: no answers. kinds: one answer of each kind. equal, worse: probabilities of the kinds with equal
+    arms, and with a candidate that is worse. fixed: labels that a test with one look needs to find that.
+    """
+
+    name: str
+    nothing: Outcomes
+    kinds: list[Outcomes]
+    equal: list[float]
+    worse: list[float]
+    fixed: int
+
+
+def trials() -> list[Trial]:
+    """Texts that both arms answer, by how often their answers differ; and split traffic, by the share."""
+    return [*(_paired(share) for share in (0.1, 0.2)), *(_split(share) for share in (0.5, 0.1))]
+
+
+def _paired(discordant: float) -> Trial:
+    half, loss = discordant / 2, _LOSS / 2
+    kinds = (PairCounts(1, 0, 0), PairCounts(0, 1, 0), PairCounts(0, 0, 1))
+    fixed = _fixed_size(math.sqrt(discordant), math.sqrt(discordant - _LOSS**2))
+    return Trial(
+        f"both arms answer, {discordant:.0%} discordant",
+        gain_in_pairs(PairCounts()),
+        [gain_in_pairs(pairs) for pairs in kinds],
+        [half, half, 1 - discordant],
+        [half - loss, half + loss, 1 - discordant],
+        fixed,
+    )
+
+
+def _split(share: float) -> Trial:
+    kinds = [SplitCounts(share, *(int(kind == place) for place in range(4))) for kind in range(4)]
+
+    def chances(accuracy: float) -> list[float]:
+        own = [share * accuracy, share * (1 - accuracy)]
+        return [*own, (1 - share) * _ACCURACY, (1 - share) * (1 - _ACCURACY)]
+
+    def spread(one: float, other: float) -> float:
+        return math.sqrt(one * (1 - one) / share + other * (1 - other) / (1 - share))
+
+    low = _ACCURACY - _LOSS
+    middle = share * low + (1 - share) * _ACCURACY
+    fixed = _fixed_size(spread(middle, middle), spread(low, _ACCURACY))
+    name = f"split traffic, candidate {share:.0%}"
+    nothing = gain_in_split([SplitCounts(share)])
+    each = [gain_in_split([kind]) for kind in kinds]
+    return Trial(name, nothing, each, chances(_ACCURACY), chances(low), fixed)
+
+
+def _fixed_size(equal: float, worse: float) -> int:
+    """Labels of a one-sided test with one look. equal, worse: standard deviation of one label's gain."""
+    normal = NormalDist()
+    return math.ceil(((normal.inv_cdf(1 - _ALPHA) * equal + normal.inv_cdf(_POWER) * worse) / _LOSS) ** 2)
+
+
+def crossings(trial: Trial, chances: list[float], runs: int, looks: int, is_gain: bool) -> Ints:
+    """The look at which the evidence is enough, (runs,); 0 where it never is, with a look after each label.
+
+    is_gain: evidence that the candidate is better, as for a promotion; otherwise that it is worse.
+    """
+    dice = np.random.default_rng(_SEED)
+    parts = [min(_CHUNK, runs - start) for start in range(0, runs, _CHUNK)]
+    bar = Progress(parts, desc=trial.name, unit="part")
+    return np.concatenate([_crossings(trial, chances, part, looks, is_gain, dice) for part in bar])
+
+
+def _crossings(
+    trial: Trial, chances: list[float], runs: int, looks: int, is_gain: bool, dice: np.random.Generator
+) -> Ints:
+    begin, factors = bets(trial, is_gain)
+    limits, every = np.cumsum(chances)[:-1], np.ones(len(begin))
+    capital = np.tile(begin, (runs, 1))
+    alive, crossed = np.arange(runs), np.zeros(runs, dtype=np.int64)
+    for look in range(1, looks + 1):
+        kinds = np.searchsorted(limits, dice.random(len(alive)), side="right")
+        capital *= factors[kinds]
+        is_enough = capital @ every >= 1 / _ALPHA
+        if is_enough.any():
+            crossed[alive[is_enough]] = look
+            alive, capital = alive[~is_enough], capital[~is_enough]
+    return crossed
+
+
+def bets(trial: Trial, is_gain: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Capital of each bet before the first label, (bets,), and its factor by kind, (kinds, bets)."""
+    nothing, *kinds = (
+        np.array((outcomes if is_gain else outcomes.opposite()).log_capitals(0.0))
+        for outcomes in (trial.nothing, *trial.kinds)
+    )
+    return np.exp(nothing), np.exp(np.array(kinds) - nothing)
+
+
+def simulate(answers: Answers) -> Iterator[Fact]:
+    """Facts of all simulations."""
+    for trial in trials():
+        yield Fact(FIXED, trial.name, trial.fixed)
+        for look in crossings(trial, trial.equal, _PROMOTIONS, _LOOKS, is_gain=True):
+            yield Fact(PROMOTED, trial.name, float(look))
+        for look in crossings(trial, trial.worse, _STOPS, _LONGEST * trial.fixed, is_gain=False):
+            yield Fact(STOPPED, trial.name, float(look))
+    for scene in SCENES:
+        for method in METHODS:
+            for seed in Progress(range(_REPLAYS), desc=f"{scene}, {method}", unit="replay"):
+                regret = replay(answers, scene, method, seed)
+                yield Fact(REGRET, f"{method}, {scene}: the best single arm", regret.to_single)
+                yield Fact(REGRET, f"{method}, {scene}: the best arm in each part", regret.to_moving)
+
+
+def experiments_table(results: Results) -> str:
+    """Results beside the goals, as a Markdown table."""
+    rows = [row for name in (PROMOTED, STOPPED, REGRET) for row in _rows(results, name)]
+    return table(("what", "case", "result", "goal"), rows)
+
+
+def _rows(results: Results, name: str) -> Iterator[Row]:
+    facts = [fact for fact in results.of(Fact) if fact.name == name]
+    for subject in dict.fromkeys(fact.subject for fact in facts):
+        yield _ROWS[name](results, subject, results.facts(name, subject))
+
+
+def _promoted(results: Results, subject: str, looks: list[float]) -> Row:
+    share = sum(look > 0 for look in looks) / len(looks)
+    what = f"equal arms: promoted at one of {_LOOKS:,} looks, {len(looks):,} runs"
+    return (what, subject, f"{share:.2%}", _verdict(share, _GOALS[PROMOTED], "≤ 5 %"))
+
+
+def _stopped(results: Results, subject: str, looks: list[float]) -> Row:
+    (fixed,) = results.facts(FIXED, subject)
+    middle = float(np.median([look or math.inf for look in looks]))
+    what = f"3 points worse: labels until stopped, median of {len(looks):,} runs"
+    result = f"{middle:,.0f}: {middle / fixed:.2f} × the {fixed:,.0f} of a test with one look"
+    return (what, subject, result, _verdict(middle / fixed, _GOALS[STOPPED], "≤ 2 ×"))
+
+
+def _regret(results: Results, subject: str, regrets: list[float]) -> Row:
+    mean = median(regrets).value
+    what = f"bandit: regret, median of {len(regrets)} replays"
+    return (what, subject, f"{mean:.1%}", _verdict(mean, _GOALS[REGRET], "≤ 5 %"))
+
+
+def _verdict(value: float, goal: float, text: str) -> str:
+    return f"{text}: {'met' if value <= goal else '**missed**'}"
+
+
+_ROWS: dict[str, Callable[[Results, str, list[float]], Row]] = {
+    PROMOTED: _promoted,
+    STOPPED: _stopped,
+    REGRET: _regret,
+}
+
+
+def main(out: Path) -> None:
+    """Writes the raw file, and prints the table."""
+    from bench.studies.head_answers import head_answers
+
+    options = {"alpha": _ALPHA, "power": _POWER, "accuracy": _ACCURACY, "loss": _LOSS, "looks": _LOOKS}
+    run = describe_run("experiments", MODELS, _SEED, options)
+    facts = list(simulate(head_answers()))
+    with RawFile(out, run) as raw:
+        raw.write(*facts)
+    print(experiments_table(Results(out, run, list(facts))))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

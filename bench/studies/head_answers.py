@@ -1,0 +1,31 @@
+"""Answers of the example's heads to the test split of 20 Newsgroups, with the estimator's confidence."""
+
+import msgspec
+import numpy as np
+
+from bench.studies.bandit_replay import Answers
+from coldframe.model.bundle import EstimatorFacts
+from layers.model.embeddings.embed import served_encoder
+from layers.model.embeddings.matrices import predict_rows
+from layers.model.files.paths import DEFAULT_ENCODER, FACTS, MODELS, TRAINED
+from layers.model.thresholds.estimator_outputs import guesses
+from layers.model.thresholds.lexical import token_ids
+from layers.model.training.newsgroups import load_task
+from layers.model.training.train_heads import load_saved
+from layers.model.training_data.samples import SEED, Samples, embed_samples
+
+HEADS = ("mlp", "logreg", "hgb", "rf")
+_FORM = "stripped"
+_DOCUMENTS = 3_000
+
+
+def head_answers() -> Answers:
+    """The committed heads' answers to some random documents. Their embeddings are kept for the next run."""
+    test, encoder = load_task().test, served_encoder(MODELS, DEFAULT_ENCODER)
+    sample = np.random.default_rng(SEED).choice(len(test.target), _DOCUMENTS, replace=False)
+    texts, target = [test.forms[_FORM][row] for row in sample], test.target[sample]
+    rows = embed_samples("test", Samples({_FORM: texts}, target), encoder).as_sent
+    labels = [predict_rows(load_saved(TRAINED, head), rows).argmax(axis=1) for head in HEADS]
+    facts = msgspec.json.decode((TRAINED / FACTS).read_bytes(), type=EstimatorFacts)
+    estimates = guesses(facts, token_ids("test", texts, encoder), TRAINED)
+    return Answers(np.array(labels) == target, estimates.probabilities.max(axis=1))
