@@ -62,7 +62,11 @@ def test_keys_change_without_losing_texts() -> None:
     ]
 
 
-@pytest.mark.parametrize("key", ["x", PRIVATE, PUBLIC[:-4], PUBLIC + "é", PUBLIC.replace("-public-", "-")])
+@pytest.mark.parametrize(
+    "key",
+    ["x", PRIVATE, PUBLIC[:-4], PUBLIC + "é", PUBLIC.replace("-public-", "-")],
+    ids=["short", "secret", "cut", "not ASCII", "no kind"],  # the same in every process of a run
+)
 def test_only_a_public_key_is_a_setting(key: str) -> None:
     """A secret key in the deployment's settings stops the start, and no message shows it."""
     with pytest.raises(BadSetting) as refused:
