@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from local.commands.outputs import json_option, print_json
+from local.commands.outputs import OutFile, json_option, print_json, require
 from local.paths import model_dir
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from coldframe.monitoring.drift import Slot
     from coldframe.monitoring.reading import Label, SketchLog
     from coldframe.monitoring.reference import Reference
@@ -51,6 +53,11 @@ _DRIFTED = 1  # exit status
     help="Time after which texts are compared. Choose day where nights bring other texts than days.",
 )
 @click.option("--emf", is_flag=True, help="Print a line of CloudWatch metrics for each model and head.")
+@click.option(
+    "--html",
+    type=OutFile(),
+    help="Page with plots to write, too; needs the extra `plan`.  [default: no page]",
+)
 @json_option
 def monitor(
     logs: tuple[str, ...],
@@ -59,6 +66,7 @@ def monitor(
     baseline: tuple[str, ...],
     slot: Slot,
     emf: bool,
+    html: Path | None,
     as_json: bool,
 ) -> None:
     """Report drift and accuracy from the field `sketch` of the log lines in each LOG, or standard input.
@@ -67,10 +75,18 @@ def monitor(
     """
     from coldframe.monitoring.report import make_reports, metrics_line, text_lines
 
+    if html is not None:
+        require("vl_convert", "plan")
+
     sketches = _sketches(logs or ("-",))
     usual = _sketches(baseline)
     known = _labels(labels) + _feedback(feedback, sketches)
     reports = make_reports(sketches.sketches, known, _references(), usual.sketches, slot)
+    if html is not None:
+        from local.pages.monitor import monitor_page
+
+        html.write_text(monitor_page(reports), encoding="utf-8")
+        click.echo(f"{html}: the page", err=True)
     if as_json:
         print_json(reports)
     elif emf:

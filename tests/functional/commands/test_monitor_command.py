@@ -98,6 +98,36 @@ def test_labels(models: Path, tmp_path: Path) -> None:
     assert "Line 1 is not a label" in failed.stderr
 
 
+def test_page(models: Path, tmp_path: Path) -> None:
+    """The page has each figure with its basis, names what changed, escapes values, and loads nothing."""
+    version, labels, page = (
+        load_manifest(models, EXAMPLE).version,
+        tmp_path / "labels",
+        tmp_path / "page.html",
+    )
+    label = {"model": version, "head": "auto", "probability": 0.9, "right": True}
+    drawn = ["random"] * 80 + ["complaint"]
+    labels.write_text("\n".join(json.dumps(label | {"drawn": kind}) for kind in drawn))
+    log = log_of(models, 0.4) + "\n" + log_of(models, 0.4).replace(version, "<b>")
+    result = run("--labels", str(labels), "--html", str(page), lines=log)
+    assert (result.exit_code, "DRIFT" in result.stdout) == (1, True)
+    text = page.read_text()
+    for part in (
+        "no labels",
+        "80 random labels",
+        "validation rows",
+        "no other figure rests on them",
+        "changed",
+    ):
+        assert part in text
+    assert "1970-01-01" in text
+    assert "<b>" not in text
+    assert "<script" not in text
+    assert "http://" not in text.replace("http://www.w3.org", "")
+    empty = run("--html", str(page), lines="")
+    assert (empty.exit_code, "No line has a sketch" in page.read_text()) == (0, True)
+
+
 def test_no_traffic(models: Path) -> None:
     """Without sketches the command says so, and succeeds; broken sketches are counted on standard error."""
     none = run(lines="START\n" + json.dumps({"sketch": 1}))

@@ -23,6 +23,7 @@ from coldframe.monitoring.reference import HISTOGRAMS
 from coldframe.monitoring.sketch import PROJECTIONS, UNIT, Counts, Sketch, distinct
 
 ALPHA = 0.01  # largest share of weeks with a false alarm
+ALARM_EVIDENCE = -math.log10(ALPHA)
 LEAST_DISTANCE = 0.05  # smaller shifts raise no alarm, however certain they are
 WEEK_S = 7 * 86_400.0
 SLOTS_S = {"hour": 3600.0, "day": 86_400.0}
@@ -111,7 +112,7 @@ def _judge(reference: Counts | None, start_s: float, slots: Mapping[int, Counts]
     shifts = [_shift(name, bet, values[name], starts) for name, bet in bets.items()]
     shifts.sort(key=lambda shift: shift.evidence, reverse=True)
     evidence = max(0.0, float(together.max()) / math.log(10))
-    drifted = evidence >= -math.log10(ALPHA) and shifts[0].distance >= LEAST_DISTANCE
+    drifted = evidence >= ALARM_EVIDENCE and shifts[0].distance >= LEAST_DISTANCE
     texts = sum(counts.texts for counts in slots.values())
     return Week(start_s, texts, evidence, bool(drifted), shifts)
 

@@ -15,7 +15,7 @@ from coldframe.monitoring.accuracy import (
     bound_risk,
     estimate_accuracy,
 )
-from coldframe.monitoring.drift import Slot, Week, find_drift
+from coldframe.monitoring.drift import ALARM_EVIDENCE, Slot, Week, find_drift
 from coldframe.monitoring.reading import Label
 from coldframe.monitoring.reference import Reference
 from coldframe.monitoring.sketch import Counts, Sketch, distinct
@@ -24,7 +24,6 @@ Key: TypeAlias = tuple[str, str]
 """Version of a model, and head."""
 
 _FEW_TEXTS = 100
-_ALARM = 2.0  # decimal logarithm of 1 / ALPHA
 
 
 class Report(Struct, frozen=True):
@@ -161,11 +160,11 @@ def text_lines(report: Report) -> Iterator[str]:
 def _week_line(week: Week) -> str:
     name = f"week of {_time(week.start_s)[:10]}, {week.texts:,} texts"
     if not week.drifted:
-        return f"  {name}: no drift (evidence {week.evidence:.1f}; an alarm needs {_ALARM:.0f})"
+        return f"  {name}: no drift (evidence {week.evidence:.1f}; an alarm needs {ALARM_EVIDENCE:.0f})"
     shifts = [
         f"{shift.quantity} since {_time(shift.since_s)}, distance {shift.distance:.2f}"
         for shift in week.shifts
-        if shift.evidence >= _ALARM
+        if shift.evidence >= ALARM_EVIDENCE
     ]
     return f"  {name}: DRIFT (evidence {week.evidence:.1f}): {'; '.join(shifts)}"
 
