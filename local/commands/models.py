@@ -16,6 +16,7 @@ from coldframe.model.files import (
     record_default,
     served_models,
 )
+from local.commands import releases
 from local.commands.outputs import json_option, print_json
 from local.paths import check_built, model_dir
 
@@ -31,14 +32,51 @@ from local.paths import check_built, model_dir
     metavar="NAME",
     help="Model to record as the one that answers where none is named.  [default: none]",
 )
+@click.option(
+    "--publish",
+    "published",
+    metavar="PLACE",
+    help="Check the models, and make them the current release of a folder or of s3://BUCKET/PREFIX.",
+)
+@click.option(
+    "--roll-back", "rolled_back", metavar="PLACE", help="Make the release before the current one current."
+)
+@click.option(
+    "--to", metavar="DIGEST", help="Release for --roll-back, by its beginning.  [default: the one before]"
+)
+@click.option("--releases", "listed", metavar="PLACE", help="List the releases of a place.")
 @json_option
 def models(
-    removed: tuple[str, ...], yes: bool, restored: tuple[str, ...], default: str | None, as_json: bool
+    removed: tuple[str, ...],
+    yes: bool,
+    restored: tuple[str, ...],
+    default: str | None,
+    published: str | None,
+    rolled_back: str | None,
+    to: str | None,
+    listed: str | None,
+    as_json: bool,
 ) -> None:
-    """List the models that are built, with their figures; remove or restore some, or record the default one.
+    """List the models that are built, with their figures; remove, restore or publish some.
 
-    Training keeps the model that had the name before. A second --restore undoes the first.
+    Training keeps the model that had the name before. A second --restore undoes the first. Running servers
+    take over the current release of their place, COLDFRAME_RELEASES; a second --roll-back undoes the first.
     """
+    if place := published or rolled_back or listed:
+        others = removed or restored or default
+        if others or len([one for one in (published, rolled_back, listed) if one]) > 1:
+            raise click.UsageError("--publish, --roll-back and --releases stand alone. Run one at a time.")
+        if to and not rolled_back:
+            raise click.UsageError("--to names a release for --roll-back. Add --roll-back PLACE.")
+        if published:
+            releases.publish_models(place)
+        elif rolled_back:
+            releases.roll_models_back(place, to or "")
+        else:
+            releases.list_releases(place, as_json)
+        return
+    if to:
+        raise click.UsageError("--to names a release for --roll-back. Add --roll-back PLACE.")
     folder = model_dir()
     if default in removed:
         raise click.UsageError(f"{default} cannot be removed and be the default. Name another --default.")

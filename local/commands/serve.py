@@ -22,11 +22,19 @@ from local.paths import check_served, model_dir
     " are built]",
 )
 @click.option(
+    "--releases",
+    metavar="PLACE",
+    help="Folder, or s3://BUCKET/PREFIX, whose current release is served and exchanged while the server runs;"
+    " `coldframe models --publish` writes it.  [default: COLDFRAME_RELEASES, else none]",
+)
+@click.option(
     "--allow-anyone",
     is_flag=True,
     help="Answer other machines without a token.  [default: COLDFRAME_ALLOW_ANYONE, else no]",
 )
-def serve(host: str | None, port: int | None, names: tuple[str, ...], allow_anyone: bool) -> None:
+def serve(
+    host: str | None, port: int | None, names: tuple[str, ...], releases: str | None, allow_anyone: bool
+) -> None:
     """Serve the models over HTTP from one process that stays, as the container image does.
 
     Many requests at once, the same contract as the function's. Ctrl-C answers what was accepted, then ends; a
@@ -43,7 +51,9 @@ def serve(host: str | None, port: int | None, names: tuple[str, ...], allow_anyo
         model_dir=model_dir(),
         allow_anyone=allow_anyone or settings.allow_anyone,
         models=",".join(names) or settings.models,
+        releases=releases or settings.releases,
     )
-    check_served(settings.models)
+    if not settings.releases:
+        check_served(settings.models)
     listening = read_port(os.environ) if port is None else port
     sys.exit(run(settings, listening, lambda url: click.echo(f"Coldframe is listening on {url}", err=True)))

@@ -10,6 +10,7 @@ them.
 """
 
 SERVER_RANGES = {
+    "releases_check_s": (1, 86_400),
     "workers": (0, 64),
     "tokenizer_threads": (1, 64),
     "request_threads": (1, 4096),
@@ -23,7 +24,7 @@ SERVER_RANGES = {
     "drain_grace_s": (0, 3600),
 }
 """Lowest and highest value of each numeric setting of the server alone."""
-SERVER_TEXTS = ("host", "tokens", "tokens_file", "otlp_endpoint")
+SERVER_TEXTS = ("host", "tokens", "tokens_file", "otlp_endpoint", "releases")
 SERVER_FLAGS = ("allow_anyone",)
 OF_SERVER = frozenset(PREFIX + name.upper() for name in (*SERVER_RANGES, *SERVER_TEXTS, *SERVER_FLAGS))
 """Variables of the server, which a shell may export: functions ignore them."""

@@ -199,11 +199,11 @@ def problem_reply(error: RequestError, path: str, cause: Exception | None = None
         problem.status,
         msgspec.json.encode(problem),
         {"content-type": "application/problem+json", **error.headers},
-        {"error": name if cause is None else f"{name}: {_where(cause)}"},
+        {"error": name if cause is None else f"{name}: {where(cause)}"},
     )
 
 
-def _where(exc: Exception) -> str:
+def where(exc: Exception) -> str:
     """Type and place of a defect, without its message, which may hold a caller's text."""
     frame = exc.__traceback__
     while frame is not None and frame.tb_next is not None:

@@ -66,3 +66,23 @@ class Stats:
             budget_tokens=budget_tokens,
             expected_wait_s=expected_wait_s,
         )
+
+    def after(self, earlier: "Stats") -> "Stats":
+        """A copy whose counters go on from those of an earlier scheduler."""
+        return replace(self, **{name: getattr(self, name) + getattr(earlier, name) for name in _COUNTERS})
+
+
+_COUNTERS = (
+    "passes",
+    "rows",
+    "tokens",
+    "refused",
+    "done",
+    "missed",
+    "late",
+    "cancelled",
+    "failed",
+    "predicted_s",
+    "actual_s",
+    "queue_wait_s",
+)

@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import Executor
+from typing import Any
 
 import fastapi
 from msgspec.structs import replace
@@ -19,6 +20,7 @@ from coldframe.api.api import Api, Reply, Request
 from coldframe.api.documented import documented
 from coldframe.api.inference_schemas import ServerLive
 from coldframe.api.messages import json_reply, log_record, problem_reply
+from coldframe.api.openapi import openapi
 from coldframe.api.operations import FEEDBACK_OPERATIONS, JOB_OPERATIONS, OPERATIONS
 from coldframe.api.routing import Router
 from coldframe.errors import NotReady, RequestError
@@ -30,8 +32,8 @@ from coldframe.server.metrics import Metrics
 from coldframe.server.settings import ServerSettings
 from coldframe.server.threads import Threads
 from coldframe.server.tokens import Tokens
-from coldframe.serving.driver import Driver
-from coldframe.timing import log_line
+from coldframe.server.updating import Loaded, Served
+from coldframe.timing import StartMark, log_line
 
 _ID_HEADER = "x-request-id"
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+=-]{0,127}")
@@ -63,19 +65,26 @@ class AsgiApp:
         self._metrics = metrics
         self._log = log
         self._threads = Threads(pool, settings.limits(), self._expected_wait_s, metrics.late.inc)
-        self._api: Api | None = None
-        self._driver: Driver | None = None
+        self._served: Served | None = None
+        self._access = by_token(PROBES) if tokens else ANYONE
         self.intake = Intake(
             settings.queue_requests, settings.queue_bytes, metrics.hold, self._expected_wait_s
         )
         routes = [*OPERATIONS, *JOB_OPERATIONS, *FEEDBACK_OPERATIONS, ("GET", METRICS)]
         self._router = Router(dict.fromkeys(routes, _no_handler))
 
-    def open(self, api: Api, driver: Driver) -> None:
-        """Makes `api` answer from now on. driver: runs its passes."""
-        self._api, self._driver = api, driver
-        self._pages = documented(api, self._endpoint, by_token(PROBES) if self._tokens else ANYONE)
-        self._pages.openapi()  # created once, while this thread has nothing else to do
+    def prepare(self, loaded: Loaded) -> Served:
+        """Models with their API and its description, for `open`. May run in any thread."""
+        api = Api(loaded.models, loaded.settings, StartMark(is_warm=True), self._log)
+        return Served(api, loaded, openapi(api.models, api.settings, self._access))
+
+    def open(self, served: Served) -> Served | None:
+        """Makes these models answer from now on. Returns the models that answered before."""
+        before, self._served = self._served, served
+        if before is None:
+            self._pages = documented(served.api, self._endpoint, self._access)
+            self._pages.openapi = self._describe  # type: ignore[method-assign]
+        return before
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request, as ASGI defines it."""
@@ -109,44 +118,48 @@ class AsgiApp:
                 request = replace(request, principal=principal)
             if request.method == "GET" and request.path in (LIVE, METRICS):
                 return self._live() if request.path == LIVE else self._show_metrics()
-            api = self._admitted(request)
+            api = self._admitted(request).api
             if request.method == "GET" and request.path in (READY, HEALTH):
                 return api.answer(replace(request, is_probe=True))  # at once, before other work
             if not api.answers(request.method, request.path):
                 return Reply(302, b"", {"location": "/docs"}) if _is_browser_at_root(request) else None
             with self.intake.request() as slot:
-                return await self._work(api, request, receive, slot)
+                return await self._work(request, receive, slot)
         except RequestError as exc:
             return self._refuse(request, exc)
 
-    def _admitted(self, request: Request) -> Api:
-        """The API. Raises NotReady without one, and for a readiness check while readiness is false."""
+    def _admitted(self, request: Request) -> Served:
+        """The models that answer. Raises NotReady without any, and for a readiness check while readiness is
+        false.
+        """
         state = self._lifecycle.state
         asks_readiness = request.path == HEALTH or request.path.endswith("/ready")
-        if self._api is None or not self._lifecycle.accepts or (asks_readiness and state is not State.READY):
+        is_refused = not self._lifecycle.accepts or (asks_readiness and state is not State.READY)
+        if self._served is None or is_refused:
             closing = _CLOSE if state is State.REFUSING else {}
             raise NotReady(_WHY[state], _SOON | closing)
         self._check_device()
-        return self._api
+        return self._served
 
     def _check_device(self) -> None:
         """Raises NotReady once passes have ended for good: only another process can run any."""
-        if self._driver is not None:
-            self._driver.check()
+        if self._served is not None:
+            self._served.loaded.driver.check()
 
     def _live(self) -> Reply:
         self._check_device()
         return json_reply(ServerLive(True))
 
-    async def _work(self, api: Api, request: Request, receive: Receive, slot: Slot) -> Reply:
+    async def _work(self, request: Request, receive: Receive, slot: Slot) -> Reply:
         body = await read_body(receive, request.headers, self._settings, slot)
-        # After the body, `receive` returns early for one reason: the caller hung up.
-        return await self._threads.answer(
-            api.answer, replace(request, body=body.content, is_decompressed=True), receive(), body.arrived_s
-        )
+        whole = replace(request, body=body.content, is_decompressed=True)
+        assert self._served is not None  # noqa: S101 - the request was admitted
+        with self._served.request() as api:  # models may have been exchanged while the body arrived
+            # After the body, `receive` returns early for one reason: the caller hung up.
+            return await self._threads.answer(api.answer, whole, receive(), body.arrived_s)
 
     def _expected_wait_s(self) -> float:
-        return 0.0 if self._driver is None else self._driver.stats().expected_wait_s
+        return 0.0 if self._served is None else self._served.loaded.driver.stats().expected_wait_s
 
     async def _show_page(self, request: Request, scope: Scope, receive: Receive, send: Send) -> int:
         """Documentation, or `Api`'s answer about an unknown route. Returns the status."""
@@ -164,9 +177,14 @@ class AsgiApp:
 
     async def _endpoint(self, request: fastapi.Request) -> fastapi.Response:
         """Handles paths without a page of FastAPI."""
-        assert self._api is not None  # noqa: S101 - pages are there since `open`
-        reply = self._api.answer(request.scope[_REQUEST])
+        assert self._served is not None  # noqa: S101 - pages are there since `open`
+        reply = self._served.api.answer(request.scope[_REQUEST])
         return fastapi.Response(reply.body, reply.status, reply.headers | _after(request.scope[_REQUEST]))
+
+    def _describe(self) -> dict[str, Any]:
+        """The description of the models that answer now."""
+        assert self._served is not None  # noqa: S101 - pages are there since `open`
+        return self._served.description
 
     def _show_metrics(self) -> Reply:
         self._metrics.ready.set(self._lifecycle.is_ready)

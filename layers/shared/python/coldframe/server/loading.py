@@ -31,11 +31,15 @@ def load(settings: ServerSettings) -> tuple[Models, Driver]:
     os.environ.setdefault("RAYON_NUM_THREADS", str(settings.tokenizer_threads))
     models = load_models(settings)
     driver = schedule_models(models, limits_for(models, settings))
-    if settings.verify_at_init:
-        check_golden_texts(models, settings)
-    for predictor in models.all():
-        predictor.predict([_TEXT], list(predictor.manifest.heads), use_cache=False)  # reads every head
-    models.default.cache.set_up()
+    try:
+        if settings.verify_at_init:
+            check_golden_texts(models, settings)
+        for predictor in models.all():
+            predictor.predict([_TEXT], list(predictor.manifest.heads), use_cache=False)  # reads every head
+        models.default.cache.set_up()
+    except BaseException:
+        driver.close()
+        raise
     return models, driver
 
 

@@ -3,7 +3,7 @@ texts.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -11,9 +11,12 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_late
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
+from coldframe.pipeline.models import Models
 from coldframe.scheduling.stats import Stats
 from coldframe.schemas import CACHE_LEVELS, Usage
 
+UpdateOutcome = Literal["served", "refused", "unread"]
+"""Outcome of a look at releases: the new one serves, is refused, or the place did not answer."""
 _BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 
@@ -52,10 +55,18 @@ class Metrics:
         self._answers = counter("answers", "Answers of heads by their part, and abstained or rushed", "kind")
         self._stages = counter("stage_duration_seconds", "Seconds that requests spent in a stage", "stage")
         self._info = gauge("model_info", "1 for each model that is served", "model", "version", "encoder")
+        self._updates = counter("model_updates", "New releases of models, by what came of them", "outcome")
 
-    def add_model(self, model: str, version: str, encoder: str) -> None:
-        """Adds a served model."""
-        self._info.labels(model, version, encoder).set(1)
+    def set_models(self, models: Models) -> None:
+        """Names the models that are served from now on."""
+        self._info.clear()
+        for predictor in models.all():
+            manifest = predictor.manifest
+            self._info.labels(manifest.name, manifest.version, predictor.encoder.version).set(1)
+
+    def updated(self, outcome: UpdateOutcome) -> None:
+        """Counts a release."""
+        self._updates.labels(outcome).inc()
 
     def add_passes(self, read: Callable[[], Stats]) -> None:
         """read: returns the scheduler's statistics; called whenever Prometheus reads the metrics."""

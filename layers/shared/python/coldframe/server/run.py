@@ -7,24 +7,24 @@ import socket
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 from msgspec.structs import replace
 
-from coldframe.api.api import Api
+from coldframe.api.messages import where
 from coldframe.errors import ColdframeError
-from coldframe.pipeline.models import Models
+from coldframe.releases.place import open_place
+from coldframe.scheduling.stats import Stats
 from coldframe.server.asgi_app import AsgiApp
 from coldframe.server.facts import DRAINED, FAILED
 from coldframe.server.http_server import HttpServer
 from coldframe.server.lifecycle import Lifecycle
 from coldframe.server.listening import listen
-from coldframe.server.loading import load
 from coldframe.server.log import Log
 from coldframe.server.metrics import Metrics
 from coldframe.server.settings import ServerSettings
 from coldframe.server.tokens import Tokens, choose_host
-from coldframe.serving.driver import Driver
-from coldframe.timing import StartMark
+from coldframe.server.updating import Served, Updates, load_image, release_memory
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _BY_SIGNAL = 128  # plus the signal's number: the shells' exit code of a process that a signal ended
@@ -72,8 +72,9 @@ class _Server:
         self._metrics = Metrics()
         self._pool = ThreadPoolExecutor(settings.request_threads, "request")
         self._app = AsgiApp(settings, tokens, self._lifecycle, self._metrics, log, self._pool)
-        self._driver: Driver | None = None
-        self._api: Api | None = None
+        self._updates = Updates(settings, open_place(settings.releases)) if settings.releases else None
+        self._served: Served | None = None
+        self._earlier_passes = Stats()  # of models that were exchanged
         host, self._port = listener.getsockname()[:2]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{self._port}"
         self.callers = tokens.callers(host)
@@ -81,54 +82,127 @@ class _Server:
 
     async def serve(self) -> int:
         """Returns the exit code. Raises a BundleError."""
-        self._leaving = asyncio.Event()
+        self._started_s = time.monotonic()
+        self._leaving, self._told = asyncio.Event(), asyncio.Event()
         self._on_signals(self._leave)
+        if self._updates is not None:
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._told.set)
         await self._http.start()
-        self._log.event("listening", url=self.url, callers=self.callers)
-        started_s = time.monotonic()
-        loading = asyncio.create_task(asyncio.to_thread(load, self._settings))
+        listening = {"url": self.url, "callers": self.callers}
+        self._log.event("listening", **listening, duration_ms=_since_ms(self._started_s))
+        loading = asyncio.create_task(asyncio.to_thread(self._load))
         leaving = asyncio.create_task(self._leaving.wait())
         await asyncio.wait((loading, leaving), return_when=asyncio.FIRST_COMPLETED)
         if loading.done():
             try:
-                self._open(*loading.result(), time.monotonic() - started_s)
+                self._begin(loading.result())
             except ColdframeError as exc:
-                self._log.event("not-ready", error=type(exc).__name__, detail=str(exc))
+                self._log.event("not-ready", **_facts(exc), duration_ms=_since_ms(self._started_s))
                 leaving.cancel()
                 self._lifecycle.leave()
                 await self._http.stop_accepting()
                 await self._http.close(grace_s=0)
                 raise
+        updates = self._updates
+        following = asyncio.create_task(self._follow(updates)) if updates is not None else None
         await leaving
+        if updates is not None and following is not None:
+            updates.stop()
+            following.cancel()
         return await self._drain()
 
-    def _open(self, models: Models, driver: Driver, took_s: float) -> None:
-        api = self._api = Api(models, self._settings, StartMark(is_warm=True), self._log)
-        versions = {}
-        for predictor in models.all():
-            manifest = predictor.manifest
-            versions[manifest.name] = manifest.version
-            self._metrics.add_model(manifest.name, manifest.version, predictor.encoder.version)
-        self._driver = driver
-        self._metrics.add_passes(driver.stats)
-        self._app.open(api, driver)
+    def _load(self) -> Served:
+        """The first models, in a thread. Raises a BundleError."""
+        if self._updates is None:
+            return self._app.prepare(load_image(self._settings))
+        loaded, refused = self._updates.first()
+        if refused is not None:
+            self._refuse(*refused, self._started_s)
+        return self._app.prepare(loaded)
+
+    def _begin(self, served: Served) -> None:
+        """Answers requests from now on."""
+        self._open(served)
+        self._metrics.add_passes(self._passes)
         self._lifecycle.loaded()
-        self._log.event("ready", models=versions, loaded_ms=round(took_s * 1e3))
+        self._log.event("ready", **_names(served), duration_ms=_since_ms(self._started_s))
+
+    def _open(self, served: Served) -> None:
+        self._app.open(served)
+        self._served = served
+        self._metrics.set_models(served.loaded.models)
+
+    def _passes(self) -> Stats:
+        """Statistics of passes, whose counters go on when models are exchanged."""
+        assert self._served is not None  # noqa: S101 - read from the first models on
+        return self._served.loaded.driver.stats().after(self._earlier_passes)
+
+    async def _follow(self, updates: Updates) -> None:
+        """Looks for another release once in a while, and at SIGHUP, until it is cancelled."""
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._told.wait(), self._settings.releases_check_s)
+            is_told = self._told.is_set()
+            self._told.clear()
+            if await self._update(updates, is_told):
+                await asyncio.to_thread(release_memory)
+
+    async def _update(self, updates: Updates, is_told: bool) -> bool:
+        """Exchanges the models for those of the current release; whether it did. After any error the old ones
+        stay.
+        """
+        before, started_s = self._served, time.monotonic()
+        assert before is not None  # noqa: S101 - the first models are there
+        try:
+            release = await asyncio.to_thread(updates.due, before.loaded.release, is_told)
+        except Exception as exc:
+            self._metrics.updated("unread")
+            self._log.event("releases-unread", **_facts(exc), duration_ms=_since_ms(started_s))
+            return False
+        if not release:
+            return False
+        try:
+            served = await asyncio.to_thread(self._take, updates, release, before)
+        except Exception as exc:
+            self._refuse(release, exc, started_s)
+            return False
+        await self._exchange(before, served, started_s)
+        return True
+
+    def _take(self, updates: Updates, release: str, before: Served) -> Served:
+        """A release that is ready to answer, in a thread. Raises an error of `Updates.load`."""
+        return self._app.prepare(updates.load(release, before.loaded))
+
+    async def _exchange(self, before: Served, served: Served, started_s: float) -> None:
+        """Lets `served` answer, and ends `before` with its last request: at most two are in memory."""
+        self._earlier_passes = before.loaded.driver.stats().after(self._earlier_passes)
+        self._open(served)
+        self._metrics.updated("served")
+        told = {"before": before.loaded.release, "duration_ms": _since_ms(started_s)}
+        self._log.event("release-served", **_names(served), **told)
+        await before.unused()
+        await asyncio.to_thread(before.api.close)
+        await asyncio.to_thread(before.loaded.close)
+
+    def _refuse(self, release: str, error: Exception, started_s: float) -> None:
+        self._metrics.updated("refused")
+        told = {"release": release, "duration_ms": _since_ms(started_s)}
+        self._log.event("release-refused", **_facts(error), **told)
 
     async def _drain(self) -> int:
         """Answers accepted requests. During the notice readiness is false, so that clients stop sending."""
-        settings = self._settings
+        settings, started_s = self._settings, time.monotonic()
         if self._lifecycle.accepts:
             await asyncio.sleep(settings.drain_notice_s)
         self._lifecycle.refuse()
         await self._http.stop_accepting()
         unanswered = await self._http.close(settings.drain_grace_s)
-        if self._driver is not None:
-            self._driver.close()
+        if self._served is not None:
+            await asyncio.to_thread(self._served.loaded.close)
         self._pool.shutdown(wait=not unanswered, cancel_futures=True)
-        if self._api is not None:
-            self._api.close()
-        self._log.event("ended", unanswered=unanswered)
+        if self._served is not None:
+            self._served.api.close()
+        self._log.event("ended", unanswered=unanswered, duration_ms=_since_ms(started_s))
         return FAILED if unanswered else DRAINED
 
     def _leave(self, number: int) -> None:
@@ -137,9 +211,30 @@ class _Server:
         """
         self._on_signals(lambda number: os._exit(_BY_SIGNAL + number))
         self._lifecycle.leave()
-        self._log.event("leaving", signal=signal.Signals(number).name, in_flight=self._app.intake.requests)
+        told = {"signal": signal.Signals(number).name, "in_flight": self._app.intake.requests}
+        self._log.event("leaving", **told, duration_ms=_since_ms(self._started_s))
         self._leaving.set()
 
     def _on_signals(self, act: Callable[[int], None]) -> None:
         for number in _SIGNALS:
             asyncio.get_running_loop().add_signal_handler(number, act, number)
+
+
+def _facts(error: Exception) -> dict[str, str]:
+    """An error, for the log. The text of an unexpected one may hold anything, and is left out."""
+    if isinstance(error, OSError):
+        detail = f"{error.strerror}. Check the disk of temporary files."
+    else:
+        detail = str(error) if isinstance(error, ColdframeError) else where(error)
+    return {"error": type(error).__name__, "detail": detail}
+
+
+def _names(served: Served) -> dict[str, object]:
+    """The models' versions, and the release if there is one, for the log."""
+    loaded = served.loaded
+    versions = {model.manifest.name: model.manifest.version for model in loaded.models.all()}
+    return {"models": versions} | ({"release": loaded.release} if loaded.release else {})
+
+
+def _since_ms(started_s: float) -> int:
+    return round((time.monotonic() - started_s) * 1e3)

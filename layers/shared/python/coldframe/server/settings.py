@@ -49,6 +49,16 @@ class ServerSettings(Settings, frozen=True, kw_only=True):
             " turns `COLDFRAME_TRACES` on; empty: none"
         ),
     ] = ""
+    releases: Annotated[
+        str,
+        _about(
+            "folder, or `s3://BUCKET/PREFIX`, whose [current release](operate.md#a-new-model) is served and"
+            " exchanged while the server runs; empty: the models in `COLDFRAME_MODEL_DIR`"
+        ),
+    ] = ""
+    releases_check_s: Annotated[
+        int, _about("time between two looks at the current release; SIGHUP looks at once", "releases_check_s")
+    ] = 30
     workers: Annotated[
         int,
         _about(
