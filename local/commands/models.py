@@ -34,27 +34,29 @@ from local.paths import check_built, model_dir
 )
 @click.option(
     "--publish",
-    "published",
     metavar="PLACE",
-    help="Check the models, and make them the current release of a folder or of s3://BUCKET/PREFIX.",
+    help="Check the models, and make them the current release of a folder or of s3://BUCKET/PREFIX."
+    "  [default: none]",
 )
 @click.option(
-    "--roll-back", "rolled_back", metavar="PLACE", help="Make the release before the current one current."
+    "--roll-back",
+    metavar="PLACE",
+    help="Make the release before the current one the current one.  [default: none]",
 )
 @click.option(
     "--to", metavar="DIGEST", help="Release for --roll-back, by its beginning.  [default: the one before]"
 )
-@click.option("--releases", "listed", metavar="PLACE", help="List the releases of a place.")
+@click.option("--releases", "place", metavar="PLACE", help="List the releases of a place.  [default: none]")
 @json_option
 def models(
     removed: tuple[str, ...],
     yes: bool,
     restored: tuple[str, ...],
     default: str | None,
-    published: str | None,
-    rolled_back: str | None,
+    publish: str | None,
+    roll_back: str | None,
     to: str | None,
-    listed: str | None,
+    place: str | None,
     as_json: bool,
 ) -> None:
     """List the models that are built, with their figures; remove, restore or publish some.
@@ -62,21 +64,13 @@ def models(
     Training keeps the model that had the name before. A second --restore undoes the first. Running servers
     take over the current release of their place, COLDFRAME_RELEASES; a second --roll-back undoes the first.
     """
-    if place := published or rolled_back or listed:
-        others = removed or restored or default
-        if others or len([one for one in (published, rolled_back, listed) if one]) > 1:
-            raise click.UsageError("--publish, --roll-back and --releases stand alone. Run one at a time.")
-        if to and not rolled_back:
-            raise click.UsageError("--to names a release for --roll-back. Add --roll-back PLACE.")
-        if published:
-            releases.publish_models(place)
-        elif rolled_back:
-            releases.roll_models_back(place, to or "")
-        else:
-            releases.list_releases(place, as_json)
-        return
-    if to:
+    if to and not roll_back:
         raise click.UsageError("--to names a release for --roll-back. Add --roll-back PLACE.")
+    if publish or roll_back or place:
+        if sum(map(bool, (publish, roll_back, place, removed, restored, default))) > 1:
+            raise click.UsageError("--publish, --roll-back and --releases stand alone. Run one at a time.")
+        releases.manage(publish, roll_back, to, place, as_json)
+        return
     folder = model_dir()
     if default in removed:
         raise click.UsageError(f"{default} cannot be removed and be the default. Name another --default.")

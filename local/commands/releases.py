@@ -13,8 +13,20 @@ from local.paths import check_served, model_dir, models
 _SHOWN = 12
 
 
+def manage(
+    publish: str | None, roll_back: str | None, to: str | None, place: str | None, as_json: bool
+) -> None:
+    """Does what one of the options asks. Raises a BundleError."""
+    if publish:
+        publish_models(publish)
+    elif roll_back:
+        roll_models_back(roll_back, to or "")
+    elif place:
+        list_releases(place, as_json)
+
+
 def publish_models(address: str) -> None:
-    """Checks every model, as servers will, and publishes those that would be served. Raises a BundleError."""
+    """Checks every model, as servers will, and publishes the ones to serve. Raises a BundleError."""
     folder = model_dir()
     check_served(models())
     verify_bundle(folder)
@@ -58,5 +70,5 @@ def _say_next(place: Place, pointer: Pointer) -> None:
 
 def _line(name: str, release: Release, mark: str) -> str:
     size_mb = sum(entry.bytes for entry in release.files.values()) / 1e6
-    named = ", ".join(f"{model} {version[:19]}" for model, version in release.models.items())
-    return f"{name[:_SHOWN]}  {named}, {size_mb:.1f} MB{mark}"
+    versions = ", ".join(f"{model} {version[:19]}" for model, version in release.models.items())
+    return f"{name[:_SHOWN]}  {versions}, {size_mb:.1f} MB{mark}"

@@ -65,9 +65,10 @@ def test_base_is_valid(name: str, version: str) -> None:
 
 
 @with_kubectl
-def test_overlay_for_gpus_is_valid() -> None:
+@pytest.mark.parametrize("overlay", ["gpu", "releases"])
+def test_overlay_is_valid(overlay: str) -> None:
     """Its objects are valid as Kustomize builds them."""
-    for document in built(FOLDER / "gpu").values():
+    for document in built(FOLDER / overlay).values():
         for version in VERSIONS:
             kubernetes_validate.validate(document, version, strict=True)
 

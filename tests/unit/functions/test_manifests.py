@@ -255,6 +255,20 @@ def test_overlay_for_gpus() -> None:
     assert environment(container["env"]) == {**ENVIRONMENTS["kubernetes"], "COLDFRAME_DEVICE": "cuda"}
 
 
+@with_kubectl
+def test_overlay_for_releases() -> None:
+    """Models come from a volume that the pod can only read; copies have room in a folder of their own."""
+    pod = built(FOLDER / "releases")["Deployment"]["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    environ = environment(container["env"])
+    assert environ == {**ENVIRONMENTS["kubernetes"], "COLDFRAME_RELEASES": "/releases"}
+    assert load_server_settings(environ).releases == "/releases"
+    mounts = {mount["mountPath"]: mount for mount in container["volumeMounts"]}
+    assert mounts["/releases"]["readOnly"] and "readOnly" not in mounts["/tmp"]  # noqa: S108 - of the pod
+    assert {mount["name"] for mount in mounts.values()} == {volume["name"] for volume in pod["volumes"]}
+    assert container["securityContext"]["readOnlyRootFilesystem"]
+
+
 def test_compose_reserves_a_gpu() -> None:
     """The second file adds NVIDIA's device, image and memory; without a GPU the server does not start."""
     service = COMPOSE_GPU["services"]["coldframe"]

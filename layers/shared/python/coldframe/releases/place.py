@@ -55,7 +55,7 @@ class Mark(NamedTuple):
     tag: str
 
     def pointer(self) -> Pointer | None:
-        """The pointer; None where there is none. Raises BundleCorrupt when the content is no pointer."""
+        """The pointer; None where there is none. Raises BundleCorrupt when the content is not a pointer."""
         if not self.tag:
             return None
         try:
@@ -199,7 +199,7 @@ class BucketPlace:
             pages = self._s3.get_paginator("list_objects_v2").paginate(
                 Bucket=self._bucket, Prefix=start, Delimiter="/"
             )
-            folders = [found["Prefix"] for page in pages for found in page.get("CommonPrefixes", ())]
+            folders = [entry["Prefix"] for page in pages for entry in page.get("CommonPrefixes", ())]
         return sorted(folder.removeprefix(start).rstrip("/") for folder in folders)
 
     def mark(self) -> Mark:

@@ -26,8 +26,8 @@ def describe_release(model_dir: Path, names: Iterable[str]) -> Release:
         files |= _files(encoder_folder(model_dir, encoder.name), f"{ENCODERS}/{encoder.name}", encoder)
         gpu = gpu_encoder(encoder.name)
         if (encoder_folder(model_dir, gpu) / MANIFEST).exists():
-            listed = load_encoder_manifest(model_dir, gpu)
-            files |= _files(encoder_folder(model_dir, gpu), f"{ENCODERS}/{gpu}", listed)
+            manifest_of_gpu = load_encoder_manifest(model_dir, gpu)
+            files |= _files(encoder_folder(model_dir, gpu), f"{ENCODERS}/{gpu}", manifest_of_gpu)
     return Release(models, dict(sorted(files.items())))
 
 

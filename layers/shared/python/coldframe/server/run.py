@@ -83,10 +83,10 @@ class _Server:
     async def serve(self) -> int:
         """Returns the exit code. Raises a BundleError."""
         self._started_s = time.monotonic()
-        self._leaving, self._told = asyncio.Event(), asyncio.Event()
+        self._leaving, self._look_now = asyncio.Event(), asyncio.Event()
         self._on_signals(self._leave)
         if self._updates is not None:
-            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._told.set)
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._look_now.set)
         await self._http.start()
         listening = {"url": self.url, "callers": self.callers}
         self._log.event("listening", **listening, duration_ms=_since_ms(self._started_s))
@@ -141,20 +141,20 @@ class _Server:
         """Looks for another release once in a while, and at SIGHUP, until it is cancelled."""
         while True:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._told.wait(), self._settings.releases_check_s)
-            is_told = self._told.is_set()
-            self._told.clear()
-            if await self._update(updates, is_told):
+                await asyncio.wait_for(self._look_now.wait(), self._settings.releases_check_s)
+            is_urgent = self._look_now.is_set()
+            self._look_now.clear()
+            if await self._update(updates, is_urgent):
                 await asyncio.to_thread(release_memory)
 
-    async def _update(self, updates: Updates, is_told: bool) -> bool:
+    async def _update(self, updates: Updates, is_urgent: bool) -> bool:
         """Exchanges the models for those of the current release; whether it did. After any error the old ones
         stay.
         """
         before, started_s = self._served, time.monotonic()
         assert before is not None  # noqa: S101 - the first models are there
         try:
-            release = await asyncio.to_thread(updates.due, before.loaded.release, is_told)
+            release = await asyncio.to_thread(updates.due, before.loaded.release, is_urgent)
         except Exception as exc:
             self._metrics.updated("unread")
             self._log.event("releases-unread", **_facts(exc), duration_ms=_since_ms(started_s))
@@ -178,16 +178,16 @@ class _Server:
         self._earlier_passes = before.loaded.driver.stats().after(self._earlier_passes)
         self._open(served)
         self._metrics.updated("served")
-        told = {"before": before.loaded.release, "duration_ms": _since_ms(started_s)}
-        self._log.event("release-served", **_names(served), **told)
+        facts = {"before": before.loaded.release, "duration_ms": _since_ms(started_s)}
+        self._log.event("release-served", **_names(served), **facts)
         await before.unused()
         await asyncio.to_thread(before.api.close)
         await asyncio.to_thread(before.loaded.close)
 
     def _refuse(self, release: str, error: Exception, started_s: float) -> None:
         self._metrics.updated("refused")
-        told = {"release": release, "duration_ms": _since_ms(started_s)}
-        self._log.event("release-refused", **_facts(error), **told)
+        facts = {"release": release, "duration_ms": _since_ms(started_s)}
+        self._log.event("release-refused", **_facts(error), **facts)
 
     async def _drain(self) -> int:
         """Answers accepted requests. During the notice readiness is false, so that clients stop sending."""
@@ -211,8 +211,8 @@ class _Server:
         """
         self._on_signals(lambda number: os._exit(_BY_SIGNAL + number))
         self._lifecycle.leave()
-        told = {"signal": signal.Signals(number).name, "in_flight": self._app.intake.requests}
-        self._log.event("leaving", **told, duration_ms=_since_ms(self._started_s))
+        facts = {"signal": signal.Signals(number).name, "in_flight": self._app.intake.requests}
+        self._log.event("leaving", **facts, duration_ms=_since_ms(self._started_s))
         self._leaving.set()
 
     def _on_signals(self, act: Callable[[int], None]) -> None:
@@ -222,10 +222,7 @@ class _Server:
 
 def _facts(error: Exception) -> dict[str, str]:
     """An error, for the log. The text of an unexpected one may hold anything, and is left out."""
-    if isinstance(error, OSError):
-        detail = f"{error.strerror}. Check the disk of temporary files."
-    else:
-        detail = str(error) if isinstance(error, ColdframeError) else where(error)
+    detail = str(error) if isinstance(error, ColdframeError) else where(error)
     return {"error": type(error).__name__, "detail": detail}
 
 

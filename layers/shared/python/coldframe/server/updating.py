@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from coldframe.api.api import Api
 from coldframe.errors import BundleError, BundleMissing
 from coldframe.pipeline.models import Models
-from coldframe.releases.place import Place, Pointer
+from coldframe.releases.place import Place, PlaceUnavailable, Pointer
 from coldframe.releases.release import Copy, fetch
 from coldframe.server.loading import is_on_gpu, load
 from coldframe.server.settings import ServerSettings
@@ -122,19 +122,19 @@ class Updates:
         pointer = self._pointer()
         try:
             return self._load(pointer.release), None
-        except (BundleError, OSError) as exc:
+        except BundleError as exc:
             if not pointer.previous:
                 raise
             self._refuse(pointer.release)
             return self._load(pointer.previous), (pointer.release, exc)
 
-    def due(self, served: str, is_told: bool = False) -> str:
+    def due(self, served: str, is_urgent: bool = False) -> str:
         """The release to load now; empty when `served` is the current one, or a refused one has to wait.
 
-        is_told: an operator asks, so nothing waits. Raises a BundleError when the place does not answer.
+        is_urgent: an operator asks, so nothing waits. Raises a BundleError when the place does not answer.
         """
         release = self._pointer().release
-        waits = release == self._refused and self._clock() < self._again_s and not is_told
+        waits = release == self._refused and self._clock() < self._again_s and not is_urgent
         return "" if release == served or waits else release
 
     def load(self, release: str, served: Loaded) -> Loaded:
@@ -170,7 +170,12 @@ class Updates:
 
     def _load(self, release: str) -> Loaded:
         started_s = time.monotonic()
-        copy = fetch(self._place, release, self._check_stopped)
+        try:
+            copy = fetch(self._place, release, self._check_stopped)
+        except OSError as exc:
+            raise PlaceUnavailable(
+                f"No room to copy the release: {exc.strerror}. Mount a volume at /tmp, or set TMPDIR."
+            ) from exc
         try:
             settings = replace(self._settings, model_dir=copy.path, verify_at_init=True)
             models, driver = load(settings)
