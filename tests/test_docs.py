@@ -1,5 +1,6 @@
 """Documents are true, their commands run, and they name every setting, flag and error."""
 
+import ast
 import itertools
 import json
 import os
@@ -485,10 +486,38 @@ def test_alert_rules_name_metrics() -> None:
         assert named and named <= set(server_metrics())
 
 
-def test_log_events_are_documented() -> None:
-    """Each event that the server, its models and a GPU log has a row, and no other event has one."""
+def calls_of_the_log() -> Iterator[tuple[str, ast.Call]]:
+    """Calls that write a log line, with their file, in the package and the functions."""
     package = ROOT / "layers" / "shared" / "python" / "coldframe"
-    code = "".join(path.read_text() for path in sorted(package.rglob("*.py")))
-    logged = set(re.findall(r'(?:\.event\(|_log\(|event=)"([a-z-]+)"', code))
+    for path in (*sorted(package.rglob("*.py")), *sorted((ROOT / "functions").rglob("*.py"))):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call):
+                name = ast.unparse(node.func).rpartition(".")[2]
+                if name in ("event", "_log", "log_line", "plain_line") and (node.keywords or node.args):
+                    yield path.name, node
+
+
+def test_every_log_line_has_a_duration() -> None:
+    """Each event is logged with `duration_ms`; the log adds the time."""
+    events = 0
+    for file, call in calls_of_the_log():
+        names = {keyword.arg for keyword in call.keywords}
+        is_event = any(keyword.arg == "event" for keyword in call.keywords) or isinstance(
+            call.args[0] if call.args else None, ast.Constant
+        )
+        if is_event and not ast.unparse(call.func).endswith("plain_line"):
+            events += 1
+            assert "duration_ms" in names, f"{file}: {ast.unparse(call)}"
+    assert events > 15
+    functions = [path.read_text() for path in (ROOT / "functions").rglob("app.py")]
+    assert not any("print(json" in code for code in functions)
+
+
+def test_log_events_are_documented() -> None:
+    """Each event that the package and the functions log has a row, and no other event has one."""
+    package = ROOT / "layers" / "shared" / "python" / "coldframe"
+    files = [*sorted(package.rglob("*.py")), *sorted((ROOT / "functions").rglob("*.py"))]
+    code = "".join(path.read_text() for path in files)
+    logged = set(re.findall(r'(?:\.event\(|_log\(|plain_line\(|event=|"event": )\s*"([a-z-]+)"', code))
     table = OBSERVE.partition("## Other lines")[2].partition("\n## ")[0]
-    assert set(re.findall(r"^\| `([a-z-]+)` \| (?!when)", table, re.MULTILINE)) == logged
+    assert set(re.findall(r"^\| `([a-z-]+)` \| (?!when)", table, re.MULTILINE)) == logged - {"request"}

@@ -15,7 +15,7 @@ from coldframe.jobs.backoff import RetryPolicy
 from coldframe.jobs.services import open_services
 from coldframe.jobs.worker import Worker
 from coldframe.pipeline.models import Models, SketchLog, load_models
-from coldframe.timing import log_line
+from coldframe.timing import log_line, since_ms
 from functions.jobs.answering import ModelAnswerer
 from functions.jobs.events import Context, deadline_of, not_over, read_messages
 
@@ -50,6 +50,6 @@ def handler(event: Mapping[str, Any], context: Context) -> dict[str, Any]:
     messages = read_messages(event)
     started_s = time.monotonic()
     again = _worker.handle(messages, deadline_of(context))
-    spent_ms = round((time.monotonic() - started_s) * 1e3, 1)
-    print(log_line(event="jobs", messages=len(messages), again=len(again), ms=spent_ms))
+    facts = {"messages": len(messages), "again": len(again)}
+    print(log_line(event="jobs", **facts, duration_ms=since_ms(started_s)))
     return not_over(again)

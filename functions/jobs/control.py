@@ -3,7 +3,6 @@
 It is separate, so a slow source or webhook delays no answers. It loads no model.
 """
 
-import json
 import os
 import random
 import time
@@ -15,6 +14,7 @@ from coldframe.config import load_settings
 from coldframe.jobs.backoff import RetryPolicy
 from coldframe.jobs.control import Controller
 from coldframe.jobs.services import open_services
+from coldframe.timing import log_line, since_ms
 from functions.jobs.events import Context, deadline_of, not_over, read_messages
 
 _CALLS_AT_ONCE = 16
@@ -42,12 +42,13 @@ _controller = _make_controller(os.environ)
 
 def handler(event: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Handles messages of the control queue, or a schedule's event. Raises ValueError for any other event."""
+    started_s = time.monotonic()
     if event.get("source") == "aws.events":
-        line = {"event": "jobs_sweep", "due": _controller.sweep()}
+        facts: dict[str, object] = {"event": "jobs-sweep", "due": _controller.sweep()}
         again: list[str] = []
     else:
         messages, deadline = read_messages(event), deadline_of(context)
         again = [each.id for each in messages if not _controller.handle(each, deadline)]
-        line = {"event": "jobs_control", "messages": len(messages), "again": len(again)}
-    print(json.dumps(line))
+        facts = {"event": "jobs-control", "messages": len(messages), "again": len(again)}
+    print(log_line(**facts, duration_ms=since_ms(started_s)))
     return not_over(again)

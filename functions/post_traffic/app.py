@@ -3,22 +3,25 @@
 CloudFormation keeps every published version, and SnapStart bills the snapshot of each.
 """
 
-import json
 import os
+import time
 from collections.abc import Collection
 from functools import cache
 from typing import Any
 
+from coldframe.log_lines import plain_line
+
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """Prunes and tells CodeDeploy. A failed deletion never undoes a good deployment."""
+    started_s = time.monotonic()
     lambda_client, codedeploy = _clients()
     report: dict[str, Any]
     try:
         report = prune(lambda_client, os.environ["FUNCTION_NAME"], int(os.environ["KEPT_VERSIONS"]))
     except Exception as exc:  # without an answer CodeDeploy waits for an hour
         report = {"error": type(exc).__name__, "detail": str(exc)}
-    print(json.dumps(report))
+    print(plain_line("post-traffic", started_s, **report))
     if "DeploymentId" in event:
         codedeploy.put_lifecycle_event_hook_execution_status(
             deploymentId=event["DeploymentId"],

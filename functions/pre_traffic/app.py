@@ -8,6 +8,7 @@ import json
 import math
 import operator
 import os
+import time
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 from coldframe.api.gateway_event import http_event
 from coldframe.coldstart.pings import Invoke, invoker, ping_environments
+from coldframe.log_lines import plain_line
 
 GOLDEN = Path("/opt/golden.json")
 ENCODER = "minilm-l6-v2"  # the encoder of these golden vectors
@@ -29,6 +31,7 @@ class NotVerified(Exception):
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """Verifies NEW_VERSION and tells CodeDeploy. Without a deployment, only the report is returned."""
+    started_s = time.monotonic()
     lambda_client, codedeploy = _clients()
     environments = int(os.environ["WARM_ENVIRONMENTS"])
     try:
@@ -37,7 +40,7 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     except Exception as exc:  # any error: without an answer CodeDeploy waits for an hour
         report = {"error": type(exc).__name__, "detail": str(exc)}
         status = "Failed"
-    print(json.dumps({"status": status, **report}))
+    print(plain_line("pre-traffic", started_s, status=status, **report))
     if "DeploymentId" in event:
         codedeploy.put_lifecycle_event_hook_execution_status(
             deploymentId=event["DeploymentId"],

@@ -3,8 +3,8 @@
 It pings at a fixed rate (`keep_warm`), or by a forecast of the traffic (`coldframe.warming.round`).
 """
 
-import json
 import os
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -12,6 +12,7 @@ from typing import Any
 
 from coldframe.capacity.prices import PRICES
 from coldframe.coldstart.pings import invoker, ping_environments
+from coldframe.log_lines import plain_line
 from coldframe.warming.round import Clients, run_round
 from coldframe.warming.settings import predicting
 
@@ -20,10 +21,10 @@ _WINDOW = timedelta(minutes=5)  # the schedule's, so that no traffic is counted 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """One round. Returns its result, and prints it as its log line."""
-    environ = os.environ
+    environ, started_s = os.environ, time.monotonic()
     if (settings := predicting(environ, PRICES)) is not None:
         report = run_round(_all_clients(settings.guards.most), settings, datetime.now(UTC))
-        print(json.dumps(report))
+        print(plain_line("warming", started_s, **report))
         return report
     lambda_client, cloudwatch = _clients(int(environ["WARM_ENVIRONMENTS"]))
     report = keep_warm(
@@ -33,7 +34,7 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         environ["ALIAS"],
         int(environ["WARM_ENVIRONMENTS"]),
     )
-    print(json.dumps(report))
+    print(plain_line("warming", started_s, **report))
     return report
 
 

@@ -91,5 +91,7 @@ def test_metrics_are_in_the_lines_of_requests(bundle: Path) -> None:
     assert [line.get("refused") for line in lines] == [None, None, None, 1]
     assert all(line["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "Coldframe/test" for line in lines)
     assert all(line["time"].endswith("Z") and line["duration_ms"] > 0 for line in lines)
+    assert all(line["time"].endswith("Z") and line["duration_ms"] >= 0 for line in server.lines)
+    assert {line["event"] for line in server.lines} >= {"listening", "ready", "leaving", "ended"}
     assert SECRET not in json.dumps(server.lines)
     assert "no such head" not in json.dumps(server.lines)

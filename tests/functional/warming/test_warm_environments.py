@@ -153,7 +153,9 @@ def test_warmer_as_lambda_calls_it(
     warmer._clients.cache_clear()
     report = warmer.handler({}, None)
     assert (report["environments"], report["cold"]) == (2, 2)
-    assert json.loads(capsys.readouterr().out) == report
+    line = json.loads(capsys.readouterr().out)
+    assert line.pop("time").endswith("Z") and line.pop("duration_ms") >= 0
+    assert line == {"event": "warming", **report}
     for client in warmer._clients(2):
         client.close()
 

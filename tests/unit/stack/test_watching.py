@@ -109,10 +109,29 @@ def test_cost_has_the_planners_prices(architecture: str) -> None:
     assert cost == f"{duration} + FILL(requests, 0) * {prices.request_usd:.7f}"
 
 
+@pytest.mark.parametrize("architecture", PRICES)
+def test_cost_of_jobs_is_that_of_both_functions(architecture: str) -> None:
+    """Durations and invocations of both functions, by the planner's prices, against the same bound."""
+    made = stack(**WITH_JOBS, Architecture=architecture, MemorySize="2048", CostAlarmUsd="333")
+    alarm = properties(made, "JobsWorkerCostAlarm")
+    [cost, *metrics] = alarm["Metrics"]
+    prices = PRICES[architecture]
+    time = f"FILL(duration, 0) + FILL(control, 0)) / 1000 * 2048 / 1024 * {prices.on_demand_gb_s_usd:.10f}"
+    number = f"(FILL(batches, 0) + FILL(calls, 0)) * {prices.request_usd:.7f}"
+    assert cost["Expression"] == f"({time} + {number}"
+    sources = [one["MetricStat"]["Metric"] for one in metrics]
+    seen = {(metric["MetricName"], metric["Dimensions"][0]["Value"]["Ref"]) for metric in sources}
+    functions = ("JobsWorkerFunction", "JobsWorkerControlFunction")
+    assert seen == {(name, function) for name in ("Duration", "Invocations") for function in functions}
+    assert {one["Id"] for one in metrics} == {"duration", "control", "batches", "calls"}
+    assert (alarm["Threshold"], alarm["TreatMissingData"]) == ("333", "notBreaching")
+
+
 def test_jobs_are_watched() -> None:
     """Each queue and function of jobs has an alarm, which tells whoever the other alarms tell."""
     made = stack(**WITH_JOBS, **WATCHED)
     own = {n: a for n, a in made.of_type("AWS::CloudWatch::Alarm").items() if n.startswith("JobsWorker")}
+    assert own.pop("JobsWorkerCostAlarm")["AlarmActions"]
     values = [alarm["Dimensions"][0]["Value"] for alarm in own.values()]
     watched = {value["Fn::GetAtt"][0] for value in values if "Fn::GetAtt" in value}
     assert watched == {"JobsWorkerQueue", "JobsWorkerControlQueue", "JobsWorkerFailed"}
@@ -164,6 +183,17 @@ def test_alarms_say_what_to_do() -> None:
     table = (ROOT / "docs" / "deploy.md").read_text().partition("## What watches")[2]
     documented = set(re.findall(r"^\| `(\w+Alarm)`", table, re.MULTILINE))
     assert {name.removeprefix("Watching") for name in alarms()} == documented
+
+
+def test_one_page_lists_every_alarm() -> None:
+    """docs/observe.md has a row for each alarm of each template, by template and name, and no other row."""
+    table = (ROOT / "docs" / "observe.md").read_text().partition("## Alarms on AWS")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `([\w.]+)` \| `(\w+)` \|", table, re.MULTILINE)
+    alarm = re.compile(r"^  (\w+):\n(?:    .*\n)*?    Type: AWS::CloudWatch::Alarm$", re.MULTILINE)
+    templates = (ROOT / "template.yaml", *sorted((ROOT / "functions").glob("*.yaml")))
+    made = [(path.name, name) for path in templates for name in alarm.findall(path.read_text())]
+    assert len(made) > 15
+    assert sorted(rows) == sorted(made)
 
 
 def test_failure_that_harms_nobody_wakes_nobody() -> None:

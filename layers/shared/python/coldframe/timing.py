@@ -134,6 +134,11 @@ def log_line(**values: object) -> str:
     return msgspec.json.encode({"time": time_of_day(time.time()), **values}).decode()
 
 
+def since_ms(started_s: float) -> float:
+    """Milliseconds since a moment of `time.monotonic`, for the log."""
+    return round((time.monotonic() - started_s) * 1e3, 1)
+
+
 def time_of_day(now_s: float) -> str:
     """Seconds since 1970 as RFC 3339 in UTC, with microseconds. `datetime` would cost an import."""
     seconds, microseconds = divmod(round(now_s * 1e6), 1_000_000)

@@ -1,6 +1,7 @@
 """Loads the encoder for the GPU in place of the CPU's encoder that models were trained on."""
 
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +18,7 @@ from coldframe.model.bundle import EncoderManifest, load_encoder_manifest, load_
 from coldframe.model.encoder import TextEncoder
 from coldframe.model.files import encoder_folder
 from coldframe.model.tokenizer import TextWindows
-from coldframe.timing import MovingAverage, log_line
+from coldframe.timing import MovingAverage, log_line, since_ms
 
 PASS_TOKENS = 32_768
 """Positions of one pass of one request: enough to keep an H200 busy for some milliseconds."""
@@ -49,13 +50,14 @@ def load_on_gpu(
     says which. check: raises DeviceMissing without a GPU. provider: execution provider of onnxruntime.
     Raises DeviceMissing with the device `cuda`, and a BundleError for an encoder that cannot be served.
     """
+    started_s = time.monotonic()
     try:
         check()
         manifest = load_gpu_manifest(settings.model_dir, base)
     except (DeviceMissing, BundleMissing) as exc:
         if settings.device == "cuda":
             raise
-        log(log_line(event="gpu-not-used", because=str(exc)))
+        log(log_line(event="gpu-not-used", because=str(exc), duration_ms=since_ms(started_s)))
         return None
     manifest = manifest.with_windows(settings.max_windows) if settings.max_windows else manifest
     folder = encoder_folder(settings.model_dir, gpu_encoder(base.name))

@@ -1,5 +1,6 @@
 """Choice of an encoder's graph: the first one whose embeddings match fp32."""
 
+import time
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -8,7 +9,7 @@ from coldframe.gpu.files import PACKED, PADDED
 from coldframe.model.bundle import Golden
 from coldframe.model.encoder import RowEncoder
 from coldframe.model.tokenizer import TextWindows
-from coldframe.timing import log_line
+from coldframe.timing import log_line, since_ms
 from coldframe.vectors import cosine
 
 GRAPHS = (PACKED, PADDED)
@@ -33,14 +34,20 @@ def start_encoder(
     """
     refused: dict[str, str] = {}
     for graph in graphs:
+        started_s = time.monotonic()
         try:
             encoder = open_graph(graph)
             lowest = check_together(encoder, windows, golden)
         except BundleError as exc:
             refused[graph] = str(exc)
-            log(log_line(event="gpu-graph-refused", graph=graph, because=str(exc)))
+            log(
+                log_line(
+                    event="gpu-graph-refused", graph=graph, because=str(exc), duration_ms=since_ms(started_s)
+                )
+            )
         else:
-            log(log_line(event="gpu-graph", graph=graph, lowest_cosine=round(lowest, 6)))
+            facts = {"graph": graph, "lowest_cosine": round(lowest, 6)}
+            log(log_line(event="gpu-graph", **facts, duration_ms=since_ms(started_s)))
             return encoder
     reasons = " ".join(f"{graph}: {reason}" for graph, reason in refused.items())
     raise EncoderDrift(

@@ -1,5 +1,6 @@
 """The served models, all loaded at once; models on one encoder share it."""
 
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,7 +17,7 @@ from coldframe.model.files import encoder_folder, model_folder, served_models
 from coldframe.model.model import Model, load_encoder, load_heads
 from coldframe.model.tokenizer import TextWindows
 from coldframe.pipeline.predictor import Predictor
-from coldframe.timing import MovingAverage, log_line
+from coldframe.timing import MovingAverage, log_line, since_ms
 
 if TYPE_CHECKING:
     from coldframe.pipeline.observer import Observer
@@ -98,11 +99,13 @@ class _Loader:
 
     def try_predictor(self, name: str) -> Predictor | BundleError:
         """The predictor of a model, or its error, which is also logged."""
+        started_s = time.monotonic()
         try:
             return self.predictor(name)
         except BundleError as exc:
             if self._settings.log_level != "off":
-                print(log_line(event="model-not-loaded", model=name, because=str(exc)))
+                facts = {"model": name, "because": str(exc)}
+                print(log_line(event="model-not-loaded", **facts, duration_ms=since_ms(started_s)))
             return exc
 
 
@@ -135,7 +138,8 @@ class SketchLog:
         self._models.observe()
         for observer in self._models.observers():
             if (sketch := observer.hand_over()) is not None:
-                yield log_line(event="sketch", sketch=sketch.as_json())
+                covered_ms = round((sketch.end_s - sketch.start_s) * 1e3)
+                yield log_line(event="sketch", sketch=sketch.as_json(), duration_ms=covered_ms)
 
 
 def load_predictor(settings: Settings) -> Predictor:

@@ -7,9 +7,10 @@ reports their number.
 import queue
 import sys
 import threading
+import time
 from collections.abc import Callable
 
-from coldframe.timing import log_line
+from coldframe.timing import log_line, since_ms
 
 _WAITING = 10_000  # lines
 
@@ -40,9 +41,9 @@ class Log:
         except queue.Full:
             self._lost += 1  # two threads may count one line: the number is approximate
 
-    def event(self, event: str, **values: object) -> None:
-        """Logs an event of the server itself."""
-        self(log_line(event=event, **values))
+    def event(self, event: str, *, duration_ms: float, **values: object) -> None:
+        """Logs an event of the server itself. duration_ms: time of the work that it reports."""
+        self(log_line(event=event, **values, duration_ms=duration_ms))
 
     def close(self, patience_s: float = 2.0) -> None:
         """Writes queued lines as fast as the reader takes them."""
@@ -53,6 +54,7 @@ class Log:
         self._thread.join(patience_s)
 
     def _run(self) -> None:
+        whole_s = time.monotonic()  # since then no line was lost, or each loss is reported
         while (line := self._lines.get()) is not None:
             lines = [line]
             while not self._lines.empty() and len(lines) < 256:
@@ -65,7 +67,8 @@ class Log:
             self._send(lines)
             if self._lost:
                 lost, self._lost = self._lost, 0
-                lines.append(log_line(event="log-lines-lost", lines=lost))
+                lines.append(log_line(event="log-lines-lost", lines=lost, duration_ms=since_ms(whole_s)))
+                whole_s = time.monotonic()
             self._try("\n".join(lines) + "\n")
 
     def _send(self, lines: list[str]) -> None:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -25,6 +26,7 @@ from coldframe.server.metrics import Metrics
 from coldframe.server.settings import ServerSettings
 from coldframe.server.tokens import Tokens, choose_host
 from coldframe.server.updating import Served, Updates, load_image, release_memory
+from coldframe.timing import since_ms
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _BY_SIGNAL = 128  # plus the signal's number: the shells' exit code of a process that a signal ended
@@ -89,7 +91,7 @@ class _Server:
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._look_now.set)
         await self._http.start()
         listening = {"url": self.url, "callers": self.callers}
-        self._log.event("listening", **listening, duration_ms=_since_ms(self._started_s))
+        self._log.event("listening", **listening, duration_ms=since_ms(self._started_s))
         loading = asyncio.create_task(asyncio.to_thread(self._load))
         leaving = asyncio.create_task(self._leaving.wait())
         await asyncio.wait((loading, leaving), return_when=asyncio.FIRST_COMPLETED)
@@ -97,7 +99,7 @@ class _Server:
             try:
                 self._begin(loading.result())
             except ColdframeError as exc:
-                self._log.event("not-ready", **_facts(exc), duration_ms=_since_ms(self._started_s))
+                self._log.event("not-ready", **_facts(exc), duration_ms=since_ms(self._started_s))
                 leaving.cancel()
                 self._lifecycle.leave()
                 await self._http.stop_accepting()
@@ -125,7 +127,7 @@ class _Server:
         self._open(served)
         self._metrics.add_passes(self._passes)
         self._lifecycle.loaded()
-        self._log.event("ready", **_names(served), duration_ms=_since_ms(self._started_s))
+        self._log.event("ready", **_names(served), duration_ms=since_ms(self._started_s))
 
     def _open(self, served: Served) -> None:
         self._app.open(served)
@@ -157,7 +159,7 @@ class _Server:
             release = await asyncio.to_thread(updates.due, before.loaded.release, is_urgent)
         except Exception as exc:
             self._metrics.updated("unread")
-            self._log.event("releases-unread", **_facts(exc), duration_ms=_since_ms(started_s))
+            self._log.event("releases-unread", **_facts(exc), duration_ms=since_ms(started_s))
             return False
         if not release:
             return False
@@ -178,16 +180,16 @@ class _Server:
         self._earlier_passes = before.loaded.driver.stats().after(self._earlier_passes)
         self._open(served)
         self._metrics.updated("served")
-        facts = {"before": before.loaded.release, "duration_ms": _since_ms(started_s)}
-        self._log.event("release-served", **_names(served), **facts)
+        facts = _names(served) | {"before": before.loaded.release}
+        self._log.event("release-served", **facts, duration_ms=since_ms(started_s))
         await before.unused()
         await asyncio.to_thread(before.api.close)
         await asyncio.to_thread(before.loaded.close)
 
     def _refuse(self, release: str, error: Exception, started_s: float) -> None:
         self._metrics.updated("refused")
-        facts = {"release": release, "duration_ms": _since_ms(started_s)}
-        self._log.event("release-refused", **_facts(error), **facts)
+        facts = {"release": release, **_facts(error)}
+        self._log.event("release-refused", **facts, duration_ms=since_ms(started_s))
 
     async def _drain(self) -> int:
         """Answers accepted requests. During the notice readiness is false, so that clients stop sending."""
@@ -202,7 +204,7 @@ class _Server:
         self._pool.shutdown(wait=not unanswered, cancel_futures=True)
         if self._served is not None:
             self._served.api.close()
-        self._log.event("ended", unanswered=unanswered, duration_ms=_since_ms(started_s))
+        self._log.event("ended", unanswered=unanswered, duration_ms=since_ms(started_s))
         return FAILED if unanswered else DRAINED
 
     def _leave(self, number: int) -> None:
@@ -212,7 +214,7 @@ class _Server:
         self._on_signals(lambda number: os._exit(_BY_SIGNAL + number))
         self._lifecycle.leave()
         facts = {"signal": signal.Signals(number).name, "in_flight": self._app.intake.requests}
-        self._log.event("leaving", **facts, duration_ms=_since_ms(self._started_s))
+        self._log.event("leaving", **facts, duration_ms=since_ms(self._started_s))
         self._leaving.set()
 
     def _on_signals(self, act: Callable[[int], None]) -> None:
@@ -220,18 +222,14 @@ class _Server:
             asyncio.get_running_loop().add_signal_handler(number, act, number)
 
 
-def _facts(error: Exception) -> dict[str, str]:
+def _facts(error: Exception) -> dict[str, Any]:
     """An error, for the log. The text of an unexpected one may hold anything, and is left out."""
     detail = str(error) if isinstance(error, ColdframeError) else where(error)
     return {"error": type(error).__name__, "detail": detail}
 
 
-def _names(served: Served) -> dict[str, object]:
+def _names(served: Served) -> dict[str, Any]:
     """The models' versions, and the release if there is one, for the log."""
     loaded = served.loaded
     versions = {model.manifest.name: model.manifest.version for model in loaded.models.all()}
     return {"models": versions} | ({"release": loaded.release} if loaded.release else {})
-
-
-def _since_ms(started_s: float) -> int:
-    return round((time.monotonic() - started_s) * 1e3)

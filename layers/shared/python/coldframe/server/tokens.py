@@ -133,13 +133,17 @@ class Tokens:
         stamp = _stamp(self._file)
         if stamp == self._stamp:
             return
-        self._stamp = stamp
+        self._stamp, started_s = stamp, self._clock()
         try:
             self._of_file = _read_file(self._file)
         except BadSetting as exc:
-            self._log("tokens-kept", detail=str(exc))
+            self._log("tokens-kept", detail=str(exc), duration_ms=self._since_ms(started_s))
         else:
-            self._log("tokens-read", names=sorted({token.name for token in self._of_file}))
+            names = sorted({token.name for token in self._of_file})
+            self._log("tokens-read", names=names, duration_ms=self._since_ms(started_s))
+
+    def _since_ms(self, started_s: float) -> float:
+        return round((self._clock() - started_s) * 1e3, 1)
 
 
 def _stamp(path: Path) -> tuple[int, ...] | None:
