@@ -1,6 +1,5 @@
 """The monitor function: reads the week's sketches and labels, and prints metrics. An hour has one round."""
 
-import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +11,7 @@ import boto3
 from botocore.config import Config
 
 from coldframe.feedback.table import FeedbackTable
+from coldframe.log_lines import plain_line
 from coldframe.model.files import built_models, model_folder
 from coldframe.monitoring.drift import Slot
 from coldframe.monitoring.hours import HourTable, Reading, WeekReader
@@ -32,7 +32,7 @@ def handler(event: Mapping[str, Any], context: _Context) -> dict[str, Any]:
 
     Raises boto3's errors and TableFails: the next round repeats what this one did not store.
     """
-    environ = os.environ
+    environ, started_s = os.environ, time.monotonic()
     root = Path(environ["COLDFRAME_MODEL_DIR"])
     references = load_references(model_folder(root, name) for name in built_models(root))
     group = environ["LOG_GROUP"]
@@ -44,9 +44,10 @@ def handler(event: Mapping[str, Any], context: _Context) -> dict[str, Any]:
     slot: Slot = "day" if environ.get("SLOT") == "day" else "hour"
     reports = make_reports(reading.sketches, labels, references, slot=slot)
     for report in reports:
-        print(json.dumps(metrics_line(report, environ["METRICS_NAMESPACE"], time.time())))
+        metrics = metrics_line(report, environ["METRICS_NAMESPACE"], time.time())
+        print(plain_line("monitor-metrics", started_s, **metrics))
     line = _line(reading, labels, reports)
-    print(json.dumps(line))
+    print(plain_line(started_s=started_s, **line))
     return line
 
 

@@ -65,6 +65,7 @@ class Keeper:
         self._turn = threading.Lock()
         self._due_s = self._read_s = -_EVERY_S
         self._reason = ""
+        self._said_s = clock()
         self._is_set_up = self._has_answered = False
         self._has_news = False  # counts that no decision has seen
         self._setting_up: threading.Thread | None = None
@@ -215,7 +216,9 @@ class Keeper:
     def _say(self, reason: str) -> None:
         """Logs why there is no experiment, or which call failed; once for each change."""
         if reason and reason != self._reason:
-            self._log(log_line(event="experiment", because=reason))
+            spent_ms = round((self._clock() - self._said_s) * 1e3)
+            self._log(log_line(event="experiment", because=reason, duration_ms=spent_ms))
+            self._said_s = self._clock()
         self._reason = reason
 
 
