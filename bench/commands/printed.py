@@ -73,6 +73,7 @@ CHECKS = {
     "memory": Size("memory:run", 15, 3),
     "cache-faults": Size("cache_faults:run", 40, 10),
     "emulator": Size("emulator:run", 12_000, 120),
+    "experiments": Size("experiments:run", 400, 20),
     "simulator": Size("simulate:run", 2_000_000, 1000),
     "image": Size("image:run", 5, 1, "coldframe"),
     "gpu-image": Size("image:run_gpu", 1, 1, "coldframe:gpu"),
@@ -93,6 +94,7 @@ def check(part: str, image: str | None, samples: int | None, seed: int) -> None:
     memory        the session's milliseconds, and peak memory after requests of every size
     cache-faults  a shared table that fails, beside no table
     emulator      latency and throughput of the emulator, beside a bare uvicorn
+    experiments   an answer with a shadow beside an answer without, in pairs
     simulator     invocations per second of the planner's simulator, beside SimFaaS
     image         size of the function's image, what a cold start reads, and how long one takes
     gpu-image     size of the image for a GPU

@@ -32,12 +32,14 @@ WITH_JOBS = {"Jobs": "on", "JobsSources": "theirs,others", "JobsWebhookHosts": "
 TRACED = {"TracesTo": "cloudwatch"}
 WITH_FEEDBACK = {"FeedbackKey": "0123456789abcdef"}
 MONITORED = {"Monitor": "on", **WITH_FEEDBACK}
+WITH_EXPERIMENTS = {"Experiments": "on"}
 WATCHED = {"AlarmEmail": "someone@example.com"}
 
 MODES: dict[str, dict[str, str]] = {"OnDemand": {}, "Provisioned": PROVISIONED, "SnapStart": SNAPSTART}
 ALL: list[dict[str, str]] = [
     {}, PROVISIONED, SNAPSTART, WARMED, PREDICTED, GUARANTEED,
     JWT, OPEN, WATCHED, FORGETFUL, OFFLINE, WITH_JOBS, TRACED, WITH_FEEDBACK, MONITORED,
+    WITH_EXPERIMENTS,
 ]  # fmt: skip
 # What SAM calls the alias `live`.
 PREDICT_ALIAS = "PredictFunctionAliaslive"

@@ -25,6 +25,7 @@ from tests.support.stacks import (
     TRACED,
     WARMED,
     WATCHED,
+    WITH_EXPERIMENTS,
     WITH_FEEDBACK,
     WITH_JOBS,
     properties,
@@ -52,6 +53,7 @@ ONLY_IN = {
     "WatchingRunsAlarm": [OFFLINE],
     "JobsWorker": [WITH_JOBS],
     "Traces": [TRACED],
+    "Experiment": [WITH_EXPERIMENTS],
     "Feedback": [WITH_FEEDBACK, MONITORED],
     "Monitoring": [MONITORED],
 }

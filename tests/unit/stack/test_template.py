@@ -14,11 +14,14 @@ import pytest
 
 from coldframe.cache import dynamodb_store, s3_store
 from coldframe.config import ENVIRONMENT_NAMES, Settings
+from coldframe.experiments.stores import Item
+from coldframe.experiments.table import TableStore
 from coldframe.feedback.ids import Answer
 from coldframe.feedback.table import FeedbackTable
 from coldframe.jobs.dynamodb import DUE_INDEX
 from coldframe.jobs.records import LONGEST_MESSAGE_S, Job, Options
 from coldframe.jobs.states import State
+from coldframe.timing import NO_DEADLINE
 from local.emulator.template.syntax.applications import read_with_applications
 from local.emulator.template.syntax.documents import read_document
 
@@ -113,7 +116,7 @@ def test_a_changed_parameter_publishes_a_version() -> None:
     """Each parameter that shapes the running function is in the description of its version."""
     # With the application of jobs come their variables.
     settings = set(references([FUNCTION["MemorySize"], VARIABLES])) & set(TEMPLATE["Parameters"])
-    settings |= {"Jobs", "JobsKeepDays"}
+    settings |= {"Experiments", "Jobs", "JobsKeepDays"}
     # The key is a secret: its number stands for it.
     assert TEMPLATE["Parameters"]["FeedbackKey"]["NoEcho"] is True
     settings = settings - {"FeedbackKey"} | {"FeedbackKeyNumber"}
@@ -140,6 +143,21 @@ def test_feedback_has_the_shape_of_its_items() -> None:
     [statement] = RESOURCES["FeedbackPolicy"]["Properties"]["PolicyDocument"]["Statement"]
     assert statement["Action"] == ["dynamodb:DeleteItem", "dynamodb:PutItem"]
     assert statement["Resource"] == {"Fn::GetAtt": ["FeedbackTable", "Arn"]}
+
+
+def test_experiments_have_the_shape_of_their_items() -> None:
+    """Key and expiry of the table are those of its items; the function may make the calls that it makes."""
+    table = RESOURCES["ExperimentTable"]["Properties"]
+    written: dict[str, Any] = {}
+    client = SimpleNamespace(put_item=lambda **arguments: written.update(arguments["Item"]) or written)
+    clients: Any = SimpleNamespace(get=lambda service: client)
+    assert TableStore("table", clients, lambda: 0.0).write("run", Item("item", b"1", 1), NO_DEADLINE)
+    keys = {key["AttributeName"] for key in table["KeySchema"]}
+    assert {table["TimeToLiveSpecification"]["AttributeName"], *keys} <= set(written)
+    [statement] = RESOURCES["ExperimentPolicy"]["Properties"]["PolicyDocument"]["Statement"]
+    operations = {"DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"}
+    assert set(statement["Action"]) == {f"dynamodb:{name}" for name in operations}
+    assert statement["Resource"] == {"Fn::GetAtt": ["ExperimentTable", "Arn"]}
 
 
 def test_api_sends_every_route_to_the_function() -> None:
@@ -340,6 +358,7 @@ def test_outputs() -> None:
         "FailedEventsUrl",
         "OfflineStateMachine",
         "DashboardUrl",
+        "ExperimentTableName",
         "FeedbackTableName",
         "JobsBucketName",
         "JobsFailedQueueUrl",

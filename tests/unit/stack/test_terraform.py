@@ -216,12 +216,12 @@ ONLY_IN_TEMPLATE = {
     "ProvisionedConcurrencyPolicy": ("ScalingTargetId",),
 }  # fmt: skip
 
-APPLICATIONS = {"Deployment", "Feedback", "JobsWorker", "Monitoring", "Offline", "Traces", "Warmer"}
+APPLICATIONS = {"Deployment", "Experiment", "Feedback", "JobsWorker", "Monitoring", "Offline", "Traces", "Warmer"}
 """Nested stacks that the module does not have. docs/terraform.md names them."""
 
 LEFT_OUT = {
     "ImageExtra", "Jobs", "JobsConcurrency", "JobsKeepDays", "JobsSources", "JobsWebhookHosts",
-    "JobsWebhookKey", "FeedbackDays", "FeedbackKey", "FeedbackKeyNumber", "FeedbackSample",
+    "JobsWebhookKey", "Experiments", "FeedbackDays", "FeedbackKey", "FeedbackKeyNumber", "FeedbackSample",
     "KeptVersions", "LambdaBase", "Monitor", "MonitorRiskAlarm", "MonitorSlot",
     "OfflineBucket", "ColdStartUsd", "TracesHeaders", "TracesTo",
     "TrafficShift", "WarmEnvironments",
@@ -392,9 +392,9 @@ def test_nested_stacks_are_named() -> None:
 
 
 def test_environment_is_the_same() -> None:
-    """The function gets the same settings, except those of jobs and feedback."""
+    """The function gets the same settings, except those of jobs, feedback and experiments."""
     variables = TEMPLATE["Resources"]["PredictFunction"]["Properties"]["Environment"]["Variables"]
-    others = ("COLDFRAME_JOBS_", "COLDFRAME_FEEDBACK_")
+    others = ("COLDFRAME_EXPERIMENTS", "COLDFRAME_FEEDBACK_", "COLDFRAME_JOBS_")
     own = {name: value for name, value in variables.items() if not name.startswith(others)}
     optional = {
         name: value["Fn::If"] for name, value in own.items() if isinstance(value, dict) and "Fn::If" in value

@@ -16,6 +16,7 @@ from coldframe.vectors import Vector, ranked, to_floats
 
 _FIRST_MS = 5.0  # expected time of a text, until one is measured
 _MARGIN = 2.0  # of the time that a shadow is expected to take
+_AMPLE, _AMPLE_S = 20.0, 1.0  # times the expected time, and seconds: then no thread is needed
 _KEPT_S = 0.002  # of the caller's time, for writing the answer
 
 
@@ -39,7 +40,8 @@ _SKIPPED, _FAILED = NotShadowed("skipped"), NotShadowed("errors")
 class Shadows:
     """Answers of shadows. Safe for threads.
 
-    A late shadow ends alone in its thread; until then, no other shadow begins.
+    With ample time a shadow works in the request's thread, else in a thread of its own. There a late shadow
+    ends alone; until then, no other shadow begins.
     """
 
     def __init__(self) -> None:
@@ -66,8 +68,8 @@ class Shadows:
             return _SKIPPED
         embeddings = prediction.vectors if arm.predictor.encoder.version == encoder else {}
         work = _Work(arm, texts, embeddings, use_cache, deadline, average)
-        if math.isinf(left_s):
-            work.run()
+        if left_s > max(_AMPLE_S, _AMPLE * average.value * len(texts) / 1e3):
+            work.run()  # a thread costs more than a head
             return work.result
         thread = threading.Thread(target=work.run, name="shadow", daemon=True)
         thread.start()
