@@ -216,7 +216,16 @@ ONLY_IN_TEMPLATE = {
     "ProvisionedConcurrencyPolicy": ("ScalingTargetId",),
 }  # fmt: skip
 
-APPLICATIONS = {"Deployment", "Experiment", "Feedback", "JobsWorker", "Monitoring", "Offline", "Traces", "Warmer"}
+APPLICATIONS = {
+    "Deployment",
+    "Experiment",
+    "Feedback",
+    "JobsWorker",
+    "Monitoring",
+    "Offline",
+    "Traces",
+    "Warmer",
+}
 """Nested stacks that the module does not have. docs/terraform.md names them."""
 
 LEFT_OUT = {
