@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 
 from coldframe.errors import ColdframeError
@@ -33,7 +34,7 @@ from layers.model.training.evaluate import NotBetter
 from layers.model.training.head_trainers import scale_parameters
 from layers.model.training.make_model import ModelFolder, make_model
 from layers.model.training.train_heads import HeadDiffers
-from layers.model.training.trained_on import NotComparable, opponent_of
+from layers.model.training.trained_on import NotComparable, count_missing, opponent_of
 from layers.model.training.training_result import (
     TrainingResult,
     count_task_rows,
@@ -42,6 +43,8 @@ from layers.model.training.training_result import (
     training_result,
 )
 from layers.model.training_data.checks import Checked, Finding, check_table, spellings_of, write_faults
+from layers.model.training_data.feedback import Feedback, read_feedback, usable_feedback
+from layers.model.training_data.samples import Task
 from layers.model.training_data.table import Columns, Table, TableFault, read_table
 from layers.model.training_data.table_task import task_of
 
@@ -72,6 +75,8 @@ def main(arguments: Sequence[str]) -> None:
             result = train_table(options)
             print(f"{result.folder}: {result.version}")
             print(default_line(options.models, options.name))
+            if options.with_feedback:
+                print(next_line(options))
             print(f"Open {result.report}")
     except _FAULTS as exc:
         sys.exit(f"Error: {exc}")
@@ -98,6 +103,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--drop", action="store_true")
     parser.add_argument("--compare", metavar="OTHER")
     parser.add_argument("--must-beat", action="store_true")
+    parser.add_argument("--with-feedback", type=Path)
+    parser.add_argument("--feedback-models", default="")
     parser.add_argument("--accuracy", type=float)
     parser.add_argument("--encoder")
     parser.add_argument("--models", type=Path, default=MODELS)
@@ -139,9 +146,14 @@ def train_table(options: argparse.Namespace) -> TrainingResult:
     if options.test:
         rows = read_columns(options.test, columns, options.separator)
         test = check(options.test, rows, options, spellings, is_test=True)
-    task, notes, numbers = task_of(checked, test, options.test_share)
+    tables = [checked, test] if test else [checked]
+    feedback = feedback_of(options, [one.table for one in tables], spellings)
+    task, notes, numbers = task_of(feedback.join(checked), test, options.test_share, feedback.complaints)
     for note in notes:
         print(note)
+    if options.with_feedback:
+        print(feedback.line)
+        warn_of_missing(task, other)
     for note in checked.notes:
         print(f"Warning: {note}")
     print(
@@ -163,7 +175,7 @@ def train_table(options: argparse.Namespace) -> TrainingResult:
             opponent,
             options.must_beat,
             options.accuracy,
-            provenance_of(options, checked, encoder),
+            provenance_of(options, checked, encoder) | feedback.provenance,
             options.predictions,
         )
     print(report.line)
@@ -171,10 +183,44 @@ def train_table(options: argparse.Namespace) -> TrainingResult:
         print(f"Warning: {warning}")
     if report.comparison:
         print(report.comparison.line)
-    tables = [checked, test] if test else [checked]
-    read = sum(one.read for one in tables)
-    counts = count_task_rows(task, read, read - sum(len(one.numbers) for one in tables))
+    read = sum(one.read for one in tables) + feedback.read
+    used = sum(len(one.numbers) for one in tables) + feedback.used
+    counts = count_task_rows(task, read, read - used)
     return training_result(report, options.models, counts, checked.notes, time.monotonic() - started_s)
+
+
+def feedback_of(
+    options: argparse.Namespace, tables: Sequence[Table], spellings: Mapping[str, str] | None
+) -> Feedback:
+    """The feedback that can be used beside the tables; says and lists what cannot. Raises TableFault."""
+    if not options.with_feedback:
+        return usable_feedback([], tables, frozenset())
+    names = {options.name, options.compare, *options.feedback_models.split(",")}
+    rows = read_feedback(options.with_feedback)
+    feedback = usable_feedback(rows, tables, frozenset(name for name in names if name), spellings)
+    for finding in feedback.left_out:
+        print(f"left out of the feedback: {finding}")
+    if options.faults:
+        write_faults(options.faults, options.with_feedback.name, feedback.left_out)
+    return feedback
+
+
+def warn_of_missing(task: Task, other: Path | None) -> None:
+    """Warns where the model to compare with was trained on texts that are gone."""
+    texts = chain(*task.train.forms.values(), *task.test.forms.values())
+    if other and (missing := count_missing(texts, other)):
+        print(
+            f"Warning: {other.name} was trained on {missing:,} texts that are missing here. Use the table"
+            " of its training, unless they are feedback that has expired."
+        )
+
+
+def next_line(options: argparse.Namespace) -> str:
+    """What to run after a training with feedback: the new model beside the model before it."""
+    names = dict.fromkeys(Path(name).name for name in (options.compare, options.name) if name)
+    return (
+        f"Serve it beside the model before it: coldframe up {' '.join(f'--model {name}' for name in names)}"
+    )
 
 
 def other_model(name: str | None, models: Path) -> Path | None:

@@ -2,7 +2,10 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 
@@ -114,6 +117,22 @@ def _run_in_build_environment(module: str, *arguments: str) -> None:
 )
 @click.option("--must-beat", is_flag=True, help="Write no model when it is worse than OTHER, or useless.")
 @click.option(
+    "--with-feedback",
+    metavar="SOURCE",
+    help="Further rows: a DynamoDB table with texts of feedback, or a file from `coldframe feedback texts`."
+    "  [default: none]",
+)
+@click.option(
+    "--feedback-keys",
+    type=_FILE,
+    help="File with the secret keys for the texts in a DynamoDB table.  [default: none]",
+)
+@click.option(
+    "--feedback-models",
+    metavar="NAMES",
+    help="Further models whose feedback counts, separated by commas.  [default: NAME and OTHER]",
+)
+@click.option(
     "--encoder",
     metavar="NAME|FOLDER",
     help="A built encoder, or a folder of weights in the Hugging Face layout.  [default: all-MiniLM-L6-v2]",
@@ -142,6 +161,9 @@ def train(
     predictions: Path | None,
     compare: str | None,
     must_beat: bool,
+    with_feedback: str | None,
+    feedback_keys: Path | None,
+    feedback_models: str | None,
     accuracy: float | None,
     encoder: str | None,
     models: Path | None,
@@ -177,6 +199,7 @@ def train(
         "--separator": separator,
         "--predictions": predictions,
         "--compare": compare,
+        "--feedback-models": feedback_models,
         "--accuracy": accuracy,
         "--encoder": str(Path(encoder).resolve()) if encoder and Path(encoder).is_dir() else encoder,
         "--models": models,
@@ -184,4 +207,29 @@ def train(
     options = [f"{option}={value}" for option, value in values.items() if value is not None]
     flags = ["--drop"] * drop + ["--must-beat"] * must_beat + ["--fold-labels"] * fold_labels
     flags += ["--json"] * as_json
-    _run_in_build_environment("layers.model.train_table", *options, *flags, "--", str(table.resolve()))
+    with _feedback_file(with_feedback, feedback_keys) as rows:
+        options += [f"--with-feedback={rows}"] if rows else []
+        _run_in_build_environment("layers.model.train_table", *options, *flags, "--", str(table.resolve()))
+
+
+@contextmanager
+def _feedback_file(source: str | None, keys: Path | None) -> Iterator[Path | None]:
+    """A file with rows of feedback. Texts of a table are in clear for this user alone, then removed."""
+    if source is None:
+        yield None
+    elif Path(source).is_file():
+        yield Path(source).resolve()
+    else:
+        if keys is None:
+            raise click.UsageError(
+                f"{source} is not a file. Add --feedback-keys FILE to read the DynamoDB table {source}."
+            )
+        import msgspec
+
+        from local.commands.feedback import read_feedback
+
+        rows = read_feedback(source, keys).rows
+        with TemporaryDirectory() as folder:
+            path = Path(folder, Path(source).name)
+            path.write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
+            yield path

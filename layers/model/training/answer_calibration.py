@@ -17,7 +17,7 @@ from layers.model.thresholds.estimator_outputs import Guesses, guesses
 from layers.model.thresholds.lexical import Tokens, fit_lexical
 from layers.model.thresholds.long_texts import Steps, steps_of, windows_read
 from layers.model.training.head_trainers import Parameters, new_head
-from layers.model.training_data.samples import Embedded, Rows, Task, stack_forms
+from layers.model.training_data.samples import NO_FOLD, Embedded, Rows, Task, stack_forms
 
 _ENOUGH = 200  # validation rows
 
@@ -59,7 +59,7 @@ def folds_of(task: Task) -> list[Rows]:
     """Rows of each fold; none where validation rows are enough, or where a fold has all rows of a label."""
     if task.folds is None or len(task.validation) >= _ENOUGH:
         return []
-    labels, parts = len(task.labels), np.unique(task.folds)
+    labels, parts = len(task.labels), np.unique(task.folds[task.folds != NO_FOLD])
     if any(len(np.unique(task.train.target[task.folds != part])) < labels for part in parts):
         return []
     return [np.flatnonzero(task.folds == part) for part in parts]

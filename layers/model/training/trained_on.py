@@ -33,12 +33,18 @@ def write_digests(texts: Iterable[str], folder: Path) -> None:
     (folder / REPORT_DIGESTS).write_bytes(b"".join(sorted({_digest(text) for text in texts})))
 
 
+def count_missing(texts: Iterable[str], folder: Path) -> int:
+    """How many texts that the model in `folder` was trained on are not among `texts`; 0 if unknown."""
+    if not (folder / REPORT_DIGESTS).exists():
+        return 0
+    return len(_read_digests(folder) - {_digest(text) for text in texts})
+
+
 def find_unseen(texts: Sequence[str], folder: Path) -> list[int] | None:
     """Positions of the texts that the model in `folder` was not trained on; None if it does not say."""
     if not (folder / REPORT_DIGESTS).exists():
         return None
-    content = (folder / REPORT_DIGESTS).read_bytes()
-    digests = {content[start : start + _BYTES] for start in range(0, len(content), _BYTES)}
+    digests = _read_digests(folder)
     return [place for place, text in enumerate(texts) if _digest(text) not in digests]
 
 
@@ -62,6 +68,11 @@ def opponent_of(folder: Path, test: Samples, has_own_test: bool) -> Opponent:
             f" comparison needs {_MIN_ROWS}. Give rows that are new to both models with --test FILE."
         )
     return Opponent(folder, rows, None if unseen is None else len(texts) - len(rows))
+
+
+def _read_digests(folder: Path) -> set[bytes]:
+    content = (folder / REPORT_DIGESTS).read_bytes()
+    return {content[start : start + _BYTES] for start in range(0, len(content), _BYTES)}
 
 
 def _digest(text: str) -> bytes:

@@ -12,6 +12,9 @@ from layers.model.embeddings.matrices import Embeddings
 
 SEED = 20  # of everything that training draws at random
 
+NO_FOLD = -1
+"""Fold of a row that is trained on only."""
+
 Rows = NDArray[np.int64]
 """Positions of some of the samples."""
 
@@ -32,7 +35,8 @@ class Task(NamedTuple):
     """Everything that a training reads.
 
     fit, validation: rows of `train` that choices are made with; `test` chooses nothing.
-    folds: a number of each row of `train`, (n,), the same for a whole group; None where none are needed.
+    folds: a number of each row of `train`, (n,), the same for a whole group, or NO_FOLD; None
+    where none are needed.
     """
 
     labels: list[str]

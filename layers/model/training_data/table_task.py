@@ -6,7 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from layers.model.training_data.checks import Checked
-from layers.model.training_data.samples import Rows, Samples, Task
+from layers.model.training_data.feedback import append_rows
+from layers.model.training_data.samples import NO_FOLD, Rows, Samples, Task
 from layers.model.training_data.split import hold_out, place_of
 from layers.model.training_data.table import Table, TableFault, count_rows
 
@@ -26,9 +27,13 @@ class TableTask(NamedTuple):
     numbers: list[int]
 
 
-def task_of(training: Checked, test: Checked | None, test_share: float) -> TableTask:
+def task_of(
+    training: Checked, test: Checked | None, test_share: float, further: Table | None = None
+) -> TableTask:
     """The task of a table. test: rows to judge with; without, about `test_share` of the table is held out.
 
+    further: rows that are trained on only, with labels of the table and texts that neither table has; no
+    choice and no figure rests on them.
     A row's side follows from its group, or else from its text: it stays the same when the table grows.
     Raises TableFault when rows to judge with have labels that are not trained on.
     """
@@ -59,8 +64,16 @@ def task_of(training: Checked, test: Checked | None, test_share: float) -> Table
     if untested := sorted(set(labels) - set(judged.labels)):
         notes.append(f"{len(untested):,} of {len(labels):,} labels have no test row")
     folds = np.array([int(_FOLDS * place_of(group, "fold")) for group in _groups(train)], dtype=np.int64)
+    if further is not None:
+        train, fit, folds = _train_on(further, train, fit, folds)
     task = Task(labels, _samples(train, labels), fit, validation, _samples(judged, labels), folds)
     return TableTask(task, notes, numbers)
+
+
+def _train_on(further: Table, train: Table, fit: Rows, folds: Rows) -> tuple[Table, Rows, Rows]:
+    """Training rows, rows to fit and folds with further rows, which belong to no fold."""
+    added = np.arange(len(train.texts), len(train.texts) + len(further.texts), dtype=np.int64)
+    return append_rows(train, further), np.concatenate([fit, added]), np.append(folds, [NO_FOLD] * len(added))
 
 
 def without_copies(judged: Table, train: Table, numbers: Sequence[int]) -> tuple[list[int], list[int]]:

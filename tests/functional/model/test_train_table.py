@@ -192,6 +192,37 @@ def test_retrained_model(example: Path, tmp_path: Path) -> None:
     assert manifest_of(older).version != version
 
 
+def test_feedback_beside_the_table(example: Path, tmp_path: Path) -> None:
+    """Complaints are trained on: both models answer the rows that they would answer without feedback."""
+    models = tmp_path / "models"
+    shutil.copytree(example.parent, models)
+    complaints = [
+        {"text": f"{text} again", "label": label, "model": "tickets", "drawn": "complaint"}
+        for text, label in tickets_of("tickets-2.csv")[:40]
+    ]
+    rows = tmp_path / "feedback.jsonl"
+    rows.write_text("".join(json.dumps(row) + "\n" for row in [*complaints, {"text": "new", "label": "z"}]))
+    table = write_csv(tmp_path / "t.csv", tickets_of("tickets.csv"))
+    options = ["--name", "second", "--compare", "tickets", "--heads", "logreg", "--with-feedback", str(rows)]
+    done = train(table, models, *options)
+    assert done.returncode == 0, done.stderr
+    assert "0 random rows, which join the table; 40 complaints, which are trained on only" in done.stdout
+    assert "with a label that the table does not have: 1 row (41)" in done.stdout
+    assert "coldframe up --model tickets --model second" in done.stdout
+    assert "are missing here" not in done.stdout
+    old, new = (json.loads((models / name / "report.json").read_text()) for name in ("tickets", "second"))
+    assert new["summary"]["rows"] == old["summary"]["rows"]
+    assert "--with-feedback feedback.jsonl" in new["settings"]["command"]
+
+
+def test_feedback_of_a_table_needs_keys(example: Path, tmp_path: Path) -> None:
+    """A source that is no file is a table, whose texts need a key."""
+    table = write_csv(tmp_path / "t.csv", tickets_of("tickets.csv"))
+    done = train(table, example.parent, "--with-feedback", "labels")
+    assert done.returncode == 2
+    assert "Add --feedback-keys FILE" in done.stderr
+
+
 def test_worse_model(example: Path, tmp_path: Path) -> None:
     """With --must-beat a model that is worse on the same rows is one line, and is not written."""
     rows, dice = tickets_of("tickets.csv"), random.Random(1)
