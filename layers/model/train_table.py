@@ -12,7 +12,10 @@ from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 
+import msgspec
+
 from coldframe.errors import ColdframeError
+from coldframe.experiments.document import Arm, Experiment
 from coldframe.model.files import (
     AUTO,
     DEFAULT,
@@ -48,6 +51,9 @@ from layers.model.training_data.samples import Task
 from layers.model.training_data.table import Columns, Table, TableFault, read_table
 from layers.model.training_data.table_task import task_of
 
+REPORT_SHADOW = "report.shadow.json"
+"""Name of the file with an experiment, beside a model and outside its version."""
+_SHADOW = "retrained"
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _OF_HEADS = tuple(f"-{head}" for head in (AUTO, *HEAD_NAMES))  # heads of other models are listed so
 
@@ -76,7 +82,7 @@ def main(arguments: Sequence[str]) -> None:
             print(f"{result.folder}: {result.version}")
             print(default_line(options.models, options.name))
             if options.with_feedback:
-                print(next_line(options))
+                print(prepare_shadow(options.models, options.name, options.compare))
             print(f"Open {result.report}")
     except _FAULTS as exc:
         sys.exit(f"Error: {exc}")
@@ -215,12 +221,14 @@ def warn_of_missing(task: Task, other: Path | None) -> None:
         )
 
 
-def next_line(options: argparse.Namespace) -> str:
-    """What to run after a training with feedback: the new model beside the model before it."""
-    names = dict.fromkeys(Path(name).name for name in (options.compare, options.name) if name)
-    return (
-        f"Serve it beside the model before it: coldframe up {' '.join(f'--model {name}' for name in names)}"
-    )
+def prepare_shadow(models: Path, name: str, other: str | None) -> str:
+    """Writes an experiment with the new model as a shadow; returns the line that says how to start it."""
+    if other is None or Path(other).name == name:
+        return "To prepare a shadow, compare with the model before it, and give the new one its own --name."
+    shadow = Experiment(name=_SHADOW, kind="shadow", arms=[Arm("now"), Arm("next", name)])
+    path = model_folder(models, name) / REPORT_SHADOW
+    path.write_bytes(msgspec.json.encode(shadow))
+    return f"Serve both models, then watch {name} as a shadow: coldframe experiment start {path}"
 
 
 def other_model(name: str | None, models: Path) -> Path | None:

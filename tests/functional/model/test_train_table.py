@@ -12,10 +12,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from coldframe.api.api import Api
 from coldframe.config import Settings
+from coldframe.experiments.document import Experiment
 from coldframe.model.bundle import Manifest, load_encoder_manifest, load_manifest
 from coldframe.model.verify import verify_bundle
 from coldframe.monitoring.reference import load_reference
@@ -208,7 +210,9 @@ def test_feedback_beside_the_table(example: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "0 random rows, which join the table; 40 complaints, which are trained on only" in done.stdout
     assert "with a label that the table does not have: 1 row (41)" in done.stdout
-    assert "coldframe up --model tickets --model second" in done.stdout
+    shadow = models / "second" / "report.shadow.json"
+    assert f"coldframe experiment start {shadow}" in done.stdout
+    assert msgspec.json.decode(shadow.read_bytes(), type=Experiment).arms[1].model == "second"
     assert "are missing here" not in done.stdout
     old, new = (json.loads((models / name / "report.json").read_text()) for name in ("tickets", "second"))
     assert new["summary"]["rows"] == old["summary"]["rows"]
