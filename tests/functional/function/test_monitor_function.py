@@ -98,7 +98,7 @@ class Running:
 
     def metrics(self) -> list[dict[str, Any]]:
         """Lines of metrics that the monitor printed."""
-        return [json.loads(line) for line in self.log if line.startswith('{"_aws"')]
+        return [json.loads(line) for line in self.log if '"_aws"' in line]
 
 
 def answers(dice: random.Random, number: int, probability: float) -> list[Answer]:
