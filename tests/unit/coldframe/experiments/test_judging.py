@@ -13,6 +13,7 @@ from coldframe.experiments.judging import Judge, decision_on, knowledge_of, late
 from coldframe.experiments.labels import LabelCounter
 from coldframe.experiments.stores import COUNTS, FolderStore, Item
 from coldframe.feedback.ids import Signer
+from coldframe.feedback.marks import Marker
 from coldframe.timing import NO_DEADLINE
 from tests.conftest import served, tiny_predictor
 from tests.unit.coldframe.experiments.conftest import KEY, Environment, Time, experiment, other_model, totals
@@ -28,6 +29,7 @@ class Trial:
         self.control = Control(store, now)
         self.control.start(experiment(kind, **fields))
         self.environment = Environment(store, judge=Judge(store, now))
+        self.environment.api._marker = Marker(Signer(KEY), 1.0, now)
         self.sent = 0
 
     def answer(self, requests: int, **fields: Any) -> list[dict[str, Any]]:
@@ -159,3 +161,29 @@ def test_only_labels_that_chance_chose_count(folder: FolderStore, time_of_day: T
     LabelCounter(folder).add(msgspec.structs.replace(read, is_drawn=False), head["label"])
     trial.minute()
     assert totals(folder).labels == {}
+
+
+@pytest.mark.parametrize("method", ["thompson", "exp3"])
+def test_a_bandit_s_shares_follow_the_labels(folder: FolderStore, time_of_day: Time, method: str) -> None:
+    """The arm that is right gets nearly all requests, though its labels come late and twice."""
+    trial = Trial(folder, time_of_day, "bandit", method=method)
+    late = trial.answer(60)
+    assert trial.minute().arm_shares() == [0.5, 0.5]  # no label has come
+    for answer in late * 2:  # each label is sent twice
+        trial.label(answer, is_right=answer["experiment"]["arm"] == "next")
+    trial.answer(1)
+    shares = trial.minute().arm_shares()
+    assert shares[1] > 0.9 and shares[0] >= 0.02 - 1e-9
+    assert sum(totals(folder).labels[f"{arm}"] for arm in ("now/wrong", "next/right")) == 60
+
+
+def test_a_bandit_forgets(folder: FolderStore, time_of_day: Time) -> None:
+    """Weeks later, old labels leave the shares nearly even."""
+    trial = Trial(folder, time_of_day, "bandit")
+    for answer in trial.answer(60):
+        trial.label(answer, is_right=answer["experiment"]["arm"] == "next")
+    trial.answer(1)
+    before = trial.minute().arm_shares()
+    time_of_day.now_s += 40 * 86_400
+    trial.answer(1)
+    assert abs(trial.minute().arm_shares()[0] - 0.5) < 0.05 < abs(before[0] - 0.5)

@@ -16,6 +16,7 @@ from coldframe.errors import ColdframeError
 Kind = Literal["shadow", "split", "bandit"]
 State = Literal["running", "promoted", "stopped", "sent-back"]
 CountMode = Literal["minute", "answer"]
+Method = Literal["thompson", "exp3"]
 
 HEADER = "header:"
 MOST_STEPS = 50
@@ -65,7 +66,8 @@ class Experiment(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     arms: the first one answers whenever the experiment does not apply.
     subject: all requests of one subject are answered by one arm.
     stages: shares of the second arm, in order; for a shadow, the share of subjects that it answers, too.
-    counts: when an environment writes its counts. automatic: stages advance by themselves.
+    counts: when an environment writes its counts. automatic: stages, or shares, change by
+    themselves. method: of a bandit.
     """
 
     name: Name
@@ -76,6 +78,7 @@ class Experiment(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     criteria: Acceptance = Acceptance()
     counts: CountMode = "minute"
     automatic: bool = True
+    method: Method = "thompson"
 
     def __post_init__(self) -> None:
         names = [arm.name for arm in self.arms]

@@ -8,18 +8,20 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from coldframe.experiments.arms import Lineup
+from coldframe.experiments.bandit import Bandit, Method
 from coldframe.experiments.control import StageCounts, read_stages
 from coldframe.experiments.criteria import ArmCounts, Counts, Criteria
 from coldframe.experiments.criteria import StageCounts as Stage
 from coldframe.experiments.decision import Action, Decision, decide, status
 from coldframe.experiments.document import Run
 from coldframe.experiments.evidence import PairCounts
-from coldframe.experiments.labels import GAINED, LOST, RIGHT, TIES, WRONG
+from coldframe.experiments.labels import GAINED, LOST, PERIOD_S, RIGHT, TIES, WRONG, read_rewards
 from coldframe.experiments.stores import CURRENT, DOCUMENT, JUDGE, Item, Store
 from coldframe.experiments.tally import times_of
 from coldframe.timing import Clock, Deadline
 
 _EVERY_S = 60
+_LEAST_CHANGE = 0.005  # of a share, below which nothing is written
 _FUTURE_S = 300
 """Another environment's clock may be this far ahead; a moment later than that is a wrong clock's."""
 
@@ -37,15 +39,15 @@ class Judge:
     def __call__(self, lineup: Lineup, deadline: Deadline) -> None:
         """Reads the counts, and writes the next stage or the way back where the criteria say so."""
         run = lineup.run
-        if (
-            not run.experiment.automatic
-            or run.experiment.kind == "bandit"
-            or not self._has_turn(run, deadline)
-        ):
+        if not run.experiment.automatic or not self._has_turn(run, deadline):
             return
-        stages = read_stages(self._store, run, deadline)
-        decision = decision_on(run, same_models(run, stages, lineup.versions))
-        changed = _changed(run, decision, self._now())
+        if run.experiment.kind == "bandit":
+            labels = self._store.label_counts(run.run, lineup.name, deadline)
+            changed = with_shares(run, labels, self._now())
+        else:
+            stages = read_stages(self._store, run, deadline)
+            decision = decision_on(run, same_models(run, stages, lineup.versions))
+            changed = _changed(run, decision, self._now())
         if changed is not None:
             item = Item(DOCUMENT, msgspec.json.encode(changed), changed.revision)
             self._store.write(CURRENT, item, deadline, replaces=run.revision)
@@ -58,6 +60,21 @@ class Judge:
         revision = last.revision if last else 0
         item = Item(JUDGE, str(now_s).encode(), revision + 1)
         return self._store.write(run.run, item, deadline, replaces=revision)
+
+
+def with_shares(run: Run, labels: Mapping[str, int], now_s: float) -> Run | None:
+    """The run with the shares that a bandit's rewards ask for; None where they are much the same.
+
+    labels: sums of the labels' counts.
+    """
+    names = [arm.name for arm in run.experiment.arms]
+    rewards = read_rewards(labels, names)
+    bandit = Bandit(Method(run.experiment.method))
+    shares = bandit.shares(rewards, len(names), int(now_s) // PERIOD_S)
+    pairs = zip(shares, run.arm_shares(), strict=True)
+    if all(abs(share - present) < _LEAST_CHANGE for share, present in pairs):
+        return None
+    return msgspec.structs.replace(run, revision=run.revision + 1, shares=shares)
 
 
 def same_models(run: Run, stages: Sequence[StageCounts], versions: Sequence[str]) -> list[StageCounts]:

@@ -59,6 +59,7 @@ class Part:
         self._shadows = shadows
         self._others: list[str | None] | None = None
         self._is_counted = lineup.run.state == "running"
+        self._is_bandit = lineup.run.experiment.kind == "bandit"
 
     @property
     def predictor(self) -> Predictor:
@@ -141,7 +142,9 @@ class Part:
             return None
         others = self._others
         run, name = self._lineup.run.run, self._lineup.name
-        return Trial(run, name, self.arm.name, label, others is not None, others[text] if others else None)
+        share = self._lineup.shares[self._lineup.arms.index(self.arm)] if self._is_bandit else 0.0
+        other = others[text] if others else None
+        return Trial(run, name, self.arm.name, label, others is not None, other, share)
 
     def _answer_too(
         self,

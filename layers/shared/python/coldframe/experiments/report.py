@@ -74,7 +74,7 @@ def report_on(run: Run, counts: Sequence[StageCounts]) -> Report:
         environments=present.environments if present else 0,
         arms=arms,
         agreement=agreed / compared if compared else None,
-        sentence=knowledge_of(run, stages) if is_decided else "" if present else _NONE,
+        sentence=_sentence(run, stages, shares) if present else _NONE,
         decision=decision_on(run, stages).reason if is_decided and run.state == "running" else "",
         steps=run.steps,
     )
@@ -100,6 +100,13 @@ def text_lines(report: Report) -> Iterator[str]:
         yield report.decision
     for step in report.steps:
         yield f"{time_of_day(step.moment_s)[:19]}Z  {step.state}, stage {step.stage + 1}: {step.reason}"
+
+
+def _sentence(run: Run, stages: Sequence[StageCounts], shares: Sequence[float]) -> str:
+    if run.experiment.kind != "bandit":
+        return knowledge_of(run, stages)
+    share, name = max(zip(shares, (arm.name for arm in run.experiment.arms), strict=True))
+    return f"The arm {name} has the largest share, {100 * share:.0f} %, by the labels so far."
 
 
 def _cells(arm: ArmReport) -> tuple[str, ...]:

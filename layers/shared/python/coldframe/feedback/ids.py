@@ -21,7 +21,8 @@ class Trial(Struct, frozen=True, array_like=True):
     """The experiment that an answer was part of.
 
     run, lineup: whose counts its label changes. label: None where the arm abstained. is_compared: whether a
-    shadow answered, too; other: its label.
+    shadow answered, too; other: its label. share: a bandit's arm had this share when it answered; 0: there is
+    no bandit.
     """
 
     run: str
@@ -30,6 +31,7 @@ class Trial(Struct, frozen=True, array_like=True):
     label: str | None
     is_compared: bool
     other: str | None
+    share: Annotated[float, Meta(ge=0, le=1)] = 0.0
 
 
 class Answer(Struct, frozen=True, array_like=True):
