@@ -39,14 +39,14 @@ class Deletion(NamedTuple):
     """
 
     whole: float
-    named: float
+    without_named: float
     by_chance: float
     method: str
 
     @property
     def is_better(self) -> bool:
         """Whether the named words took more than random ones."""
-        return self.named < self.by_chance
+        return self.without_named < self.by_chance
 
 
 def delete_words(
@@ -68,9 +68,9 @@ def delete_words(
     explanation = answer.explanation
     if not explanation or len(words) < _LEAST_WORDS or not explanation.words:
         return None
-    named = named_places(explanation.words[:named_spans], words)
-    drawn = [without(text, chance.sample(words, len(named))) for _ in range(_DRAWS)]
-    values = [_probability(predictor, other, head, label) for other in (without(text, named), *drawn)]
+    places = named_places(explanation.words[:named_spans], words)
+    variants = [without(text, chance.sample(words, len(places))) for _ in range(_DRAWS)]
+    values = [_probability(predictor, other, head, label) for other in (without(text, places), *variants)]
     return Deletion(scores[label], values[0], math.fsum(values[1:]) / _DRAWS, explanation.method)
 
 
@@ -84,9 +84,9 @@ def words_in(predictor: Predictor, text: str) -> Places:
     return [(span.start, span.end) for span in spans]
 
 
-def named_places(named: Sequence[DecidingWord], words: Places) -> Places:
+def named_places(deciding: Sequence[DecidingWord], words: Places) -> Places:
     """The places of all words that an explanation names."""
-    return [place for place in words if any(one.start <= place[0] < one.end for one in named)]
+    return [place for place in words if any(one.start <= place[0] < one.end for one in deciding)]
 
 
 def without(text: str, places: Places) -> str:

@@ -106,12 +106,12 @@ def usable_feedback(
             f"The feedback is of other models: {names}. Name those whose labels mean the same with"
             " --feedback-models."
         )
-    known = set(tables[0].labels)
+    labels_to_learn = set(tables[0].labels)
     in_table = {
         text: label for table in tables for text, label in zip(table.texts, table.labels, strict=True)
     }
     leave_out("without a text", lambda place: not texts[place])
-    leave_out("with a label that the table does not have", lambda place: labels[place] not in known)
+    leave_out("with a label that the table does not have", lambda place: labels[place] not in labels_to_learn)
     leave_out(
         "whose text has another label in the table",
         lambda place: in_table.get(texts[place], labels[place]) != labels[place],

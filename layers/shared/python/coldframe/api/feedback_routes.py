@@ -148,8 +148,8 @@ class FeedbackRoutes:
         """Labels of the answer's model; of all models, if that version is no longer served."""
         manifests = [predictor.manifest for predictor in self._models.all()]
         same = [manifest for manifest in manifests if manifest.version == answer.model]
-        known = {label for manifest in same or manifests for label in manifest.labels}
-        return known if same else known | {answer.label}
+        labels = {label for manifest in same or manifests for label in manifest.labels}
+        return labels if same else labels | {answer.label}
 
 
 def _counts(results: list[FeedbackResult]) -> dict[str, int]:
