@@ -363,3 +363,14 @@ def test_clocks_that_differ_change_no_assignment(store: Store, start: Start) -> 
     right = Environment(store)
     subjects = [f"s{i}" for i in range(30)]
     assert [late.arm(1, subject=s) for s in subjects] == [right.arm(1, subject=s) for s in subjects]
+
+
+def test_a_server_reads_although_answers_write(folder: FolderStore, time_of_day: Time) -> None:
+    """A thread's reading waits for a write that an answer makes at this moment, and is not left out."""
+    environment = Environment(folder)
+    Control(folder, time_of_day).start(experiment("split", counts="answer"))
+    with environment.keeper._turn:
+        reader = threading.Thread(target=environment.keeper.set_up)
+        reader.start()
+    reader.join()
+    assert environment.arm(1) == "next"

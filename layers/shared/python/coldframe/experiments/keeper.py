@@ -116,7 +116,7 @@ class Keeper:
             return
         limit_s = min(self._deadline_s, time_left_s)
         if limit_s > 0 and self._clock() >= self._due_s:
-            self._look(Deadline(limit_s, self._clock))
+            self._look(Deadline(limit_s, self._clock), waits=False)
         elif limit_s > 0 and self._writes_each:
             self._write_now(limit_s)
 
@@ -152,9 +152,9 @@ class Keeper:
             if self._ending.wait(_EVERY_S):
                 return
 
-    def _look(self, deadline: Deadline) -> None:
-        """Writes, reads and judges, one thread at a time; others leave."""
-        if not self._turn.acquire(blocking=False):
+    def _look(self, deadline: Deadline, waits: bool = True) -> None:
+        """Writes, reads and judges, one thread at a time. waits: for another thread's call to the store."""
+        if not self._turn.acquire(blocking=waits):
             return
         try:
             self._due_s = self._clock() + _EVERY_S
