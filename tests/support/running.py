@@ -93,10 +93,12 @@ def shell_environ() -> dict[str, str]:
 
 
 @contextmanager
-def coldframe_up(*said: str, arguments: Sequence[str] = ()) -> Iterator[list[str]]:
+def coldframe_up(
+    *said: str, arguments: Sequence[str] = (), log: list[str] | None = None
+) -> Iterator[list[str]]:
     """`coldframe up` on a free port, until the block ends; the addresses that it tells behind these words.
 
-    said: in the order in which its lines have them.
+    said: in the order in which its lines have them. log: gets the later lines when the block has ended.
     """
     command = [str(Path(sys.executable).parent / "coldframe"), "up", "--port", "0", *arguments]
     found: list[str] = []
@@ -109,9 +111,13 @@ def coldframe_up(*said: str, arguments: Sequence[str] = ()) -> Iterator[list[str
             assert line, f"`coldframe up` ended before it said: {said[len(found)]}"
             if match := re.search(rf"{said[len(found)]} (http://\S+)", line):
                 found.append(match[1])
-        reader = threading.Thread(target=process.stdout.read)  # nobody reads the log, but it must not fill
+        read = [] if log is None else log
+        # A log that nobody reads must not fill its pipe.
+        reader = threading.Thread(target=lambda: read.extend(process.stdout or ()))
         reader.start()
-        yield found
-        process.send_signal(signal.SIGINT)
-        process.wait(timeout=30)
-        reader.join()
+        try:
+            yield found
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(timeout=30)
+            reader.join()
