@@ -20,10 +20,10 @@ def timed(
 ) -> Callable[..., Any]:
     """The same call, which adds its time to `stage` and, with `count`, what it was asked to do."""
 
-    def wrapper(*arguments: Any, **named: Any) -> Any:
+    def wrapper(*arguments: Any, **keywords: Any) -> Any:
         start_s = time.perf_counter()
         try:
-            return call(*arguments, **named)
+            return call(*arguments, **keywords)
         finally:
             stages_ms[stage] = stages_ms.get(stage, 0.0) + (time.perf_counter() - start_s) * 1e3
             if count is not None:
@@ -37,11 +37,11 @@ class TimedTokenizer:
 
     inner: Any = None
 
-    def __init__(self, made: Any) -> None:
-        self._made = made
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
 
     def __getattr__(self, name: str) -> Any:
-        attribute = getattr(self._made, name)
+        attribute = getattr(self._tokenizer, name)
         if name.startswith("encode"):
             return timed("tokenize", attribute, lambda texts: 1 if isinstance(texts, str) else len(texts))
         return attribute
@@ -68,9 +68,9 @@ def wrap_encoder(module: ModuleType) -> None:
     later = timed("encode", encoder.encode)
     first = timed("first_run", encoder.encode)
 
-    def encode(*arguments: Any, **named: Any) -> Any:
+    def encode(*arguments: Any, **keywords: Any) -> Any:
         calls["passes"] = calls.get("passes", 0) + 1
-        return (first if calls["passes"] == 1 else later)(*arguments, **named)
+        return (first if calls["passes"] == 1 else later)(*arguments, **keywords)
 
     encoder.encode = encode
 
@@ -79,19 +79,19 @@ def wrap_heads(module: ModuleType) -> None:
     """Reading a head's file, and each prediction by it."""
     load = timed("heads", module.load_head)
 
-    def load_head(*arguments: Any, **named: Any) -> Any:
-        head = load(*arguments, **named)
+    def load_head(*arguments: Any, **keywords: Any) -> Any:
+        head = load(*arguments, **keywords)
         head.predict = timed("heads", head.predict, lambda rows: 1)
         return head
 
     module.load_head = load_head  # type: ignore[attr-defined]
 
 
-def wrap_calls(*named: tuple[str, str, bool]) -> Callable[[ModuleType], None]:
+def wrap_calls(*calls: tuple[str, str, bool]) -> Callable[[ModuleType], None]:
     """Functions and methods of a module by name, each with its stage, and whether its calls count."""
 
     def wrap(module: ModuleType) -> None:
-        for path, stage, counts in named:
+        for path, stage, counts in calls:
             owner, _, name = path.rpartition(".")
             holder = getattr(module, owner) if owner else module
             count = (lambda *arguments: 1) if counts else None

@@ -26,9 +26,9 @@ class Met:
 
 def met_of(answers: Sequence[Answer], deadline_ms: float) -> Met:
     """Share of these answers. A refused request was not admitted."""
-    met = sum(answer.status == _OK and answer.latency_ms <= deadline_ms for answer in answers)
+    on_time = sum(answer.status == _OK and answer.latency_ms <= deadline_ms for answer in answers)
     admitted = sum(answer.status in _ADMITTED for answer in answers)
-    return Met(met / len(answers), met / max(1, admitted))
+    return Met(on_time / len(answers), on_time / max(1, admitted))
 
 
 def serve_table(results: Results) -> str:
@@ -89,11 +89,11 @@ def policies_table(results: Results) -> str:
 def goals(results: Results) -> list[str]:
     """Goals on two cores, beside the results."""
     deadline_ms = results.run.options["deadline_ms"]
-    met = min(met_of(_answers(results, mix, 1.5, OURS), deadline_ms).of_admitted for mix in MIXES)
+    met_share = min(met_of(_answers(results, mix, 1.5, OURS), deadline_ms).of_admitted for mix in MIXES)
     gain = tokens_beside_none(results, HEADLINES, 1.5)
     posts = min(tokens_beside_none(results, POSTS, load) for load in LOADS)
     return [
-        f"Deadlines met of what is admitted at 150 %: {met:.2%} (goal: 99 %)",
+        f"Deadlines met of what is admitted at 150 %: {met_share:.2%} (goal: 99 %)",
         f"Headlines, throughput beside none at 150 %: {gain:.2f} (goal: 1.5)",
         f"Posts, lowest throughput beside none: {posts:.2f} (goal: 0.97)",
     ]
@@ -109,7 +109,7 @@ def _row(results: Results, mix: str, load: float, policy: str) -> Row:
     deadline_ms = results.run.options["deadline_ms"]
     done = [answer.latency_ms for answer in answers if answer.status == _OK]
     refused = sum(answer.status not in _ADMITTED for answer in answers) / len(answers)
-    met = met_of(answers, deadline_ms)
+    shares = met_of(answers, deadline_ms)
     return (
         mix,
         f"{load:.0%}",
@@ -119,8 +119,8 @@ def _row(results: Results, mix: str, load: float, policy: str) -> Row:
         f"{tokens_beside_none(results, mix, load, policy):.2f}",
         *(quantile(done, share).text(1) if done else "" for share in (0.5, 0.99)),
         f"{refused:.1%}",
-        f"{met.of_all:.1%}",
-        f"{met.of_admitted:.1%}",
+        f"{shares.of_all:.1%}",
+        f"{shares.of_admitted:.1%}",
     )
 
 

@@ -91,7 +91,7 @@ def merged(parts: Iterable[Counts]) -> dict[Key, Rewards]:
 class Bandit:
     """Shares of arms by their rewards.
 
-    floor: smallest share of an arm, so that each goes on being tried. memory: weight of a period's rewards
+    floor: smallest share of an arm, so that each stays in the trial. memory: weight of a period's rewards
     one period later; 1: nothing is forgotten.
     """
 
