@@ -170,6 +170,20 @@ def label_markup(event: Event, context: Any) -> Event:
     return {"start": "cold", "predictions": [{"index": 0, "heads": {"auto": answer, "mlp": answer}}]}
 
 
+def explain(event: Event, context: Any) -> Event:
+    """A classifier that explains one head, where it is asked to, and has no time for the other."""
+    asked = json.loads(event["body"])
+    heads: dict[str, Any] = {
+        name: {"label": "news", "probability": 0.9, "top": [{"label": "news", "probability": 0.9}]}
+        for name in ("auto", "mlp")
+    }
+    if asked.get("explain"):
+        words = [{"start": 11, "end": 17, "weight": 2.5}, {"start": 2, "end": 10, "weight": 0.5}]
+        heads["auto"]["explanation"] = {"method": "exact", "words": words, "rest": -1.25}
+        heads["mlp"] |= {"explanation": None, "unexplained": "time"}
+    return {"start": "warm", "predictions": [{"index": 0, "heads": heads}]}
+
+
 def unsure(event: Event, context: Any) -> Event:
     """A classifier with long labels that is not sure of any."""
     label = "questions about a contract that has been cancelled and renewed"

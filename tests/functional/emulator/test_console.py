@@ -452,6 +452,33 @@ async def test_doubt_is_seen(page: Page) -> None:
         assert share == pytest.approx(0.4, abs=0.01)
 
 
+async def test_words_that_decided_are_marked(page: Page) -> None:
+    """Marks cover the very code points that the answer names, and become no markup; numbers stand below."""
+    async with serving(handler="handlers.explain") as (emulator, _):
+        await opened(page, emulator)
+        text = "🚀 <i>orbit launch & <img src=x>"
+        await page.get_by_label("Text to classify").fill(text)
+        await page.get_by_role("button", name="Classify").click()
+        await expect(page.locator(".answer")).to_have_count(2)
+        await expect(page.locator("mark")).to_have_count(0)
+        await page.get_by_label("Mark the words that decided").press("Space")
+        await page.get_by_role("button", name="Classify").press("Enter")
+        marks = page.locator(".answer[data-head=auto] mark")
+        await expect(marks).to_have_text(["<i>orbit", "launch"])
+        assert await page.locator(".explained").evaluate("node => node.textContent") == text
+        await expect(page.locator(".answers :is(i, img)")).to_have_count(0)
+        await expect(marks.last).to_have_attribute("title", "weight +2.50")
+        thick, thin = [
+            await marks.nth(place).evaluate("node => parseFloat(getComputedStyle(node).borderBlockEndWidth)")
+            for place in (1, 0)
+        ]
+        assert thick > thin  # a sign beside the colour
+        weights = page.locator(".answer[data-head=auto] .weights")
+        await expect(weights).to_have_text("Weights, exact: launch +2.50 · <i>orbit +0.50 · all else −1.25")
+        missing = page.locator(".answer[data-head=mlp] .weights")
+        await expect(missing).to_have_text("No words: the time was too short.")
+
+
 async def test_long_label_can_be_read(page: Page) -> None:
     """A label that is cut is there whole as a tooltip."""
     async with serving(handler="handlers.unsure") as (emulator, _):
@@ -643,6 +670,11 @@ async def test_real_function_in_every_light_and_width(page: Page, bundle: Path) 
         await expect(page.locator("#waterfall figcaption")).to_contain_text("cold start in environment #0")
         await page.get_by_role("button", name="Classify").click()
         await expect(page.locator("#waterfall figcaption")).to_contain_text("warm start in environment #0")
+        await page.get_by_label("Mark the words that decided").check()
+        await page.get_by_role("button", name="Classify").click()
+        await expect(page.locator(".answer .explained")).to_have_count(5)
+        await expect(page.locator(".answer[data-head=auto] mark").nth(1)).to_be_visible()
+        await expect(page.get_by_role("rowheader", name="explain", exact=True)).to_be_visible()
         await page.get_by_label("Requests at once").fill("12")
         await page.get_by_role("button", name="Send 12 at once").click()
         await expect(page.locator("#burst-result")).to_contain_text("12 requests in")

@@ -2,6 +2,7 @@
 
 import { decoded, send } from "./api.js";
 import { byId, element, setAttribute, setText } from "./dom.js";
+import { explained } from "./explanation.js";
 import { drawWaterfall } from "./waterfall.js";
 
 const ROUTE = "/v1/predict";
@@ -70,10 +71,11 @@ export class Playground {
     const last = this.#seen().at(-1)?.number ?? 0;
     performance.clearResourceTimings();
     try {
+      const text = byId("text").value;
       const response = await this.#ask();
       const answer = await decoded(response);
       if (!answer?.predictions) throw new Error(`What answers ${ROUTE} here is no classifier.`);
-      this.#show(answer);
+      this.#show(answer, text);
       await new Promise((resolve) => setTimeout(resolve, EVENTS_MS));
       const took = performance.getEntriesByName(new URL(ROUTE, location).href).at(-1);
       drawWaterfall(
@@ -109,10 +111,10 @@ export class Playground {
     return since.length === 1 ? since[0] : undefined;
   }
 
-  #show(answer) {
+  #show(answer, text) {
     const heads = answer.predictions[0].heads;
     const given = this.#heads.filter((head) => head in heads);
-    byId("answers").replaceChildren(...given.map((head) => card(head, heads[head])));
+    byId("answers").replaceChildren(...given.map((head) => card(head, heads[head], text)));
     const labels = new Set(given.map((head) => heads[head].label));
     const agreed = labels.size === 1 ? "All agree" : `${labels.size} different answers`;
     say(`${agreed}. The environment was ${answer.start}. ${by(answer)}`, answer.version);
@@ -121,7 +123,8 @@ export class Playground {
 
 function asked(heads) {
   const model = byId("model").value;
-  return { ...(model && { model }), text: byId("text").value, heads, top_k: 3, cache: false };
+  const explain = byId("explain").checked && { explain: true };
+  return { ...(model && { model }), text: byId("text").value, heads, top_k: 3, cache: false, ...explain };
 }
 
 /** The models that are served, the default one first; undefined where no list says so. */
@@ -166,7 +169,7 @@ async function copy(heads) {
 /** One word of a POSIX shell. */
 const quoted = (text) => `'${text.replaceAll("'", String.raw`'\''`)}'`;
 
-function card(head, said) {
+function card(head, said, text) {
   const [given, ...others] = said.top;
   const who = said.by ? `by the ${said.by}` : NAMES[head];
   const doubts = [
@@ -186,6 +189,7 @@ function card(head, said) {
     ),
     bar(given.probability),
     element("ol", {}, ...others.map(({ label, probability }) => row(label, probability))),
+    ...explained(text, said, head),
   );
 }
 
