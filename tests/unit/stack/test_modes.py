@@ -5,6 +5,7 @@ import re
 import pytest
 
 from coldframe.capacity.prices import PRICES
+from coldframe.feedback.texts import new_keys
 from coldframe.warming.decision import Guards
 from coldframe.warming.settings import predicting
 from local.emulator.template.syntax.cloudformation import load_stack
@@ -121,6 +122,38 @@ def test_l1_cache(given: str) -> None:
     """The size of the cache in memory is the function's business unless a number is given."""
     variables = properties(stack(L1CacheBytes=given), "PredictFunction")["Environment"]["Variables"]
     assert variables.get("COLDFRAME_L1_CACHE_BYTES", "") == given
+
+
+def test_texts_of_feedback_need_their_keys_and_their_library() -> None:
+    """A public key reaches the function; without FeedbackKey or ImageExtra=feedback it is refused."""
+    texts = {"FeedbackTextKey": new_keys()[0]}
+    complete = stack(**texts, **WITH_FEEDBACK, ImageExtra="feedback")
+    variables = properties(complete, "PredictFunction")["Environment"]["Variables"]
+    assert variables["COLDFRAME_FEEDBACK_TEXT_KEY"] == texts["FeedbackTextKey"]
+    assert complete.refusals == ()
+    variables = properties(stack(**WITH_FEEDBACK), "PredictFunction")["Environment"]["Variables"]
+    assert "COLDFRAME_FEEDBACK_TEXT_KEY" not in variables
+    for part in (WITH_FEEDBACK, {"ImageExtra": "feedback"}):
+        assert [refusal.name for refusal in stack(**texts, **part).refusals] == ["TextsNeedFeedback"]
+
+
+def test_a_secret_key_is_refused_as_a_public_one() -> None:
+    """A secret key in FeedbackTextKey, by mistake, is refused before anything is created."""
+    refusals = stack(FeedbackTextKey=new_keys()[1], **WITH_FEEDBACK, ImageExtra="feedback").refusals
+    assert [refusal.name for refusal in refusals] == ["FeedbackTextKey"]
+
+
+def test_the_longest_description_of_a_version_fits() -> None:
+    """Lambda takes a description with 256 characters."""
+    longest = {
+        "Models": "m" * 120, "MemorySize": "10240", "L1CacheBytes": "9" * 11, "CachePolicy": "adaptive",
+        "JobsKeepDays": "14", "FeedbackKeyNumber": "9999", "FeedbackSample": "0.001", "FeedbackDays": "3650",
+        "FeedbackTextKey": new_keys()[0], "ImageExtra": "feedback",
+    }  # fmt: skip
+    versions = dict(stack(**longest, **WITH_FEEDBACK).of_type("AWS::Lambda::Version"))
+    [description] = [version["Description"] for name, version in versions.items() if "Predict" in name]
+    assert "m" * 120 in description
+    assert len(description) <= 256
 
 
 @pytest.mark.parametrize("given", ["", "7"])

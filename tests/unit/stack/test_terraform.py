@@ -231,6 +231,7 @@ APPLICATIONS = {
 LEFT_OUT = {
     "ImageExtra", "Jobs", "JobsConcurrency", "JobsKeepDays", "JobsSources", "JobsWebhookHosts",
     "JobsWebhookKey", "Experiments", "FeedbackDays", "FeedbackKey", "FeedbackKeyNumber", "FeedbackSample",
+    "FeedbackTextKey",
     "KeptVersions", "LambdaBase", "Monitor", "MonitorRiskAlarm", "MonitorSlot",
     "OfflineBucket", "ColdStartUsd", "TracesHeaders", "TracesTo",
     "TrafficShift", "WarmEnvironments",
