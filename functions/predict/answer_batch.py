@@ -44,7 +44,8 @@ def answer_batch(
     event: `Items` with `id` and `row`; `BatchInput` with `text`, the column to classify (a row may also be
     the text itself), fields of a request, `version`, the required version of the model, and `traceparent`.
     `heads` is null for a row without text; `version` is null if no row has a text and no version is required.
-    Raises BatchRefused or BatchFailed, whose messages contain no text.
+    Raises BatchRefused or BatchFailed. Lambda logs their messages, so these repeat nothing from the event but
+    numbers.
     """
     settings = event.get(SETTINGS, {})
     texts = [_text_of(item, settings.get("text", "text")) for item in event[ITEMS]]
@@ -75,14 +76,25 @@ def _text_of(item: Mapping[str, Any], column: str) -> str | None:
     if isinstance(row, Mapping):
         if column not in row:
             raise BatchRefused(
-                f"Item {item['id']} has no column {column!r}. Name the column with the texts (`text`)."
+                f"{_name_of(item)} has no column with the requested name."
+                " Name the column with the texts (`text`)."
             )
         row = row[column]
     if row is not None and not isinstance(row, str):
         raise BatchRefused(
-            f"The text of item {item['id']} is of type {type(row).__name__}, expected a string. Send strings."
+            f"{_name_of(item)} has a text of type {type(row).__name__}, expected a string. Send strings."
         )
     return row
+
+
+def _name_of(item: Mapping[str, Any]) -> str:
+    """Item by its number. An id of another type may hold what a caller wrote."""
+    return f"Item {item['id']}" if isinstance(item["id"], int) else "An item"
+
+
+def _without_names(detail: str) -> str:
+    """A problem's detail without names from the request, which `coldframe.errors.echo` quotes."""
+    return "What was sent".join(detail.split('"')[::2])
 
 
 def _predicted(
@@ -108,7 +120,7 @@ def _predicted(
     if reply.status == 200:
         _check_version(answer["version"], expected)
         return answer["version"], [prediction["heads"] for prediction in answer["predictions"]]
-    problem = f"{reply.status}: {answer['detail']}"
+    problem = f"{reply.status}: {_without_names(answer['detail'])}"
     if reply.status < 500:
         raise BatchRefused(problem)
     raise BatchFailed(problem)
@@ -118,6 +130,6 @@ def _check_version(version: str, expected: str | None) -> None:
     """Raises BatchRefused if the model differs from the run's first one."""
     if expected is not None and version != expected:
         raise BatchRefused(
-            f"Found the model {version}, expected {expected}: the function was deployed after the run was"
-            " started. Start a new run, so that one version answers every row."
+            f"Found the model {version}, expected the run's first one: the function was deployed after the"
+            " run was started. Start a new run, so that one version answers every row."
         )

@@ -161,7 +161,10 @@ def test_a_changed_object_is_another_run(deployment: Deployment, s3: Any, tmp_pa
     ("changes", "message"),
     [
         (("--text", "none"), "BatchRefused"),
-        (("--text", "none", "--no-estimate"), "has no column 'none'|ExceedToleratedFailureThreshold"),
+        (
+            ("--text", "none", "--no-estimate"),
+            "has no column with the requested name|ExceedToleratedFailureThreshold",
+        ),
         (("--head", "none"), "BatchRefused"),
     ],
 )

@@ -25,12 +25,14 @@ DIRECT: list[dict[str, Any]] = [
     {"external_function": SECRET, "arguments": [[TEXT]]},
     {"Items": [{"id": 0, "row": {"text": TEXT}}], "BatchInput": {"traceparent": SECRET}},
     {"Items": [{"id": 0, "row": {SECRET: TEXT}}], "BatchInput": {"text": "text"}},
+    {"Items": [{"id": SECRET, "row": {SECRET: TEXT}}], "BatchInput": {"text": "text"}},
+    {"Items": [{"id": 0, "row": {"text": TEXT}}], "BatchInput": {"text": SECRET}},
+    {"Items": [{"id": 0, "row": TEXT}], "BatchInput": {"heads": [SECRET]}},
+    {"Items": [{"id": 0, "row": TEXT}], "BatchInput": {"model": SECRET}},
+    {"Items": [{"id": 0, "row": TEXT}], "BatchInput": {"version": SECRET}},
     {"source": SECRET, "text": TEXT},
 ]
-"""Events of databases, of a Distributed Map, and one of nobody's.
-
-Names of heads and columns are the operator's own: an error of a batch names them, and Lambda logs the error.
-"""
+"""Events of databases, of a Distributed Map, and one of nobody's. Lambda logs errors of refused ones."""
 
 
 def check_gone(place: str, content: object) -> None:

@@ -65,7 +65,7 @@ def test_a_batch_continues_the_trace_of_its_run(bundle: Path, capsys: pytest.Cap
 
 def test_another_version_is_refused(engine: Engine) -> None:
     """A run that was started with another model gets no answers of this one."""
-    with pytest.raises(BatchRefused, match="expected sha256:0: the function was deployed after the run"):
+    with pytest.raises(BatchRefused, match="expected the run's first one: the function was deployed"):
         engine.handle_event(batch("orbit", version="sha256:0"), CONTEXT)
 
 
@@ -83,15 +83,21 @@ def test_answers_over_the_limit_of_a_child_are_refused(engine: Engine) -> None:
 @pytest.mark.parametrize(
     ("event", "message"),
     [
-        (batch({"body": "secret"}), "Item 0 has no column 'text'"),
-        (batch({"text": 7}), "The text of item 0 is of type int, expected a string"),
-        (batch("secret", heads=["none"]), "422"),
-        (batch("secret", model="none"), "404"),
+        (batch({"body": "secret"}), "Item 0 has no column with the requested name"),
+        (batch({"body": ""}, text="secret"), "Item 0 has no column with the requested name"),
+        (batch({"text": 7}), "Item 0 has a text of type int, expected a string"),
+        ({"Items": [{"id": "secret", "row": 7}]}, "An item has a text of type int"),
+        (
+            batch("secret", heads=["secret"]),
+            "422: What was sent is not a head of this model. Request one of: auto",
+        ),
+        (batch("secret", model="secret"), "404: What was sent is not a model here"),
+        (batch("", version="secret"), "expected the run's first one"),
         (batch(*["secret"] * 2000), "413"),
     ],
 )
 def test_what_would_be_refused_again_is_refused(engine: Engine, event: Any, message: str) -> None:
-    """The error's name says that no retry helps, and its text tells nothing of the texts."""
+    """The error's name says that no retry helps, and its message repeats nothing from the event."""
     with pytest.raises(BatchRefused, match=message) as caught:
         engine.handle_event(event, CONTEXT)
     assert "secret" not in str(caught.value)
