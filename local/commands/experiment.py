@@ -53,13 +53,12 @@ def start(file: Path, store: str, as_json: bool) -> None:
 @json_option
 def status(store: str, as_json: bool) -> None:
     """Show arms, shares and counts, and one sentence about what is known."""
-    from coldframe.experiments.report import report_on, text_lines
+    from coldframe.experiments.report import present_report, text_lines
 
     with _control(store) as control:
-        run = control.current()
-        if run is None:
-            raise click.ClickException("There is no experiment. Run `coldframe experiment start FILE`.")
-        report = report_on(run, control.counts(run))
+        report = present_report(control)
+    if report is None:
+        raise click.ClickException("There is no experiment. Run `coldframe experiment start FILE`.")
     if as_json:
         print_json(report)
     else:

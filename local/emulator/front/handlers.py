@@ -15,6 +15,8 @@ from local.emulator.aws_api.scaling import ScheduledActions
 from local.emulator.console import browsers, console, event_stream
 from local.emulator.console.console import Console
 from local.emulator.console.event_stream import EventStream
+from local.emulator.console.experiment import PATH as EXPERIMENT_PATH
+from local.emulator.console.experiment import ExperimentHandler
 from local.emulator.console.what_if import PATH as WHAT_IF_PATH
 from local.emulator.console.what_if import WhatIfHandler
 from local.emulator.front.metrics_handler import PATH as METRICS_PATH
@@ -53,9 +55,11 @@ class Handlers:
         }
         self._console = browsers.OwnPagesOnly(Console(address), names, always=True)
         what_if = browsers.OwnPagesOnly(WhatIfHandler(service, options), names, always=True)
+        experiment = browsers.OwnPagesOnly(ExperimentHandler(service), names, always=True)
         self._own_pages: Mapping[str, Handler] = {
             METRICS_PATH: MetricsHandler(service),
             WHAT_IF_PATH: what_if,
+            EXPERIMENT_PATH: experiment,
         }
         self._gateways = Gateways(template.apis, service.invoke, log, clock, as_aws=options.as_aws)
 

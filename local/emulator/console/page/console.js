@@ -4,6 +4,7 @@ import { Burst } from "./burst.js";
 import { Concurrency } from "./concurrency.js";
 import { byId, element, setAttribute, setText } from "./dom.js";
 import { Environments } from "./environments.js";
+import { Experiment } from "./experiment.js";
 import { Figures } from "./figures.js";
 import { count } from "./format.js";
 import { Playground } from "./playground.js";
@@ -21,6 +22,7 @@ const strip = new Strip();
 const burst = new Burst(current);
 const concurrency = new Concurrency(current);
 const playground = new Playground(ownInvocations);
+const experiment = new Experiment();
 const whatIf = new WhatIf(current);
 
 function current() {
@@ -60,7 +62,8 @@ function show(name) {
   shown.name = name;
   byId("function").value = name;
   setText(byId("function-name"), name);
-  for (const part of [figures, environments, strip, burst, concurrency, playground, whatIf]) part.reset();
+  const parts = [figures, environments, strip, burst, concurrency, experiment, playground, whatIf];
+  for (const part of parts) part.reset();
 }
 
 function draw(fresh) {
@@ -71,6 +74,7 @@ function draw(fresh) {
   environments.draw(shown.snapshot.environments.filter((each) => each.function === shown.name));
   concurrency.draw(view);
   strip.draw(fresh);
+  experiment.draw(view);
   whatIf.draw();
 }
 

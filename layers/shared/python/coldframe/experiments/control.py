@@ -42,10 +42,11 @@ class StageCounts(Struct):
 class Control:
     """Commands about the one experiment of a store. Raises BadExperiment and StoreFails."""
 
-    def __init__(self, store: Store, now: Clock = time.time) -> None:
-        """now: seconds since 1970."""
+    def __init__(self, store: Store, now: Clock = time.time, patience_s: float = PATIENCE_S) -> None:
+        """now: seconds since 1970. patience_s: limit of one read or write, with its repetitions."""
         self._store = store
         self._now = now
+        self._patience_s = patience_s
 
     def current(self) -> Run | None:
         """The run of the document, active or ended; None without a document that can be read."""
@@ -91,16 +92,16 @@ class Control:
 
     def replace(self, run: Run, changed: Run) -> bool:
         """Replaces a run that nobody has changed meanwhile."""
-        deadline = Deadline(PATIENCE_S)
+        deadline = Deadline(self._patience_s)
         item = Item(DOCUMENT, msgspec.json.encode(changed), changed.revision)
         return self._store.write(CURRENT, item, deadline, replaces=run.revision)
 
     def counts(self, run: Run) -> list[StageCounts]:
         """Counts of a run by stage and versions of models."""
-        return read_stages(self._store, run, Deadline(PATIENCE_S))
+        return read_stages(self._store, run, Deadline(self._patience_s))
 
     def _present(self) -> tuple[Run | None, int]:
-        item = self._store.read(CURRENT, DOCUMENT, Deadline(PATIENCE_S))
+        item = self._store.read(CURRENT, DOCUMENT, Deadline(self._patience_s))
         return (read_run(item.value), item.revision) if item else (None, 0)
 
     def _active(self, state: str) -> tuple[Run, int]:
@@ -117,7 +118,7 @@ class Control:
     def _write(self, run: Run, revision: int) -> Run:
         """Writes a change; a write whose answer was lost is recognised by its content."""
         item = Item(DOCUMENT, msgspec.json.encode(run), run.revision)
-        if self._store.write(CURRENT, item, Deadline(PATIENCE_S), replaces=revision):
+        if self._store.write(CURRENT, item, Deadline(self._patience_s), replaces=revision):
             return run
         present, _ = self._present()
         if present == run:

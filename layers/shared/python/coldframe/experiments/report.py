@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from coldframe.experiments.control import StageCounts
+from coldframe.experiments.control import Control, StageCounts
 from coldframe.experiments.document import Run, Step
 from coldframe.experiments.evidence import share_of
 from coldframe.experiments.judging import decision_on, knowledge_of, latest_models
@@ -51,6 +51,12 @@ class Report(Struct, frozen=True):
     sentence: str
     decision: str
     steps: list[Step]
+
+
+def present_report(control: Control) -> Report | None:
+    """The report on a store's experiment, active or ended; None without one. Raises StoreFails."""
+    run = control.current()
+    return None if run is None else report_on(run, control.counts(run))
 
 
 def report_on(run: Run, counts: Sequence[StageCounts]) -> Report:

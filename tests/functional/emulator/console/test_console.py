@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import signal
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,7 +16,7 @@ from typing import Any, Literal
 import httpx
 import pytest
 from axe_playwright_python.base import AXE_FILE_PATH
-from playwright.async_api import Browser, Page, async_playwright, expect
+from playwright.async_api import Page, expect
 
 from local.emulator.front.emulator import Emulator
 from local.emulator.gateway.definitions import ANY, DEFAULT_ROUTE, Api, ApiKind, PayloadFormat, Route
@@ -25,6 +24,7 @@ from local.emulator.options import EmulatorOptions
 from local.emulator.template.functions.functions import Function
 from local.emulator.template.template import Template
 from tests.conftest import ROOT
+from tests.functional.emulator.console.conftest import DESKTOP
 from tests.support import emulation, running
 from tests.support.emulation import PATIENCE_S, running_pids, until
 from tests.support.example import SPACE
@@ -33,51 +33,10 @@ pytestmark = [pytest.mark.browser, pytest.mark.anyio]
 
 PAGE = ROOT / "local" / "emulator" / "console" / "page"
 SCREENSHOTS = ROOT / "build" / "screenshots"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-# No graphics card, no sandbox for root, and nothing sent to anybody.
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 PHONE = {"width": 360, "height": 740}
-DESKTOP = {"width": 1280, "height": 900}
-_LIGHTS: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+LIGHTS: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
 expect.set_options(timeout=PATIENCE_S * 1000)
-
-
-@pytest.fixture(scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    """Chromium of this machine."""
-    if CHROMIUM is None:
-        pytest.skip(
-            "The console is NOT tested in a browser: no chromium here. On Debian: apt install chromium"
-        )
-    async with async_playwright() as playwright:
-        chromium = await playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield chromium
-        await chromium.close()
-
-
-@pytest.fixture
-async def page(browser: Browser) -> AsyncIterator[Page]:
-    """A new window. Whatever a test does in it, no script fails and nothing is asked of other hosts."""
-    context = await browser.new_context(viewport=DESKTOP)  # type: ignore[arg-type]
-    page = await context.new_page()
-    errors: list[str] = []
-    hosts: set[str | None] = set()
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("request", lambda request: hosts.add(httpx.URL(request.url).host))
-    yield page
-    await context.close()
-    assert errors == []
-    assert hosts <= {"127.0.0.1"}
 
 
 def options(**changes: Any) -> EmulatorOptions:
@@ -680,7 +639,7 @@ async def test_real_function_in_every_light_and_width(page: Page, bundle: Path) 
         await expect(page.locator("#burst-result")).to_contain_text("12 requests in")
         for width, size in (("", DESKTOP), ("-phone", PHONE)):
             await page.set_viewport_size(size)  # type: ignore[arg-type]
-            for light in _LIGHTS:
+            for light in LIGHTS:
                 await page.emulate_media(color_scheme=light)
                 assert await violations(page) == [], f"{light}{width}"
                 await screenshot(page, f"{light}{width}")
@@ -785,7 +744,7 @@ async def test_what_if_is_seen_beside_what_was_measured(page: Page) -> None:
         await expect(page.locator("#what-if-status")).to_contain_text("1,713 requests")
         for width, size in (("", DESKTOP), ("-phone", PHONE)):
             await page.set_viewport_size(size)  # type: ignore[arg-type]
-            for light in _LIGHTS:
+            for light in LIGHTS:
                 await page.emulate_media(color_scheme=light)
                 assert await violations(page) == [], f"{light}{width}"
                 await screenshot(page, f"what-if-{light}{width}")
