@@ -1,6 +1,8 @@
 """Telemetry of real processes: the emulator's functions and the server, with a collector and without."""
 
 import json
+import socket
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 
 from tests.support.collectors import Collector, collecting
 from tests.support.running import coldframe_up
-from tests.support.server_process import serving
+from tests.support.server_process import PATIENCE_S, serving
 
 pytestmark = pytest.mark.waits
 
@@ -95,3 +97,22 @@ def test_metrics_are_in_the_lines_of_requests(bundle: Path) -> None:
     assert {line["event"] for line in server.lines} >= {"listening", "ready", "leaving", "ended"}
     assert SECRET not in json.dumps(server.lines)
     assert "no such head" not in json.dumps(server.lines)
+
+
+def test_control_characters_in_headers_forge_no_line(bundle: Path) -> None:
+    """Whether a header is refused or read, the log shows none of it, and has a line per answer."""
+    head = b"GET /nowhere HTTP/1.1\r\nHost: a\r\nConnection: close\r\n"
+    controls = (b"\n ", b"\r\n ", b"\r", b"\x00", b"\x0b", b"\x1b", b"\x7f", b"\x85", b"\t")
+    statuses: list[bytes] = []
+    with serving(bundle, COLDFRAME_TRACES="log") as server:
+        for control in controls:
+            for name in (b"X-Request-Id", b"Traceparent", b"User-Agent"):
+                request = head + name + b": a" + control + b'{"event": "forged"}\r\n\r\n'
+                with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S) as connection:
+                    connection.sendall(request)
+                    statuses.append(b"".join(iter(partial(connection.recv, 65536), b"")).split()[1])
+        server.end()
+    assert set(statuses) == {b"400", b"404"}
+    read = [line for line in server.lines if line["event"] == "request" and line["status"] == 404]
+    assert len(read) == statuses.count(b"404")
+    assert "forged" not in json.dumps(server.lines)

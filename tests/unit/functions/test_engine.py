@@ -1,6 +1,7 @@
 """What an environment does before its first request."""
 
 import json
+import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -67,3 +68,25 @@ def test_a_batch_of_a_database(bundle: Path) -> None:
     event = {"request_id": "1", "external_function": "public.f_topic", "num_records": 2, "arguments": rows}
     answer = json.loads(engine.handle_event(event, CONTEXT))
     assert answer == {"success": True, "num_records": 2, "results": [SPACE, None]}
+
+
+@pytest.fixture(scope="module")
+def traced_engine(bundle: Path) -> Engine:
+    return Engine({"COLDFRAME_MODEL_DIR": str(bundle), "COLDFRAME_TRACES": "log"})
+
+
+@pytest.mark.parametrize("control", ["\n", "\r\n", "\r", "\x00", "\x0b", "\x1b[2J", "\x7f", "\x85", "\u2028"])
+@pytest.mark.parametrize("name", ["traceparent", "x-amzn-trace-id", "x-request-id", "user-agent"])
+def test_a_header_forges_no_line_of_the_log(
+    traced_engine: Engine, capsys: pytest.CaptureFixture[str], name: str, control: str
+) -> None:
+    """Line feeds and control characters in a header add no line, and none of the header is logged."""
+    trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    for header in (f'{trace}{control}{{"event": "forged"}}', f"forged{control}"):
+        event = {**EVENT, "headers": {**EVENT["headers"], name: header}}
+        assert traced_engine.handle_event(event, CONTEXT)["statusCode"] == 200
+    output = capsys.readouterr().out
+    lines = [json.loads(line) for line in output.rstrip("\n").split("\n")]
+    assert [line["event"] for line in lines] == ["request", "request"]
+    assert "forged" not in output
+    assert not any(unicodedata.category(letter) == "Cc" for letter in output.replace("\n", ""))
