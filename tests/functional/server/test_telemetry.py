@@ -1,6 +1,8 @@
 """Telemetry of real processes: the emulator's functions and the server, with a collector and without."""
 
 import json
+import os
+import signal
 import socket
 from functools import partial
 from pathlib import Path
@@ -9,8 +11,14 @@ from typing import Any
 import httpx
 import pytest
 
+from coldframe.telemetry.spans import Span, spans_of
+from local.emulator.front.emulator import Emulator
+from local.emulator.options import EmulatorOptions
+from local.emulator.template.template import load_template
+from tests.conftest import ROOT
 from tests.support.collectors import Collector, collecting
-from tests.support.running import coldframe_up
+from tests.support.emulation import until
+from tests.support.running import client_of, coldframe_up
 from tests.support.server_process import PATIENCE_S, serving
 
 pytestmark = pytest.mark.waits
@@ -116,3 +124,33 @@ def test_control_characters_in_headers_forge_no_line(bundle: Path) -> None:
     read = [line for line in server.lines if line["event"] == "request" and line["status"] == 404]
     assert len(read) == statuses.count(b"404")
     assert "forged" not in json.dumps(server.lines)
+
+
+@pytest.mark.anyio
+async def test_a_frozen_or_killed_environment_loses_no_span_of_an_answer(bundle: Path) -> None:
+    """Spans are in the log with their answer: what ends the environment afterwards takes none along."""
+    lines: list[str] = []
+    template = load_template(ROOT / "template.yaml", {"CachePolicy": "off"})
+    environ = {"COLDFRAME_TRACES": "log"}
+    options = EmulatorOptions(template, port=0, environ=environ, max_environments=1, log=lines.append)
+    traces: set[str] = set()
+    async with Emulator(options) as emulator, client_of(emulator.url) as client:
+        for blow in (signal.SIGSTOP, signal.SIGKILL):
+            answer = await client.post("/v1/predict", json=request_body(text=f"A text before {blow.name}"))
+            assert answer.status_code == 200, lines
+            traces.add(answer.headers["traceparent"].split("-")[1])
+            [environment] = emulator.service.snapshot().environments
+            assert environment.pid is not None
+            os.kill(environment.pid, blow)
+            await until(lambda: traces <= {span.trace_id for span in logged_spans(lines)})
+            if blow is signal.SIGSTOP:
+                os.kill(environment.pid, signal.SIGKILL)
+            await until(lambda: not emulator.service.snapshot().environments)
+    assert len(traces) == 2
+    for trace in traces:
+        names = {span.name for span in logged_spans(lines) if span.trace_id == trace}
+        assert names == {"POST /v1/predict", *STAGES}
+
+
+def logged_spans(lines: list[str]) -> list[Span]:
+    return [span for line in lines if line.startswith("{") for span in spans_of(line)]
