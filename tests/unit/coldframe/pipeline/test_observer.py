@@ -58,6 +58,18 @@ def test_answers_are_handed_over_once_a_minute(api: Api, minutes: Minutes, log_l
     assert sketch.end_s - sketch.start_s == 61
 
 
+def test_the_end_hands_over_what_is_left(api: Api, minutes: Minutes, log_lines: list[str]) -> None:
+    """An API that closes logs the answers since the last sketch, and once only."""
+    api.close()
+    assert read_sketches(log_lines).sketches == []
+    ask(api, texts=["one", "two"], heads=["auto"])
+    minutes.now_s += 1
+    api.close()
+    api.close()
+    (sketch,) = read_sketches(log_lines).sketches
+    assert (sketch.counts.texts, sketch.end_s - sketch.start_s) == (2, 1)
+
+
 def test_a_repeated_text_counts_once(api: Api, minutes: Minutes, log_lines: list[str]) -> None:
     for _ in range(3):
         ask(api, texts=["one", "one"], heads=["auto"])

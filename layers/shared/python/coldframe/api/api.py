@@ -184,9 +184,12 @@ class Api:
             self._experiments.set_up()
 
     def close(self) -> None:
-        """Writes the counts of experiments that are not yet stored."""
+        """Writes the counts of experiments that are not yet stored, and logs the last sketches."""
         if self._experiments is not None:
             self._experiments.close()
+        if self._sketches is not None:
+            for line in self._sketches.last_lines():
+                self._log(line)
 
     def before_snapshot(self) -> None:
         """Closes what does not survive a snapshot: connections, credentials."""

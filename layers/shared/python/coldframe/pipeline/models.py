@@ -20,6 +20,7 @@ from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import MovingAverage, log_line, since_ms
 
 if TYPE_CHECKING:
+    from coldframe.monitoring.sketch import Sketch
     from coldframe.pipeline.observer import Observer
 
 _MS_PER_TOKEN = 0.1  # per forward pass, until passes are measured
@@ -137,9 +138,19 @@ class SketchLog:
             return
         self._models.observe()
         for observer in self._models.observers():
-            if (sketch := observer.hand_over()) is not None:
-                covered_ms = round((sketch.end_s - sketch.start_s) * 1e3)
-                yield log_line(event="sketch", sketch=sketch.as_json(), duration_ms=covered_ms)
+            yield from _sketch_lines(observer.hand_over())
+
+    def last_lines(self) -> Iterator[str]:
+        """A line for each model that has answered since its last sketch. To be called at the end."""
+        for observer in self._models.observers():
+            yield from _sketch_lines(observer.hand_over(interval_s=0.0))
+
+
+def _sketch_lines(sketch: "Sketch | None") -> Iterator[str]:
+    """The line of a sketch; none without a sketch."""
+    if sketch is not None:
+        covered_ms = round((sketch.end_s - sketch.start_s) * 1e3)
+        yield log_line(event="sketch", sketch=sketch.as_json(), duration_ms=covered_ms)
 
 
 def load_predictor(settings: Settings) -> Predictor:

@@ -9,7 +9,7 @@ from coldframe.model.bundle import EncoderManifest, Manifest
 from coldframe.model.estimator import AnswerSource, source_of
 from coldframe.model.files import AUTO
 from coldframe.model.tokenizer import Window, content_tokens
-from coldframe.monitoring.recorder import Answer, Projections, Recorder
+from coldframe.monitoring.recorder import INTERVAL_S, Answer, Projections, Recorder
 from coldframe.monitoring.sketch import Sketch
 from coldframe.vectors import Vector, to_floats
 
@@ -78,6 +78,6 @@ class Observer:
                 )
             )
 
-    def hand_over(self) -> Sketch | None:
-        """The answers of the last minute; None before it is over, and without answers."""
-        return self._recorder.hand_over(self._now())
+    def hand_over(self, interval_s: float = INTERVAL_S) -> Sketch | None:
+        """The answers of the last interval; None before it is over, and without answers."""
+        return self._recorder.hand_over(self._now(), interval_s)
