@@ -87,7 +87,7 @@ class Writer:
 
     def tickets(self) -> Iterator[Ticket]:
         """Without an end."""
-        names = [*self._queues, *_BUSY]
+        names = [*self._queues, *(queue for queue in _BUSY if queue in self._queues)]
         for number in count():
             queue = self._dice.one_of(names)
             body = self._new_body(queue, asks=_KNOWN_ASKS if number < TABLES["tickets.csv"] else None)
