@@ -11,6 +11,7 @@ from coldframe.capacity.admission import LATEST as LATEST
 from coldframe.capacity.admission import EnvironmentState, Throttle
 from coldframe.errors import ColdframeError
 from local.emulator.lambda_service.report import Outcome
+from local.emulator.lambda_service.request_stages import RequestStages, request_stages
 
 
 class LambdaException(ColdframeError):
@@ -123,6 +124,7 @@ class InvocationView:
     status: an `InvocationStatus`, or "throttled"; then reason says why, in AWS's word.
     latency_ms: from arrival to answer: init_ms or restore_ms, duration_ms, the wait for a core to load on,
     and what the emulator itself took.
+    request: the function's own times, where its log line has them.
     """
 
     number: int
@@ -138,6 +140,7 @@ class InvocationView:
     restore_ms: float | None = None
     duration_ms: float = 0.0
     billed_ms: int = 0
+    request: RequestStages | None = None
 
     @classmethod
     def of(cls, number: int, function: str, ended: Invoked | Throttle, latency_ms: float) -> InvocationView:
@@ -145,6 +148,7 @@ class InvocationView:
         if isinstance(ended, Throttle):
             return cls(number, function, "throttled", ended.reason)
         same = {name: getattr(ended, name) for name in _SEEN}
+        same["request"] = request_stages(ended.log_tail)
         return cls(
             number, function, ended.outcome.status, ended.outcome.error_type, latency_ms=latency_ms, **same
         )

@@ -11,6 +11,7 @@ import { Playground } from "./playground.js";
 import { listen } from "./stream.js";
 import { Strip } from "./strip.js";
 import { Tabs } from "./tabs.js";
+import { Trace } from "./trace.js";
 import { WhatIf } from "./what-if.js";
 
 const KEPT = 300; // invocations of each function, for who looks at another one
@@ -18,7 +19,8 @@ const KEPT = 300; // invocations of each function, for who looks at another one
 const shown = { run: "", name: "", last: 0, snapshot: undefined, invocations: new Map() };
 const figures = new Figures();
 const environments = new Environments();
-const strip = new Strip();
+const strip = new Strip((number) => trace.choose(number));
+const trace = new Trace(ownInvocations, (number) => strip.point(number));
 const burst = new Burst(current);
 const concurrency = new Concurrency(current);
 const playground = new Playground(ownInvocations);
@@ -62,7 +64,7 @@ function show(name) {
   shown.name = name;
   byId("function").value = name;
   setText(byId("function-name"), name);
-  const parts = [figures, environments, strip, burst, concurrency, experiment, playground, whatIf];
+  const parts = [figures, environments, strip, trace, burst, concurrency, experiment, playground, whatIf];
   for (const part of parts) part.reset();
 }
 
@@ -75,6 +77,7 @@ function draw(fresh) {
   concurrency.draw(view);
   strip.draw(fresh);
   experiment.draw(view);
+  trace.draw();
   whatIf.draw();
 }
 

@@ -3,7 +3,7 @@
 import { decoded, send } from "./api.js";
 import { byId, element, setAttribute, setText } from "./dom.js";
 import { explained } from "./explanation.js";
-import { drawWaterfall } from "./waterfall.js";
+import { drawAnswer } from "./waterfall.js";
 
 const ROUTE = "/v1/predict";
 const MODELS = "/v1/models";
@@ -78,7 +78,7 @@ export class Playground {
       this.#show(answer, text);
       await new Promise((resolve) => setTimeout(resolve, EVENTS_MS));
       const took = performance.getEntriesByName(new URL(ROUTE, location).href).at(-1);
-      drawWaterfall(
+      drawAnswer(
         response.headers.get("server-timing") ?? "",
         took.duration,
         answer.start,

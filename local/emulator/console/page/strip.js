@@ -9,21 +9,27 @@ const ABOVE = 8; // half a label
 const BELOW = 16; // for marks
 const AXIS = 52;
 const KEPT = 300;
-const NOTE = "The latest ones, the newest at the right. The scale follows the longest.";
+const NOTE =
+  "The latest ones, the newest at the right. The scale follows the longest. Click a bar to see its request below.";
 
-/** Draws the invocations of one function. */
+/** Draws the invocations of one function. onChoose: told the number of the one whose bar is clicked. */
 export class Strip {
   #invocations = [];
   #bars = new Map();
   #top = 0;
   #height = 0;
   #slots = 0;
+  #pointed = 0; // number of the one that is shown below
   #plot = shape("g");
   #lines = [1, 0.5, 0].map(axisLine);
   #svg = shape("svg", { role: "img" }, hatching(), ...this.#lines.map((line) => line.node), this.#plot);
 
-  constructor() {
+  constructor(onChoose) {
     byId("strip").append(this.#svg);
+    this.#plot.addEventListener("click", (event) => {
+      const bar = event.target.closest(".bar");
+      if (bar) onChoose(Number(bar.dataset.number));
+    });
     new ResizeObserver(() => this.#resize()).observe(byId("strip"));
     this.#resize();
   }
@@ -57,8 +63,16 @@ export class Strip {
     setText(byId("strip-note"), shown.length ? NOTE : "No invocation yet.");
   }
 
+  /** Frames the bar of this number. */
+  point(number) {
+    this.#bars.get(this.#pointed)?.classList.remove("shown");
+    this.#pointed = number;
+    this.#bars.get(number)?.classList.add("shown");
+  }
+
   #add(each) {
     const bar = drawBar(each, this.#height, this.#height / this.#top);
+    bar.classList.toggle("shown", each.number === this.#pointed);
     this.#plot.append(bar);
     this.#bars.set(each.number, bar);
     return bar;
@@ -84,7 +98,10 @@ export class Strip {
 }
 
 function drawBar(each, height, scale) {
-  const bar = shape("g", { class: `bar ${each.status}` }, shape("title", {}, told(each)));
+  const attributes = { class: `bar ${each.status}`, "data-number": each.number };
+  // All of its slot can be clicked.
+  const frame = shape("rect", { class: "frame", x: -1, y: 1, width: SLOT - 1, height: ABOVE + height + BELOW - 2 });
+  const bar = shape("g", attributes, shape("title", {}, told(each)), frame);
   const rectangle = (kind, from, size) =>
     shape("rect", { class: kind, x: 0, y: ABOVE + height - from - size, width: BAR, height: size });
   const mark = (kind, text) =>

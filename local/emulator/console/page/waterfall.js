@@ -1,18 +1,22 @@
-// Where the time of one request went: the init phase, the function's own stages, and the rest.
+// Where the time of one request went: waiting, the init phase, the function's own stages, and the rest.
 
 import { byId, element } from "./dom.js";
 import { milliseconds } from "./format.js";
 
-/**
- * header: `Server-Timing` of the answer. tookMs: as seen by this page. invocation: what the emulator knows of
- * it, or undefined when others ended at the same time.
- */
-export function drawWaterfall(header, tookMs, start, invocation) {
-  const rows = [...stages(header, tookMs, start, invocation)];
-  const figure = byId("waterfall");
-  figure.querySelector("figcaption").replaceChildren(...caption(tookMs, start, invocation));
+/** Draws rows of {name, kind, fromMs, ms} below a caption. tookMs: width of the figure. */
+export function drawWaterfall(figure, caption, rows, tookMs) {
+  figure.querySelector("figcaption").replaceChildren(...caption);
   figure.querySelector("tbody").replaceChildren(...rows.map((row) => drawRow(row, tookMs)));
   figure.hidden = false;
+}
+
+/**
+ * An answer to this page. header: its `Server-Timing`. tookMs: as seen by this page. invocation: what the
+ * emulator knows of it, or undefined when others ended at the same time.
+ */
+export function drawAnswer(header, tookMs, start, invocation) {
+  const rows = [...stages(header, tookMs, start, invocation)];
+  drawWaterfall(byId("waterfall"), caption(tookMs, start, invocation), rows, tookMs);
 }
 
 /** Rows in order: {name, kind, fromMs, ms}. */
@@ -40,13 +44,13 @@ function* stages(header, tookMs, start, invocation) {
 
 function* caption(tookMs, start, invocation) {
   yield element("strong", {}, `${milliseconds(tookMs)}, ${start} start`);
-  if (!invocation) return;
-  const kind = invocation.provisioned
-    ? "provisioned"
-    : invocation.spillover
-      ? "on demand by spillover"
-      : "on demand";
-  yield ` in environment #${invocation.environment_id}, ${kind}. Billed ${invocation.billed_ms} ms.`;
+  if (invocation) yield ` in ${place(invocation)}`;
+}
+
+/** Where an invocation ran, and what is billed. */
+export function place({ environment_id, provisioned, spillover, billed_ms }) {
+  const kind = provisioned ? "provisioned" : spillover ? "on demand by spillover" : "on demand";
+  return `environment #${environment_id}, ${kind}. Billed ${billed_ms} ms.`;
 }
 
 function drawRow({ name, kind, fromMs, ms }, tookMs) {

@@ -35,6 +35,7 @@ PAGE = ROOT / "local" / "emulator" / "console" / "page"
 SCREENSHOTS = ROOT / "build" / "screenshots"
 PHONE = {"width": 360, "height": 740}
 LIGHTS: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+STAGES = ("cache", "tokenize", "estimate", "encode", "heads")
 
 expect.set_options(timeout=PATIENCE_S * 1000)
 
@@ -387,6 +388,68 @@ async def test_burst_is_told_of_its_own_function(page: Page, tmp_path: Path) -> 
         await expect(page.locator("#burst-result")).to_be_empty()
 
 
+async def test_request_is_traced_next_to_its_cold_start(page: Page) -> None:
+    """The latest request is shown by its stages in order, and the start of its environment beside it."""
+    async with serving(handler="handlers.log_stages") as (emulator, client):
+        await opened(page, emulator)
+        await expect(page.locator("#trace")).to_be_hidden()
+        await client.get("/")
+        chosen, cold = page.locator("#trace-chosen"), page.locator("#trace-cold")
+        await expect(chosen).to_contain_text("Request #1")
+        await expect(chosen).to_contain_text("cold in environment #0")
+        await expect(cold).to_be_hidden()
+        await client.get("/")
+        await expect(chosen).to_contain_text("Request #2")
+        await expect(chosen.get_by_role("rowheader")).to_have_text(
+            ["queue, emulator", "runtime client", "function", "cache", "<img src=x>", "cache"]
+        )
+        await expect(chosen.locator("img")).to_have_count(0)
+        await expect(cold).to_contain_text("The cold start of its environment, request #1:")
+        await expect(cold.get_by_role("rowheader", name="init phase")).to_be_visible()
+        await expect(page.locator("#trace-note")).to_have_text(f"The trace of request #2 is {'ab' * 16}.")
+
+
+async def test_request_is_chosen_by_keyboard_or_bar(page: Page) -> None:
+    """A choice stays while others end, until the latest is wanted again; its bar has a frame."""
+    async with serving(handler="handlers.nothing") as (emulator, client):
+        await opened(page, emulator)
+        for _ in range(3):
+            await client.get("/")
+        title = page.locator("#trace-chosen figcaption strong")
+        latest = page.get_by_role("button", name="Latest")
+        await expect(title).to_contain_text("#3:")
+        await page.get_by_role("button", name="Earlier").press("Enter")
+        await expect(title).to_contain_text("#2:")
+        await expect(latest).to_have_attribute("aria-pressed", "false")
+        await client.get("/")
+        await expect(page.locator(".strip .bar")).to_have_count(4)
+        await expect(title).to_contain_text("#2:")
+        await expect(page.locator(".strip .shown")).to_have_attribute("data-number", "2")
+        await page.get_by_role("button", name="Later").press("Space")
+        await expect(title).to_contain_text("#3:")
+        await latest.press("Enter")
+        await expect(title).to_contain_text("#4:")
+        later = page.get_by_role("button", name="Later")
+        await expect(later).to_have_attribute("aria-disabled", "true")
+        await later.press("Enter")  # there is none
+        await expect(title).to_contain_text("#4:")
+        await page.locator(".strip .bar").first.click()
+        await expect(title).to_contain_text("#1:")
+        await expect(page.locator("#trace-note")).to_contain_text("no line with stages")
+
+
+async def test_throttled_request_has_no_trace(page: Page) -> None:
+    """A refused request says why, and draws nothing."""
+    async with serving(handler="handlers.nothing") as (emulator, client):
+        emulator.service.concurrency.put_reserved("coldframe-predict", 0)
+        await opened(page, emulator)
+        await client.get("/")
+        await expect(page.locator("#trace-chosen")).to_contain_text(
+            "throttled, because of ReservedFunctionConcurrentInvocationLimitExceeded"
+        )
+        await expect(page.locator("#trace-chosen tbody tr")).to_have_count(0)
+
+
 async def test_answers_are_text_and_never_markup(page: Page) -> None:
     """What a function answers cannot become an element of the page."""
     async with serving(handler="handlers.label_markup") as (emulator, _):
@@ -625,7 +688,13 @@ async def test_real_function_in_every_light_and_width(page: Page, bundle: Path) 
             "encode",
             "heads",
         ):
-            await expect(page.get_by_role("rowheader", name=stage, exact=True)).to_be_visible()
+            await expect(
+                page.locator("#waterfall").get_by_role("rowheader", name=stage, exact=True)
+            ).to_be_visible()
+        rows = page.locator("#trace-chosen").get_by_role("rowheader")
+        await expect(rows).to_have_text(
+            ["queue, emulator", "init phase", "runtime client", "function", *STAGES]
+        )
         await expect(page.locator("#waterfall figcaption")).to_contain_text("cold start in environment #0")
         await page.get_by_role("button", name="Classify").click()
         await expect(page.locator("#waterfall figcaption")).to_contain_text("warm start in environment #0")
@@ -633,7 +702,8 @@ async def test_real_function_in_every_light_and_width(page: Page, bundle: Path) 
         await page.get_by_role("button", name="Classify").click()
         await expect(page.locator(".answer .explained")).to_have_count(5)
         await expect(page.locator(".answer[data-head=auto] mark").nth(1)).to_be_visible()
-        await expect(page.get_by_role("rowheader", name="explain", exact=True)).to_be_visible()
+        await expect(rows).to_have_text(["queue, emulator", "runtime client", "function", *STAGES, "explain"])
+        await expect(page.locator("#trace-cold")).to_be_visible()
         await page.get_by_label("Requests at once").fill("12")
         await page.get_by_role("button", name="Send 12 at once").click()
         await expect(page.locator("#burst-result")).to_contain_text("12 requests in")
