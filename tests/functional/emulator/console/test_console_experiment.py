@@ -208,6 +208,20 @@ async def test_arms_and_the_decision_are_seen(page: Page, tmp_path: Path) -> Non
             assert overflow <= 0, width
 
 
+async def test_agreement_and_missing_subjects_are_said(page: Page, tmp_path: Path) -> None:
+    """A shadow answers its share beside the first arm; agreement and missing subjects are sentences."""
+    run = started(tmp_path, kind="shadow", stages=[0.2], subject="caller")
+    shadow = {"answers": 80, "skipped": 5, "compared": 75, "agreed": 60}
+    count(tmp_path, run, {}, now={"answers": 80, "without_subject": 7}, next=shadow)
+    async with serving(environ={"COLDFRAME_EXPERIMENTS": f"{tmp_path}/"}) as (emulator, _):
+        await opened(page, emulator)
+        remarks = page.locator("#experiment-remarks")
+        await expect(remarks).to_contain_text("The arms agree on 80% of the texts that both answered.")
+        await expect(remarks).to_contain_text("7 requests without a subject stayed out.")
+        await expect(page.locator("#experiment-arms td:nth-child(3)").last).to_have_text("755 skipped")
+        await expect(page.locator("#experiment-arms td:nth-child(2)")).to_have_text(["100%", "20%"])
+
+
 async def test_interval_is_drawn_at_its_place(page: Page, tmp_path: Path) -> None:
     """The line from 0 to 100 % has the interval of the report and its rate."""
     count(tmp_path, started(tmp_path), {"next/right": 30, "next/wrong": 10}, next={"answers": 100})

@@ -19,8 +19,9 @@ _COLUMNS = ("arm", "share", "answers", "errors", "abstained", "skipped", "p99 ms
 class ArmReport(Struct, frozen=True):
     """Counts of an arm at the present stage.
 
-    skipped: texts that a shadow had no time for. p99_ms: of computed answers. right: of `labelled` answers;
-    accuracy_interval: holds at every look.
+    share: of the requests; a shadow answers its share beside the first arm. skipped: texts that a shadow had
+    no time for. p99_ms: of computed answers. right: of `labelled` answers; accuracy_interval: holds at every
+    look.
     """
 
     name: str
@@ -63,7 +64,7 @@ def report_on(run: Run, counts: Sequence[StageCounts]) -> Report:
     """The report. counts: of all stages and models."""
     stages = latest_models(run, counts)
     present = next((stage for stage in stages if stage.stage == run.stage), None)
-    shares = run.arm_shares()
+    shares = _shares(run)
     arms = [
         _arm(run, arm.name, share, present) for arm, share in zip(run.experiment.arms, shares, strict=True)
     ]
@@ -106,6 +107,12 @@ def text_lines(report: Report) -> Iterator[str]:
         yield report.decision
     for step in report.steps:
         yield f"{time_of_day(step.moment_s)[:19]}Z  {step.state}, stage {step.stage + 1}: {step.reason}"
+
+
+def _shares(run: Run) -> list[float]:
+    """Share of the requests that each arm answers. A shadow answers beside the first arm."""
+    is_shadow = run.experiment.kind == "shadow" and run.state == "running"
+    return [1.0, run.share] if is_shadow else run.arm_shares()
 
 
 def _sentence(run: Run, stages: Sequence[StageCounts], shares: Sequence[float]) -> str:
