@@ -135,12 +135,23 @@ def cost(**options: Any) -> Table:
 @number("--seconds", 6.0, 0.2, help="Seconds at each rate.")
 @number("--rounds", 1, 1, help="Turns of every policy.")
 @number("--deadline-ms", 500.0, 1, help="Deadline of every request, in milliseconds.")
+@click.option(
+    "--overload",
+    is_flag=True,
+    help="Compare refusing with rushing instead: `coldframe serve` at 3 times its capacity, labelled texts.",
+)
 @click.option("--peers", is_flag=True, help="Also beside other servers with their own batching, over HTTP.")
 @click.option("--only", multiple=True, help="Folder in bench/peers, only with --peers; may be repeated.")
 @ENVIRONMENTS
 @recorded("serve.jsonl")
-def serve(**options: Any) -> Table:
+def serve(overload: bool, **options: Any) -> Table:
     """Passes shared across requests: the scheduler beside a fixed delay and beside none, open loop."""
+    if overload:
+        from bench.benchmarks.serve import overload as refused_or_rushed
+        from bench.benchmarks.serve.mixes import ServeOptions
+
+        refused_or_rushed.run(ServeOptions(**options))
+        return refused_or_rushed.overload_table
     from bench.benchmarks.serve.measure import run
     from bench.benchmarks.serve.mixes import ServeOptions
     from bench.benchmarks.serve.table import serve_table

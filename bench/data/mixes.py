@@ -23,7 +23,8 @@ def load_corpus(seed: int) -> Corpus:
     """Posts and subject lines of 20 Newsgroups where COLDFRAME_DATA leads to it, else texts of our own."""
     source = random.Random(seed)
     if is_available():
-        posts, headlines = (source.sample(texts, len(texts)) for texts in read_newsgroups())
+        read = read_newsgroups()
+        posts, headlines = (source.sample(texts, len(texts)) for texts in (read.posts, read.subjects))
         return Corpus("20 Newsgroups, test split: stripped posts and subject lines", posts, headlines)
     own = sentences()
     posts = [_own_text(own, _POST_WORDS, source) for _ in range(2000)]

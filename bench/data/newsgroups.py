@@ -15,7 +15,8 @@ from layers.model.training_data.data import load_split
 split = load_split("test")
 subject = re.compile(r"^Subject:[ \t]*(?:re:[ \t]*)*(.+)$", re.MULTILINE | re.IGNORECASE)
 found = [subject.search(text) for text in split.full]
-print(json.dumps([split.stripped, [line.group(1) for line in found if line]]))
+subjects = [line.group(1) for line in found if line]
+print(json.dumps([split.stripped, subjects, [split.labels[row] for row in split.target]]))
 """
 
 
@@ -24,10 +25,11 @@ class TextsMissing(ColdframeError):
 
 
 class Newsgroups(NamedTuple):
-    """The test split: stripped posts, and the subject lines of all."""
+    """The test split: stripped posts, the subject lines of all, and the label of each post."""
 
     posts: list[str]
     subjects: list[str]
+    labels: list[str]
 
 
 def is_available() -> bool:

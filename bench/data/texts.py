@@ -15,6 +15,15 @@ NEWSGROUPS = "20 Newsgroups, test split, stripped"
 
 _SENTENCES = Path(__file__).with_name("sentences.txt")
 
+TOPICS = (
+    "alt.atheism", "comp.graphics", "comp.os.ms-windows.misc", "comp.sys.ibm.pc.hardware",
+    "comp.sys.mac.hardware", "comp.windows.x", "misc.forsale", "rec.autos", "rec.motorcycles",
+    "rec.sport.baseball", "rec.sport.hockey", "sci.crypt", "sci.electronics", "sci.med", "sci.space",
+    "soc.religion.christian", "talk.politics.guns", "talk.politics.mideast", "talk.politics.misc",
+    "talk.religion.misc",
+)  # fmt: skip
+"""Label of each block of sentences, in order."""
+
 # Words per document of the stripped test split of 20 Newsgroups: a share of the documents, and their largest
 # length. The 3 % that are empty are left out.
 _WORDS = {
@@ -34,6 +43,38 @@ class TextMix:
 
     source: str
     texts: list[str]
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Texts with their right label, in random order, and where they are from."""
+
+    source: str
+    labels: dict[str, str]
+
+    def grouped(self, size: int) -> list[list[str]]:
+        """All texts, `size` a request; a rest that is smaller is left out."""
+        texts = list(self.labels)
+        return [texts[start : start + size] for start in range(0, len(texts) - size + 1, size)]
+
+
+def load_labelled(seed: int, own: int = 2000) -> Labelled:
+    """Posts of the data set with their groups, where COLDFRAME_DATA leads to it, else texts of our own.
+
+    own: how many of our own. Each is made of sentences of one topic, and of some of any topic.
+    """
+    source = random.Random(seed)
+    if is_available():
+        read = read_newsgroups()
+        pairs = [(post, label) for post, label in zip(read.posts, read.labels, strict=True) if post.strip()]
+        return Labelled(NEWSGROUPS, dict(source.sample(pairs, len(pairs))))
+    topics = [block.splitlines() for block in _SENTENCES.read_text().strip().split("\n\n")]
+    pairs = []
+    for number in range(own):
+        topic = number % len(topics)
+        pool = [*topics[topic], *source.sample(sentences(), 4)]
+        pairs.append((make_text(pool, _length(source), source), TOPICS[topic]))
+    return Labelled(OWN, dict(source.sample(pairs, len(pairs))))
 
 
 def sentences() -> list[str]:

@@ -13,6 +13,8 @@ from bench.benchmarks.cost import cost_table
 from bench.benchmarks.encoder import encoder_table
 from bench.benchmarks.load import load_table
 from bench.benchmarks.loadgen import loadgen_table
+from bench.benchmarks.serve.overload import goals as overload_goals
+from bench.benchmarks.serve.overload import sides_table
 from bench.benchmarks.serve.table import goals, policies_table, servers_table
 from bench.records.budgets import load_budgets
 from bench.records.raw_files import Results, read_results
@@ -25,7 +27,7 @@ from local.pages.page import render
 from local.paths import ROOT
 
 PUBLISHED = ROOT / "bench" / "published"
-_ORDER = ("cold", "load", "compare", "encoder", "cost", "loadgen", "serve", "experiments")
+_ORDER = ("cold", "load", "compare", "encoder", "cost", "loadgen", "serve", "overload", "experiments")
 _TITLES = {
     "cold": "Cold starts",
     "load": "Load",
@@ -34,6 +36,7 @@ _TITLES = {
     "cost": "What a million predictions cost, USD",
     "loadgen": "MLPerf LoadGen beside our own loader",
     "serve": "Passes shared across requests",
+    "overload": "Overload: refusing, and answering by less work",
     "experiments": "Statistics of experiments",
 }
 _TABLES = {
@@ -42,6 +45,7 @@ _TABLES = {
     "encoder": encoder_table,
     "cost": cost_table,
     "loadgen": loadgen_table,
+    "overload": sides_table,
     "experiments": experiments_table,
 }
 _MARK = "<!-- bench:{name} -->"
@@ -86,6 +90,8 @@ def markdown(results: Mapping[str, Results]) -> dict[str, str]:
                 made["serve_http"] = servers_table(run)
         elif name in _TABLES:
             made[name] = _TABLES[name](run)
+    if "overload" in results:
+        made["overload_goals"] = "".join(f"- {line}\n" for line in overload_goals(results["overload"]))
     return made
 
 

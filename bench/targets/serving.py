@@ -59,8 +59,8 @@ class Server:
         """Where it is asked."""
         return f"http://127.0.0.1:{self.port}{self.path}"
 
-    def ask(self, text: str) -> bytes:
-        """The body of a request for one text."""
+    def ask(self, text: str | Sequence[str]) -> bytes:
+        """The body of a request for one text, or for several where the body has a list."""
         return self.body.replace("$TEXT", json.dumps(text)).encode()
 
 
@@ -108,7 +108,7 @@ def listening(*arguments: str) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def serve(server: Server, text: str) -> Iterator[Started]:
+def serve(server: Server, text: str | Sequence[str]) -> Iterator[Started]:
     """Starts a server and has it answer one text; ends it and all that it started.
 
     Raises ServerFailed, with the end of its log, where it does not answer.
@@ -137,14 +137,14 @@ def serve(server: Server, text: str) -> Iterator[Started]:
 
 
 @contextlib.contextmanager
-def served(server: Server, text: str) -> Iterator[None]:
+def served(server: Server, text: str | Sequence[str]) -> Iterator[None]:
     """As `serve`. The server has all cores but the last, which this process has."""
     with target_cores(), serve(server, text), loader_core():
         yield
 
 
-def full_load(server: Server, texts: Sequence[str], callers: int) -> float:
-    """Texts that are answered per second, by as many callers at once."""
+def full_load(server: Server, texts: Sequence[str | Sequence[str]], callers: int) -> float:
+    """Requests that are answered per second, by as many callers at once."""
     load = Load(server.title, server.url, 0.0, (), [server.ask(text) for text in texts], timeout_s=60.0)
     records = send_closed(load, callers).records
     right = sum(record.status == HTTPStatus.OK for record in records)
@@ -182,7 +182,7 @@ def _proportional_bytes(process: psutil.Process) -> float:
     return float(getattr(held, "pss", held.uss))
 
 
-def _first_answer(server: Server, text: str, process: "subprocess.Popen[bytes]") -> bytes:
+def _first_answer(server: Server, text: str | Sequence[str], process: "subprocess.Popen[bytes]") -> bytes:
     ends = time.monotonic() + _START_LIMIT_S
     while time.monotonic() < ends:
         if process.poll() is not None:
@@ -193,7 +193,7 @@ def _first_answer(server: Server, text: str, process: "subprocess.Popen[bytes]")
     raise ServerFailed(f"No answer from {server.url} within {_START_LIMIT_S:.0f} s.")
 
 
-def _answer(server: Server, text: str) -> bytes | None:
+def _answer(server: Server, text: str | Sequence[str]) -> bytes | None:
     """The answer of a server that is ready. Before, it refuses, says "not ready", or answers 404 or 5xx."""
     connection = HTTPConnection("127.0.0.1", server.port, timeout=_START_LIMIT_S)
     try:

@@ -9,7 +9,6 @@ from coldframe.api.catalogue import find_model
 from coldframe.errors import OutOfTime
 from coldframe.jobs.records import Options
 from coldframe.jobs.worker import Answers
-from coldframe.model.estimator import AnswerSource
 from coldframe.pipeline.models import Models
 from coldframe.schemas import PredictRequest
 from coldframe.timing import Deadline
@@ -28,7 +27,7 @@ class ModelAnswerer:
         """
         predictor = find_model(self._models, options.model)
         prediction = predictor.predict(texts, options.heads, True, deadline)
-        if AnswerSource.RUSHED in prediction.sources:
+        if any(source.is_rushed for source in prediction.sources):
             raise OutOfTime("There is too little time to encode the texts. Send smaller parts.")
         least = UNSET if options.min_probability is None else options.min_probability
         request = PredictRequest(top_k=options.top_k, scores=options.scores, min_probability=least)

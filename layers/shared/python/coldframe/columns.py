@@ -69,8 +69,9 @@ def embed_column(
 
 
 def refuse_rushed(answers: Iterable[Answer | None]) -> None:
-    """Raises OutOfTime for a guess made for lack of time: a repeated query could get another answer."""
-    rushed = sum(answer is not None and answer.source is AnswerSource.RUSHED for answer in answers)
+    """Raises OutOfTime for an answer given for lack of time: a repeated query could get another answer."""
+    sources = (answer.source for answer in answers if answer is not None)
+    rushed = sum(source is not None and source.is_rushed for source in sources)
     if rushed:
         raise OutOfTime(f"There was no time to encode {rushed} of the rows. Send fewer rows at once.")
 

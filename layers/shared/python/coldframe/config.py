@@ -151,6 +151,13 @@ class Settings(Struct, frozen=True, kw_only=True):
     verify_at_init: Annotated[
         bool, _about("compare a golden vector before the model answers; `true` or `false`")
     ] = True
+    overload: Annotated[
+        Literal["refuse", "rush"],
+        _about(
+            "requests that cannot be answered in time: `refuse`; or `rush`: `auto`, requested alone, answers"
+            " from fewer windows, then by the estimator"
+        ),
+    ] = "refuse"
     metrics_namespace: Annotated[
         str,
         Meta(

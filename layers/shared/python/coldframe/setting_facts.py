@@ -56,6 +56,7 @@ RANGES = {
 CHOICES = {
     "cache_policy": ("adaptive", "always", "off"),
     "device": ("cpu", "cuda", "auto"),
+    "overload": ("refuse", "rush"),
     "traces": ("off", "log"),
     "sketches": ("off", "log"),
     "log_level": ("info", "off"),

@@ -146,9 +146,19 @@ def time_of_day(now_s: float) -> str:
 
 
 class Deadline:
-    """A moment by which work has to end, and the waiting caller, where a server knows it."""
+    """A moment by which work has to end, and the waiting caller, where a server knows it.
 
-    def __init__(self, limit_s: float, clock: Clock = time.monotonic, caller: "Caller | None" = None) -> None:
+    may_rush: an answer by less work is better than none: see `COLDFRAME_OVERLOAD`.
+    """
+
+    def __init__(
+        self,
+        limit_s: float,
+        clock: Clock = time.monotonic,
+        caller: "Caller | None" = None,
+        may_rush: bool = False,
+    ) -> None:
+        self.may_rush = may_rush
         self._clock = clock
         self._ends = clock() + limit_s
         self.caller = caller

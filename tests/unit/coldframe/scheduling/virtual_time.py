@@ -40,6 +40,7 @@ class Arrival:
     """One request. within_s: its deadline, from when it comes; cancel_s: when its caller hangs up.
 
     later: rows of further rounds, of which the first `rounds` are needed: an answer may be settled early.
+    may_rush: it accepts an answer by less work.
     """
 
     at_s: float
@@ -50,6 +51,7 @@ class Arrival:
     size_bytes: int = 100
     later: Sequence[Sequence[int]] = ()
     rounds: int = 0
+    may_rush: bool = False
 
 
 @dataclass
@@ -68,6 +70,7 @@ class Fate:
     half_way: Refusal | None = None
     whole_s: float | None = None
     done: int = 0
+    is_cut: bool = False
 
     @property
     def end_s(self) -> float:
@@ -123,13 +126,14 @@ class VirtualDevice:
                 arrival.bulk,
                 arrival.size_bytes,
                 later=arrival.later if self.follows else (),
+                may_rush=arrival.may_rush,
             )
             found = self.scheduler.offer(work, self.now_s)
             fates[index] = fate = Fate(arrival, isinstance(found, Job))
             if isinstance(found, Refusal):
                 fate.refusal = found
                 return
-            fate.due_s = found.due_s
+            fate.due_s, fate.is_cut = found.due_s, found.is_cut
             self._fates[found] = fate
             if arrival.cancel_s < float("inf"):
                 push(self.now_s + arrival.cancel_s, 0, lambda: self.scheduler.cancel(found))
@@ -142,12 +146,17 @@ class VirtualDevice:
         def go_on(job: Job, fate: Fate) -> None:
             """The next round of a request, some time after the one before; or its end."""
             fate.done += 1
-            if fate.done > fate.arrival.rounds:
+            if fate.is_cut or fate.done > fate.arrival.rounds:
                 fate.whole_s = self.now_s
                 self.scheduler.cancel(job)
                 return
             later = fate.arrival.later
-            work = Work(ENCODER, later[fate.done - 1], size_bytes=fate.arrival.size_bytes)
+            work = Work(
+                ENCODER,
+                later[fate.done - 1],
+                size_bytes=fate.arrival.size_bytes,
+                may_rush=fate.arrival.may_rush,
+            )
             if self.follows:
                 work = replace(work, later=later[fate.done :], follows=job)
             found = self.scheduler.offer(work, self.now_s)

@@ -223,7 +223,8 @@ class Api:
         texts = self._texts(body)
         budget_s = math.inf if isinstance(body.budget_ms, UnsetType) else body.budget_ms / 1e3
         reading_s = time.monotonic() - started_s  # waiting, unzipping and decoding count as well
-        deadline = deadline_of(request, budget_s - reading_s)
+        may_rush = self._settings.overload == "rush" and part is None and heads == [AUTO]
+        deadline = deadline_of(request, budget_s - reading_s, may_rush)
         if part is None:
             prediction = predictor.predict(texts, heads, body.cache, deadline)
             answers = text_answers(prediction, predictor, body)
@@ -393,7 +394,7 @@ def _head_answer(
     if top[0].probability < least:
         answer.label, answer.abstained = None, True
     if source is not None:
-        answer.by, answer.rushed = source.by, source is AnswerSource.RUSHED
+        answer.by, answer.rushed = source.by, source.is_rushed
     if request.scores:
         answer.scores = dict(zip(labels, values, strict=True))
     return answer

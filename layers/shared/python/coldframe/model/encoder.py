@@ -81,7 +81,8 @@ class Encoder:
 class Embedded(NamedTuple):
     """The embedding of each text, and the work done. None: there was no time for that text.
 
-    retry_after_s: when there would have been time, if other requests used it up.
+    retry_after_s: when there would have been time, if other requests used it up. is_last: the request gets no
+    further rounds.
     """
 
     vectors: list[Vector | None]
@@ -89,6 +90,7 @@ class Embedded(NamedTuple):
     windows: int
     batches: int
     retry_after_s: float | None = None
+    is_last: bool = False
 
 
 class TextEncoder:

@@ -192,17 +192,26 @@ class AnswerSource(IntEnum):
     ENSEMBLE = 1
     RUSHED = 2
     """The estimator below its threshold, because there was no time for the encoder. Never stored."""
+    RUSHED_ENSEMBLE = 3
+    """Both, after fewer windows than a settled answer needs, because time was short. Never stored."""
 
     @property
     def by(self) -> "By":
         """Name in the reply."""
-        return "ensemble" if self is AnswerSource.ENSEMBLE else "estimator"
+        is_both = self in (AnswerSource.ENSEMBLE, AnswerSource.RUSHED_ENSEMBLE)
+        return "ensemble" if is_both else "estimator"
+
+    @property
+    def is_rushed(self) -> bool:
+        """Whether more time would have given another answer."""
+        return self >= AnswerSource.RUSHED
 
 
-def answer_auto(guess: Guess, partner: Vector | None) -> bytes:
+def answer_auto(guess: Guess, partner: Vector | None, is_cut: bool = False) -> bytes:
     """The answer of `auto` for one text: a byte, its source, and the answer (k + 1,).
 
     partner: answer (k + 1,) of the partner head; None where it is not needed or there is no time for it.
+    is_cut: the partner read fewer windows than a settled answer needs.
     """
     alone, together = guess.temperatures
     if partner is None:
@@ -210,7 +219,7 @@ def answer_auto(guess: Guess, partner: Vector | None) -> bytes:
         return bytes([source]) + to_vector([*temper(guess.probabilities, alone), guess.out_of_distribution])
     *others, out_of_distribution = to_floats(partner)
     answer = [*temper(mean_with(guess, others), together), out_of_distribution]
-    return bytes([AnswerSource.ENSEMBLE]) + to_vector(answer)
+    return bytes([AnswerSource.RUSHED_ENSEMBLE if is_cut else AnswerSource.ENSEMBLE]) + to_vector(answer)
 
 
 def mean_with(guess: Guess, partner: Sequence[float]) -> list[float]:
@@ -242,8 +251,8 @@ def temper(probabilities: list[float], temperature: float) -> list[float]:
 
 
 def is_lasting(head: str, answer: bytes) -> bool:
-    """Whether the cache may keep an answer: not a guess made for lack of time."""
-    return head != AUTO or source_of(answer) is not AnswerSource.RUSHED
+    """Whether the cache may keep an answer: not an answer given for lack of time."""
+    return head != AUTO or not source_of(answer).is_rushed
 
 
 def source_of(answer: bytes) -> AnswerSource:

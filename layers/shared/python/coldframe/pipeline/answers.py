@@ -12,7 +12,8 @@ from coldframe.vectors import Vector
 class Encoded(Struct, frozen=True):
     """Embeddings by text, cached ones and `fresh` ones, and the encoder's work.
 
-    `vectors` lacks texts for which there was no time. settled: long texts with a final answer of `auto`.
+    `vectors` lacks texts for which there was no time. settled: long texts that `auto` answers from their
+    windows.
     """
 
     vectors: dict[str, Vector] = field(default_factory=dict)

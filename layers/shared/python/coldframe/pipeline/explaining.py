@@ -55,6 +55,8 @@ def _explain_text(
 ) -> None:
     exact = {head: head_answer for head, head_answer in answer.heads.items() if head_answer.by == "estimator"}
     others = {head: head_answer for head, head_answer in answer.heads.items() if head not in exact}
+    for cut in (head for head, head_answer in answer.heads.items() if head_answer.rushed and head in others):
+        others[cut].explanation, others.pop(cut).unexplained = None, "time"
 
     def explain_exactly() -> None:
         read = Read(predictor, text, deadline)

@@ -59,7 +59,7 @@ class Observer:
         windows: of each of these texts. embeddings: new ones, from the encoder.
         """
         for (head, text), answer in answers.items():
-            if head != AUTO or (source := source_of(answer)) is AnswerSource.RUSHED:
+            if head != AUTO or (source := source_of(answer)).is_rushed:
                 continue
             *probabilities, strangeness = to_floats(answer[_SOURCE_BYTES:])
             best = max(range(len(probabilities)), key=probabilities.__getitem__)

@@ -29,6 +29,7 @@ class LongText(Struct):
 
     is_known: its embedding is in the cache. is_embedded: other heads need its embedding.
     vectors: embeddings of the windows read. answer: answer of `auto`; None until it is settled.
+    cut_answer: answer of `auto` from the windows read so far; None where the request does not accept it.
     """
 
     windows: Sequence[Window]
@@ -37,6 +38,7 @@ class LongText(Struct):
     is_embedded: bool
     vectors: list[Vector] = field(default_factory=list)
     answer: bytes | None = None
+    cut_answer: bytes | None = None
 
     @property
     def next_window(self) -> Window:
@@ -58,13 +60,20 @@ class LongText(Struct):
 
     @property
     def final_answer(self) -> bytes:
-        """The answer of `auto`: the estimator's guess if time ran out before the answer was settled."""
-        return answer_auto(self.guess, None) if self.answer is None else self.answer
+        """The answer of `auto`. If time ran out before it was settled: from the windows read so far, where
+        the request accepts that, or else the estimator's guess.
+        """
+        return self.answer or self.cut_answer or answer_auto(self.guess, None)
 
-    def take(self, partner: Vector, is_settled: IsSettled) -> None:
-        """Takes the answer if it is settled. partner: answer (k + 1,) for the mean of the windows read."""
+    def take(self, partner: Vector, is_settled: IsSettled, may_rush: bool) -> None:
+        """Takes the answer if it is settled. partner: answer (k + 1,) for the mean of the windows read.
+
+        may_rush: the request accepts an answer that is not settled.
+        """
         if self.is_whole or is_settled(mean_with(self.guess, to_floats(partner)[:-1])):
             self.answer = answer_auto(self.guess, partner)
+        elif may_rush:
+            self.cut_answer = answer_auto(self.guess, partner, is_cut=True)
 
 
 def find_long(
@@ -108,15 +117,15 @@ def read_in_rounds(
             unsettled = {name: means[name] for name, text in read.items() if text.answer is None}
             partner_rows = model.heads.classify(unsettled, [partner])[partner] if unsettled else {}
             for name, row in partner_rows.items():
-                read[name].take(row, is_settled)
+                read[name].take(row, is_settled, deadline.may_rush)
         tokens, windows = tokens + embedded.tokens, windows + embedded.windows
         batches += embedded.batches
         whole |= {name: means[name] for name, text in read.items() if text.is_whole}
-        pending = {name: text for name, text in read.items() if text.goes_on}
+        pending = {name: text for name, text in read.items() if text.goes_on and not embedded.is_last}
     model.encoder.end_rounds(deadline)
     fresh = {name: vector for name, vector in whole.items() if not texts[name].is_known}
     vectors = {name: vector for name, vector in fresh.items() if texts[name].is_embedded}
-    settled = frozenset(name for name, text in texts.items() if text.answer is not None)
+    settled = frozenset(name for name, text in texts.items() if text.answer or text.cut_answer)
     return Encoded(vectors, fresh, tokens, windows, batches, settled)
 
 

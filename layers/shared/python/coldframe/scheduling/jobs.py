@@ -58,6 +58,8 @@ class Work:
     arrived_s: arrival of the request, from which its wait counts; None: the moment of the offer.
     later: tokens of rows that will probably follow in further rounds, one round after another.
     follows: the earlier job of the request whose promise covers these rows.
+    may_rush: the request accepts an answer without later rows, or without any. Then its promise leaves time
+    for such an answer, and a moment after which its rows are given up.
     """
 
     encoder: str
@@ -68,6 +70,7 @@ class Work:
     arrived_s: float | None = None
     later: Sequence[Sequence[int]] = ()
     follows: "Job | None" = None
+    may_rush: bool = False
 
     @property
     def expected(self) -> list[int]:
@@ -89,6 +92,7 @@ class Job:
     rest: rows that will probably follow, as a job that no pass begins; None: none, or no longer.
     waiting, running: rows that no pass has begun, and rows in passes that have not ended.
     alone: its rows share no pass, since a shared pass of theirs has failed.
+    is_cut: it was admitted without its later rows, which its request gives up.
     """
 
     def __init__(
@@ -103,7 +107,7 @@ class Job:
         self.size_bytes = work.size_bytes
         self.waiting = len(work.lengths)
         self.running = 0
-        self.alone = False
+        self.alone = self.is_cut = False
         self.was_begun = False
         self.outcome: Outcome | None = None
         self.promise(now_s)

@@ -21,6 +21,10 @@ from coldframe.scheduling.stats import Stats
 _OWN_TIMES = 3.0  # a long request without a deadline is promised this many times its own time
 _ADMITTING, _RUNNING = 1.0, 0.4
 """Safety margins on predicted pass times. Admission uses the larger one, so later requests still fit."""
+_SPARED_SHARE = 0.5
+"""Share of a request's time without rows, where it accepts an answer by less work: for the wait for a thread,
+and for the answers of others.
+"""
 _KEPT_PASSES = 2  # a round may wait for others' pass that has begun, and for the one before it
 _EXPLORED = 32  # one pass in this many has another size than the presumed best
 
@@ -66,15 +70,17 @@ class Scheduler:
         """Admits work, or says why not and when to come again.
 
         If a deadline leaves time for the work but not for its later rounds, the work is admitted without
-        them.
+        them. So is work that may be rushed: by its predicted wait it is whole, cut, or not admitted. Then its
+        request is answered without rows, and counts as rushed.
         """
         if work.follows is not None:
             return self._follow(work.follows, work, now_s)
         answer = self._consider(work, now_s)
-        if isinstance(answer, Refusal) and work.later and work.deadline_s != float("inf"):
+        if isinstance(answer, Refusal) and work.later and (work.may_rush or work.deadline_s != float("inf")):
             answer = self._consider(replace(work, later=()), now_s)
-        if isinstance(answer, Refusal):
-            self._counts.refused += 1
+            if isinstance(answer, Job):
+                answer.is_cut = work.may_rush
+        self._counts.count_offer(answer, work.may_rush)
         return answer
 
     def next_run(self, now_s: float) -> Run | None:
@@ -145,7 +151,11 @@ class Scheduler:
             return full
         draft = self._draft(work, now_s)
         own_s, kept_s = self._own_s(draft, now_s)
-        draft.promise(self._promised_s(work, now_s, own_s), kept_s)
+        promised_s = self._promised_s(work, now_s, own_s)
+        if work.may_rush:
+            draft.work = work = replace(work, deadline_s=promised_s)
+            kept_s += _spared_s(promised_s - _came_s(work, now_s), own_s)
+        draft.promise(promised_s, kept_s)
         if now_s + own_s > draft.due_s + ROUNDING_S:
             return Refusal(*self._too_late(work, free_s, now_s, own_s))
         late_s = self._admit(draft, free_s)
@@ -157,6 +167,8 @@ class Scheduler:
     def _follow(self, before: Job, work: Work, now_s: float) -> Job:
         """Admits expected rows: a request that is partly computed is never refused."""
         self._forget_rest(before)
+        if work.may_rush:
+            work = replace(work, deadline_s=before.work.deadline_s)
         draft = self._draft(work, now_s)
         draft.promise(before.promised_s, before.promised_s - before.due_s)
         late = self._plan.forecast(self._free_s(now_s), _ADMITTING).late
@@ -243,8 +255,7 @@ class Scheduler:
     def _promised_s(self, work: Work, now_s: float, own_s: float) -> float:
         if work.deadline_s != float("inf"):
             return work.deadline_s
-        came_s = now_s if work.arrived_s is None else work.arrived_s
-        return came_s + max(self.limits.patience_s(work.bulk), _OWN_TIMES * own_s)
+        return _came_s(work, now_s) + max(self.limits.patience_s(work.bulk), _OWN_TIMES * own_s)
 
     def _too_late(
         self, work: Work, free_s: Sequence[float], now_s: float, own_s: float
@@ -377,3 +388,17 @@ class Scheduler:
         self._bytes -= job.size_bytes
         self._counts.count_outcome(outcome)
         self._ended.append((job, outcome))
+
+
+def _came_s(work: Work, now_s: float) -> float:
+    return now_s if work.arrived_s is None else work.arrived_s
+
+
+def _spared_s(limit_s: float, own_s: float) -> float:
+    """Time before the promise that work which may be rushed leaves unused.
+
+    Less where it needs the time itself: a device without other work computes what it can.
+
+    limit_s: time from arrival to promise. own_s: time of the work alone.
+    """
+    return max(0.0, min(_SPARED_SHARE * limit_s, limit_s - _OWN_TIMES * own_s))

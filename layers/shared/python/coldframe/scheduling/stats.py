@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from coldframe.scheduling.jobs import Outcome
+from coldframe.scheduling.jobs import Job, Outcome, Refusal
 
 
 @dataclass
@@ -11,6 +11,8 @@ class Stats:
 
     queued_*: jobs admitted and not ended. expected_wait_s: time until all waiting work would be done.
     refused, done, missed, cancelled, failed: jobs. late: done jobs that ended after the promised moment.
+    rushed: offers that were not admitted, whose request is answered without rows. cut: jobs admitted without
+    later rows.
     predicted_s, actual_s: sums over all passes.
     queue_wait_s: sum over all jobs, from admission to their first pass.
     """
@@ -25,6 +27,8 @@ class Stats:
     rows: int = 0
     tokens: int = 0
     refused: int = 0
+    rushed: int = 0
+    cut: int = 0
     done: int = 0
     missed: int = 0
     late: int = 0
@@ -41,6 +45,15 @@ class Stats:
         self.tokens += tokens
         self.predicted_s += predicted_s
         self.actual_s += actual_s
+
+    def count_offer(self, answer: Job | Refusal, may_rush: bool) -> None:
+        """Adds the answer to an offer. may_rush: its request is answered without rows, if need be."""
+        if isinstance(answer, Job):
+            self.cut += answer.is_cut
+        elif may_rush:
+            self.rushed += 1
+        else:
+            self.refused += 1
 
     def count_outcome(self, outcome: Outcome) -> None:
         """Adds a job that has ended."""

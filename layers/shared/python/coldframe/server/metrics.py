@@ -158,6 +158,8 @@ _COUNTERS: _Values = (
         "Scheduled parts refused at once, because they could not be done in time",
         lambda s: s.refused,
     ),
+    ("jobs_rushed", "Scheduled parts answered by the estimator, for lack of time", lambda s: s.rushed),
+    ("jobs_cut", "Scheduled parts answered from fewer windows, for lack of time", lambda s: s.cut),
     ("jobs_cancelled", "Scheduled parts whose caller hung up", lambda s: s.cancelled),
     ("jobs_failed", "Scheduled parts whose pass failed", lambda s: s.failed),
 )

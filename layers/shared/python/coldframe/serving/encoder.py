@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from coldframe.errors import CallerGone, Overloaded
 from coldframe.model.encoder import Embedded, TextEncoder, embedded
 from coldframe.model.tokenizer import Window
+from coldframe.scheduling.caller import Caller
 from coldframe.scheduling.jobs import Outcome, Reason, Refusal, Work
 from coldframe.serving.driver import Driver, Ticket
 from coldframe.timing import Deadline
@@ -37,7 +38,8 @@ class SharedEncoder(TextEncoder):
         """Embeddings of texts from their windows, short ones first, as far as the time allows.
 
         Waits for the results. Where others leave no time: no embeddings, and `retry_after_s`, for a stated
-        deadline; otherwise raises Overloaded. Admission of a caller's rows includes its `later` rounds.
+        deadline or a request that may be rushed; otherwise raises Overloaded. Admission of a caller's rows
+        includes its `later` rounds.
         Raises CallerGone when the caller disconnects, NotReady while the server stops.
         """
         caller = deadline.caller
@@ -54,18 +56,22 @@ class SharedEncoder(TextEncoder):
         caller.job, caller.promised_s = job, job.promised_s
         caller.when_leaving(lambda: self._driver.cancel(job))
         try:
-            return _embedded(texts, ticket, ticket.wait())
+            return _embedded(texts, ticket, ticket.wait())._replace(is_last=job.is_cut)
         finally:
             if job.rest is None:
-                caller.when_leaving(None)
-                caller.begin_part(self._driver.now_s())
+                self._end_part(caller, deadline)
 
     def end_rounds(self, deadline: Deadline) -> None:
         """Releases the time reserved for rounds that are not needed."""
         caller = deadline.caller
         if caller is not None and caller.job is not None and caller.job.rest is not None:
             self._driver.cancel(caller.job)
-            caller.when_leaving(None)
+            self._end_part(caller, deadline)
+
+    def _end_part(self, caller: Caller, deadline: Deadline) -> None:
+        """All parts of a request that may be rushed share one promise: it needs no second one."""
+        caller.when_leaving(None)
+        if not deadline.may_rush:
             caller.begin_part(self._driver.now_s())
 
     def _work(self, rows: Sequence[Window], deadline: Deadline, later: Sequence[Sequence[Window]]) -> Work:
@@ -85,6 +91,7 @@ class SharedEncoder(TextEncoder):
             caller.arrived_s,
             [[len(row) for row in one] for one in later],
             follows,
+            deadline.may_rush,
         )
 
     def _size_bytes(self, lengths: Sequence[int]) -> int:
@@ -92,14 +99,14 @@ class SharedEncoder(TextEncoder):
         return len(lengths) * self.row_encoder.dimension * VALUE_BYTES + _TOKEN_BYTES * sum(lengths)
 
     def _refused(self, refusal: Refusal, texts: Sequence[Sequence[Window]], deadline: Deadline) -> Embedded:
-        """Returns nothing for a stated deadline: `auto` answers without the encoder. Otherwise raises
-        Overloaded.
+        """Returns nothing for a stated deadline, and for a request that may be rushed: `auto` answers without
+        the encoder. Otherwise raises Overloaded.
         """
         if refusal.reason is Reason.NEVER:
             retry_after_s = None
         else:
             retry_after_s = refusal.retry_after_s
-            if math.isinf(deadline.remaining_s()):
+            if math.isinf(deadline.remaining_s()) and not deadline.may_rush:
                 raise Overloaded(_BUSY, retry_after_s)
         return Embedded([None] * len(texts), 0, 0, 0, retry_after_s)
 
