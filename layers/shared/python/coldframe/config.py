@@ -158,6 +158,10 @@ class Settings(Struct, frozen=True, kw_only=True):
             " from fewer windows, then by the estimator"
         ),
     ] = "refuse"
+    usd_per_hour: Annotated[
+        float,
+        _about("price of an hour of this environment's work, in USD; objectives use it", "usd_per_hour"),
+    ] = 0.083
     metrics_namespace: Annotated[
         str,
         Meta(

@@ -21,6 +21,7 @@ REQUEST_FIELDS = (
     "min_probability",
     "explain",
     "subject",
+    "objective",
 )
 DEFAULT_TOP_K, MAX_TOP_K = 1, 1000  # most labels of a model; a model with fewer returns all of them
 MAX_HEADS = 16

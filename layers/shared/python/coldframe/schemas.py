@@ -34,6 +34,36 @@ class Figures(Struct, frozen=True):
     baseline_accuracy: float
 
 
+class Objective(Struct, forbid_unknown_fields=True):
+    """Bounds for the answers of one request. The cheapest head that keeps all of them answers."""
+
+    accuracy: (
+        Annotated[float, Meta(ge=0, le=1, description="Least accuracy on the model's test split.")]
+        | UnsetType
+    ) = UNSET
+    budget_ms: (
+        Annotated[
+            int,
+            Meta(ge=MIN_BUDGET_MS, le=MAX_BUDGET_MS, description="Time to answer in, as `budget_ms`."),
+        ]
+        | UnsetType
+    ) = UNSET
+    usd_per_million: (
+        Annotated[float, Meta(ge=0, description="Highest price of a million texts like these.")] | UnsetType
+    ) = UNSET
+
+
+class Choice(Struct):
+    """The head that was chosen for an objective. expected_ms: for all texts of the request."""
+
+    model: str
+    head: str
+    accuracy: float
+    expected_ms: float
+    usd_per_million: float
+    because: str
+
+
 class PredictRequest(Struct, forbid_unknown_fields=True):
     """Body of `POST /v1/predict`. Exactly one of `text` and `texts`."""
 
@@ -81,6 +111,9 @@ class PredictRequest(Struct, forbid_unknown_fields=True):
             ),
         ]
         | UnsetType
+    ) = UNSET
+    objective: (
+        Annotated[Objective, Meta(description="Bounds that choose the model and head.")] | UnsetType
     ) = UNSET
 
 
@@ -201,6 +234,7 @@ class PredictReply(Struct, omit_defaults=True):
     predictions: list[TextAnswer]
     usage: Usage
     experiment: ExperimentMark | UnsetType = UNSET
+    objective: Choice | UnsetType = UNSET
 
 
 class HeadCard(Struct):

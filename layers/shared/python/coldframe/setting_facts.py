@@ -51,6 +51,7 @@ RANGES = {
     "jobs_ttl_s": (3_600, 315_360_000),
     "feedback_sample": (0, 1),
     "feedback_days": (1, 3_650),
+    "usd_per_hour": (0, 1_000),
 }
 """Lowest and highest value of each numeric setting."""
 CHOICES = {

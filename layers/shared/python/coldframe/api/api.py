@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 import msgspec
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
 
 from coldframe.api.catalogue import find_model, model_card, model_cards
 from coldframe.api.messages import (
@@ -35,16 +35,18 @@ from coldframe.pipeline.answers import Prediction
 from coldframe.pipeline.models import Models, SketchLog
 from coldframe.pipeline.predictor import Predictor
 from coldframe.schemas import (
+    Choice,
     HeadAnswer,
     Health,
     ModelList,
+    Objective,
     PredictReply,
     PredictRequest,
     Score,
     Start,
     TextAnswer,
 )
-from coldframe.timing import BLOCKS, StageTimes, StartMark, log_line
+from coldframe.timing import BLOCKS, Deadline, StageTimes, StartMark, log_line
 from coldframe.vectors import Vector, ranked, to_floats
 
 if TYPE_CHECKING:
@@ -218,9 +220,12 @@ class Api:
         started_s = time.monotonic() if request.arrived_s is None else request.arrived_s
         content = read_body(request, self._settings)
         body = decode_json(content, _DECODER, '{"text": "…"}')
+        texts = self._texts(body)
+        choice: Choice | UnsetType = UNSET
+        if not isinstance(body.objective, UnsetType):
+            choice = self._choose(body, body.objective, texts, deadline_of(request))
         part = self._experiments.choose(request, body) if self._experiments is not None else None
         predictor, heads = self._chosen(body) if part is None else (part.predictor, part.heads)
-        texts = self._texts(body)
         budget_s = math.inf if isinstance(body.budget_ms, UnsetType) else body.budget_ms / 1e3
         reading_s = time.monotonic() - started_s  # waiting, unzipping and decoding count as well
         may_rush = self._settings.overload == "rush" and part is None and heads == [AUTO]
@@ -245,6 +250,7 @@ class Api:
             start=request.start,
             predictions=answers,
             usage=prediction.usage,
+            objective=choice,
         )
         if self._marker is not None and request.has_ids:
             trial_of = None if part is None else part.trial
@@ -264,6 +270,20 @@ class Api:
         heads = list(dict.fromkeys(body.heads or [predictor.manifest.default_head]))
         predictor.check_heads(heads)
         return predictor, heads
+
+    def _choose(
+        self, body: PredictRequest, objective: Objective, texts: list[str], deadline: Deadline
+    ) -> Choice:
+        """The choice for a stated objective; its model, head and budget are written into the request."""
+        from coldframe.api.objective import check_objective, choose_arm
+
+        check_objective(body, objective)
+        name = body.model
+        predictors = self.models.all() if isinstance(name, UnsetType) else [find_model(self.models, name)]
+        arm, choice = choose_arm(predictors, texts, objective, self._settings.usd_per_hour, deadline)
+        body.model, body.heads = arm.predictor.manifest.name, [arm.head]
+        body.budget_ms = objective.budget_ms
+        return choice
 
     def _texts(self, request: PredictRequest) -> list[str]:
         if isinstance(request.text, str) == isinstance(request.texts, list):
