@@ -33,9 +33,9 @@ _RIGHT, _ANSWERED, _RUSHED, _ESTIMATOR = "right_texts", "answered_texts", "rushe
 
 @dataclass(frozen=True)
 class Counts:
-    """Texts answered in time, those with the right label, and those whose answer was rushed."""
+    """Texts answered in time, texts with the right label, and texts with a rushed answer."""
 
-    answered: int
+    texts: int
     right: int
     rushed: int
 
@@ -70,11 +70,11 @@ def _measure(options: ServeOptions, raw: RawFile, texts: Labelled, per_request: 
         target = target_of(side, per_request)
         with served(servers[side], list(requests[0])):
             full_load(servers[side], grouped[:_WARM_UP], _CALLERS)
-            answered = send(Load(target, servers[side].url, rate_rps, due_s, bodies, _TIMEOUT_S))
-        raw.write(*answered.records)
-        counts = _count(texts, requests, answered.records, answered.bodies, options.deadline_ms)
+            replies = send(Load(target, servers[side].url, rate_rps, due_s, bodies, _TIMEOUT_S))
+        raw.write(*replies.records)
+        counts = _count(texts, requests, replies.records, replies.bodies, options.deadline_ms)
         raw.write(
-            Fact(_ANSWERED, target, counts.answered),
+            Fact(_ANSWERED, target, counts.texts),
             Fact(_RIGHT, target, counts.right),
             Fact(_RUSHED, target, counts.rushed),
         )
@@ -112,7 +112,7 @@ def _count(
     bodies: Sequence[bytes],
     deadline_ms: float,
 ) -> Counts:
-    answered = right = rushed = 0
+    done = right = rushed = 0
     for request, record, body in zip(requests, records, bodies, strict=True):
         if not _is_in_time(record, deadline_ms):
             continue
@@ -120,10 +120,10 @@ def _count(
             request, msgspec.json.decode(body, type=PredictReply).predictions, strict=True
         ):
             answer = prediction.heads["auto"]
-            answered += 1
+            done += 1
             right += answer.label == texts.labels[text]
             rushed += answer.rushed
-    return Counts(answered, right, rushed)
+    return Counts(done, right, rushed)
 
 
 def _is_in_time(answer: Answer, deadline_ms: float) -> bool:
@@ -144,7 +144,7 @@ def sides_table(results: Results) -> str:
 
 
 def goals(results: Results) -> Iterator[str]:
-    """What of the goals is reached, by the texts of a request."""
+    """Lines with each goal and its result, by the texts of a request."""
     for per_request in TEXTS:
         answers = _answers(results, target_of(RUSH, per_request))
         deadline_ms = results.run.options["deadline_ms"]

@@ -275,7 +275,7 @@ class Api:
         self, body: PredictRequest, objective: Objective, texts: list[str], deadline: Deadline
     ) -> Choice:
         """The choice for a stated objective; its model, head and budget are written into the request."""
-        from coldframe.api.objective import check_objective, choose_arm
+        from coldframe.pipeline.objective import check_objective, choose_arm
 
         check_objective(body, objective)
         name = body.model

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from coldframe.api.api import Api
-from coldframe.api.objective import Arm, arms_of, choose_arm, reaches, usd_per_million
 from coldframe.config import Settings
 from coldframe.errors import Invalid
 from coldframe.model.bundle import HeadFacts
+from coldframe.pipeline.objective import Arm, arms_of, choose_arm, reaches, usd_per_million
 from coldframe.pipeline.predictor import Predictor
 from coldframe.schemas import Figures, Objective
 from coldframe.timing import NO_DEADLINE, StartMark
@@ -150,6 +150,15 @@ def test_none_reaches_it(objective: dict[str, float]) -> None:
 def test_contradictions(objective: dict[str, float], more: dict[str, Any]) -> None:
     """Heads or a budget beside an objective, an empty one, and unknown or impossible bounds are invalid."""
     assert send(objective, **more)[0] == 422
+
+
+def test_a_model_without_a_report() -> None:
+    """A model whose accuracy nobody measured has no arms, and the request is refused."""
+    predictor = measured(heads={})
+    predictor.manifest = replace(predictor.manifest, figures=None)
+    status, problem = send({"budget_ms": 100}, predictor)
+    assert status == 422
+    assert "report" in problem["detail"]
 
 
 def test_a_named_model_keeps_others_out() -> None:

@@ -58,6 +58,8 @@ def choose_arm(
     """
     arms = [arm for predictor in predictors for arm in arms_of(predictor, texts, deadline)]
     reaching = [arm for arm in arms if reaches(arm, objective, usd_per_hour)]
+    if not arms:
+        raise Invalid("No served model has a report of its accuracy. Send `heads` in place of `objective`.")
     if not reaching:
         best = max(arms, key=lambda arm: (arm.accuracy, -arm.text_ms))
         raise Invalid(
