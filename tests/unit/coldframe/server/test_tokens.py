@@ -106,7 +106,7 @@ def test_a_file_that_is_replaced_is_read_again(tmp_path: Path) -> None:
     assert (world.is_known(OLD), world.is_known(NEW)) == (True, False)
     world.now_s = CHECK_S
     assert (world.is_known(OLD), world.is_known(NEW)) == (False, True)
-    assert world.events == [("tokens-read", {"names": ["desk", "shop"]})]
+    assert [(event, fields["names"]) for event, fields in world.events] == [("tokens-read", ["desk", "shop"])]
 
 
 @pytest.mark.parametrize("content", ["", "# none\n", "shop", "\x00", None], ids=str)

@@ -154,7 +154,7 @@ class Scheduler:
         promised_s = self._promised_s(work, now_s, own_s)
         if work.may_rush:
             draft.work = work = replace(work, deadline_s=promised_s)
-            kept_s += _spared_s(promised_s - _came_s(work, now_s), own_s)
+            kept_s += _spared_s(promised_s - _came_s(work, now_s), own_s, kept_s)
         draft.promise(promised_s, kept_s)
         if now_s + own_s > draft.due_s + ROUNDING_S:
             return Refusal(*self._too_late(work, free_s, now_s, own_s))
@@ -394,11 +394,12 @@ def _came_s(work: Work, now_s: float) -> float:
     return now_s if work.arrived_s is None else work.arrived_s
 
 
-def _spared_s(limit_s: float, own_s: float) -> float:
+def _spared_s(limit_s: float, own_s: float, kept_s: float) -> float:
     """Time before the promise that work which may be rushed leaves unused.
 
     Less where it needs the time itself: a device without other work computes what it can.
 
-    limit_s: time from arrival to promise. own_s: time of the work alone.
+    limit_s: time from arrival to promise. own_s: time of the work alone. kept_s: waits between its rounds.
     """
-    return max(0.0, min(_SPARED_SHARE * limit_s, limit_s - _OWN_TIMES * own_s))
+    needed_s = max(_OWN_TIMES * own_s, own_s + kept_s)
+    return max(0.0, min(_SPARED_SHARE * limit_s, limit_s - needed_s))
