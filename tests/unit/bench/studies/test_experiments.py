@@ -60,12 +60,13 @@ def test_the_table_says_what_is_missed() -> None:
         Fact(FIXED, "case", 100.0),
         *(Fact(PROMOTED, "case", look) for look in (0.0, 3.0)),
         *(Fact(STOPPED, "case", look) for look in (150.0, 90.0, 0.0)),
-        Fact(REGRET, "case", 0.04),
+        Fact(REGRET, "case: the best single arm", 0.04),
+        Fact(REGRET, "case: the best arm in each part", 0.12),
     ]
     run = Run("experiments", "", "", False, "", "", [], 1, 1, "", "", {}, 0.0, 27, {})
     promoted, stopped, regret = experiments_table(Results(Path("x"), run, list(facts))).splitlines()[2:]
     assert "50.00%" in promoted
     assert "**missed**" in promoted
     assert "1.50 × the 100" in stopped
-    assert "4.0%" in regret
+    assert "| case | 4.0%; 12.0% to the best arm in each part |" in regret
     assert regret.endswith("met |")
