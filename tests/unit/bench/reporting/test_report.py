@@ -54,7 +54,7 @@ def test_page_stands_alone(tmp_path: Path, tables: dict[str, str]) -> None:
     page = tmp_path / "report.html"
     write_page(read_all(raw_files(PUBLISHED)), page)
     content = page.read_text()
-    assert content.count("<h2>") == 8
+    assert content.count("<h2>") == 9
     assert not re.search(r"<(script|link|img)|https?:|@import|url\(", content)
     assert "<b>missed</b>" in content
     assert "Where a cold start goes: encoder" in content
