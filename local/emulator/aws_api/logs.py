@@ -10,13 +10,13 @@ import re
 from itertools import islice
 from typing import Any
 
+from coldframe.capacity.limits import LOG_EVENTS
 from local.emulator.aws_api.aws_json import AwsJson, Refused
 from local.emulator.lambda_service.telemetry.log_groups import LogEvent, LogGroups
 
 PATH = "/_aws/logs"
 
 _PATTERN = re.compile(r'\{ *\$\.(\w+) *= *"([^"*]*)" *\}')
-_MOST_EVENTS = 10_000
 _LATEST_MS = 2**62
 
 
@@ -34,7 +34,7 @@ def _filtered(groups: LogGroups, parameters: dict[str, Any]) -> dict[str, Any]:
     group = parameters["logGroupName"]
     if group not in groups:
         raise Refused("ResourceNotFoundException", "The specified log group does not exist.")
-    pattern, limit = parameters.get("filterPattern", ""), int(parameters.get("limit", _MOST_EVENTS))
+    pattern, limit = parameters.get("filterPattern", ""), int(parameters.get("limit", LOG_EVENTS.value))
     field = _PATTERN.fullmatch(pattern)
     if pattern and field is None:
         raise Refused(

@@ -105,6 +105,14 @@ REST_HEADERS = Quota(10_240, "bytes of header values, of a REST API", _REST_API,
 API_RATE = Quota(10_000, "requests per second of an account", _ACCOUNT_THROTTLING)
 API_BURST = Quota(5_000, "requests at once of an account", _ACCOUNT_THROTTLING)
 
+# CloudWatch Logs.
+LOG_EVENTS = Quota(
+    10_000,
+    "log events in a page of FilterLogEvents",
+    "https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_FilterLogEvents.html",
+    "2026-11-25",
+)
+
 # Step Functions.
 MAP_CHILDREN = Quota(
     10_000,
