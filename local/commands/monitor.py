@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from coldframe.monitoring.reading import Label, SketchLog
     from coldframe.monitoring.reference import Reference
     from coldframe.monitoring.report import Key
+    from coldframe.monitoring.work import Work
 
 _LINES = click.Path(exists=True, dir_okay=False, allow_dash=True)
 _DRIFTED = 1  # exit status
@@ -74,11 +75,13 @@ def monitor(
     The reference of each model is in its folder. Exit status 1: the texts of some model have drifted.
     """
     from coldframe.monitoring.report import make_reports, metrics_line, text_lines
+    from coldframe.monitoring.work import Work
 
     if html is not None:
         require("vl_convert", "plan")
 
-    sketches = _sketches(logs or ("-",))
+    work = Work()
+    sketches = _sketches(logs or ("-",), work)
     usual = _sketches(baseline)
     known = _labels(labels) + _feedback(feedback, sketches)
     reports = make_reports(sketches.sketches, known, _references(), usual.sketches, slot)
@@ -97,16 +100,19 @@ def monitor(
             click.echo("\n".join(text_lines(report)))
         if not reports:
             click.echo("No line has a sketch: there was no traffic, or no environment writes sketches.")
+        if energy := work.summary():
+            click.echo(energy)
     if unreadable := sketches.unreadable + usual.unreadable:
         click.echo(f"Warning: {unreadable:,} sketches cannot be read, and are left out.", err=True)
     if any(report.drifted for report in reports):
         raise click.exceptions.Exit(_DRIFTED)
 
 
-def _sketches(paths: tuple[str, ...]) -> SketchLog:
+def _sketches(paths: tuple[str, ...], work: Work | None = None) -> SketchLog:
     from coldframe.monitoring.reading import read_sketches
 
-    return read_sketches(_lines(paths))
+    lines = _lines(paths)
+    return read_sketches(lines if work is None else work.watch(lines))
 
 
 def _lines(paths: tuple[str, ...]) -> Iterator[str]:
