@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from coldframe.model.files import AUTO
@@ -192,14 +193,14 @@ class Bins(NamedTuple):
             name: np.bincount(bins[rows], minlength=self.sizes[name]).tolist()
             for name, bins in self.bins.items()
         }
-        return Counts(**(vars(empty_counts(labels)) | sums))
+        return Counts(**(asdict(empty_counts(labels)) | sums))
 
 
 def bins_of(traffic: Traffic) -> Bins:
     """Bins of all answers."""
     each = [counts_of(traffic, [row]) for row in range(len(traffic.answers))]
-    bins = {name: np.array([vars(counts)[name] for counts in each]).argmax(axis=1) for name in HISTOGRAMS}
-    return Bins(bins, {name: len(vars(each[0])[name]) for name in HISTOGRAMS})
+    bins = {name: np.array([getattr(counts, name) for counts in each]).argmax(axis=1) for name in HISTOGRAMS}
+    return Bins(bins, {name: len(getattr(each[0], name)) for name in HISTOGRAMS})
 
 
 def shifts_of(traffic: Traffic) -> dict[str, NDArray[np.float64]]:
