@@ -6,18 +6,17 @@ read 2026-11-25.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from coldframe.whole_file import whole_file
 from local.planner.scenarios.prices import LambdaPrices, Prices, PricesUnusable, RegionPrices, Tier
 
 OFFER = "https://pricing.us-east-1.amazonaws.com/offers/v1.0/aws/AWSLambda/current/index.json"
@@ -229,16 +228,8 @@ def _plain(value: Any) -> Any:
 
 def _write(path: Path, text: str) -> None:
     try:
-        with NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}-", delete=False) as file:
-            part = Path(file.name)
-            try:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-                part.chmod(0o644)
-                part.replace(path)
-            finally:
-                part.unlink(missing_ok=True)
+        with whole_file(path) as file:
+            file.write(text.encode())
     except OSError as exc:
         raise PricesUnusable(
             f"{path} cannot be written: {exc.strerror}. Choose a file in a folder of yours."

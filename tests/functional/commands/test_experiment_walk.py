@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import msgspec
@@ -13,13 +10,13 @@ import pytest
 
 from coldframe.model.bundle import load_manifest
 from coldframe.model.files import MANIFEST
-from tests.conftest import EXAMPLE, ROOT, sealed
+from tests.conftest import EXAMPLE, sealed
 from tests.support.server_process import ServerProcess
+from tests.support.walks import blocks_of
 
 pytestmark = pytest.mark.documents
 
-PAGE = (ROOT / "docs" / "experiments.md").read_text()
-WALK = re.findall(r"```sh walk( requests)?\n(.*?)```", PAGE, re.DOTALL)
+WALK = list(blocks_of("experiments.md"))
 SECOND = "topics-2"
 
 
@@ -36,34 +33,15 @@ def retrained(bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_walk_ends_with_all_the_traffic(retrained: Path, tmp_path: Path) -> None:
-    """Every command of the page runs in its order, and prints what the page says beside it."""
+    """Every command of the page runs in its order, and prints what the page says beside it.
+
+    A server writes its counts and decides when it ends.
+    """
     assert len(WALK) == 8
     store = {"COLDFRAME_EXPERIMENTS": str(tmp_path / "experiment")}
-    for has_requests, block in WALK:
-        output = (
-            _with_server(block, retrained, store, tmp_path) if has_requests else _run(block, store, tmp_path)
-        )
-        for expected in re.findall(r"^# → (.*)$", block, re.MULTILINE):
-            assert expected in output, output
-
-
-def _with_server(block: str, models: Path, store: dict[str, str], folder: Path) -> str:
-    """What a block prints beside a server, which writes its counts and decides when it ends."""
-    server = ServerProcess(models, **store, COLDFRAME_MODELS=f"{EXAMPLE},{SECOND}")
-    try:
-        server.event("ready")
-        output = _run(block, store | {"PORT": str(server.port)}, folder)
-        assert server.end() == 0
-    finally:
-        server.close()
-    return output
-
-
-def _run(block: str, environ: dict[str, str], folder: Path) -> str:
-    path = f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}"
-    command = ["bash", "-euo", "pipefail", "-c", block]
-    process = subprocess.run(
-        command, cwd=folder, env=os.environ | environ | {"PATH": path}, capture_output=True, text=True
-    )
-    assert process.returncode == 0, process.stderr
-    return process.stdout
+    for block in WALK:
+        if block.has_requests:
+            server = ServerProcess(retrained, **store, COLDFRAME_MODELS=f"{EXAMPLE},{SECOND}")
+            block.run_beside(server, store, tmp_path)
+        else:
+            block.run(store, tmp_path)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from local.paths import BUILD_PYTHON
 from tests.conftest import ROOT
 from tests.support.running import coldframe_up
 from tests.support.server_process import ServerProcess
+from tests.support.walks import Block, blocks_of
 
 pytestmark = [
     pytest.mark.documents,
@@ -23,8 +23,7 @@ pytestmark = [
     ),
 ]
 
-PAGE = (ROOT / "docs" / "monitoring.md").read_text()
-WALK = re.findall(r"```sh walk( requests)?\n(.*?)```", PAGE, re.DOTALL)
+WALK = list(blocks_of("monitoring.md"))
 INTERVAL = re.compile(r"accuracy by 200 random labels: .* \(95% interval ([\d.]+)% to ([\d.]+)%\)")
 
 
@@ -51,37 +50,21 @@ def test_the_bound_recovers_after_a_training_with_feedback(environ: dict[str, st
     assert len(WALK) == 10
     (tmp_path / "layers").symlink_to(ROOT / "layers")
     intervals = []
-    for has_requests, block in WALK:
-        output = _with_server(block, environ, tmp_path) if has_requests else _run(block, environ, tmp_path)
-        for expected in re.findall(r"^# → (.*)$", block, re.MULTILINE):
-            assert expected in output, output
+    for block in WALK:
+        run = partial(_with_server, block) if block.has_requests else block.run
+        output = run(environ, tmp_path)
         intervals += [(float(low), float(high)) for low, high in INTERVAL.findall(output)]
     before, after = intervals
     assert before[1] < 60
     assert after[0] > 85
 
 
-def _with_server(block: str, environ: dict[str, str], folder: Path) -> str:
-    """What a block prints beside a server, whose log has its last sketch when it ends."""
+def _with_server(block: Block, environ: dict[str, str], folder: Path) -> str:
+    """Output of a block beside a server, whose log has its last sketch when it ends."""
     lines = (folder / "build" / "server.env").read_text().splitlines()
     settings = dict(line.split("=", 1) for line in lines)
     server = ServerProcess(Path(environ["COLDFRAME_MODEL_DIR"]), **environ | settings)
-    try:
-        server.event("ready")
-        output = _run(block, environ | {"PORT": str(server.port)}, folder)
-        assert server.end() == 0
-    finally:
-        server.close()
+    output = block.run_beside(server, environ, folder)
     log = (json.dumps(line) + "\n" for line in server.lines)
     (folder / "build" / "server.log").write_text("".join(log))
     return output
-
-
-def _run(block: str, environ: dict[str, str], folder: Path) -> str:
-    path = f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}"
-    command = ["bash", "-euo", "pipefail", "-c", block]
-    process = subprocess.run(
-        command, cwd=folder, env=os.environ | environ | {"PATH": path}, capture_output=True, text=True
-    )
-    assert process.returncode == 0, process.stderr
-    return process.stdout

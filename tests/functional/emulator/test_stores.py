@@ -30,7 +30,7 @@ from local.emulator.stores.places import StoreOptions
 from local.emulator.stores.stores import Stores, StoresCannotListen, without_stores
 from local.emulator.template.template import Template, load_template
 from local.paths import ROOT
-from tests.support.jobs_table import JOBS_TABLE, create_jobs_table
+from tests.support.dynamodb import JOBS_TABLE, create_jobs_table
 
 pytestmark = [pytest.mark.waits, pytest.mark.anyio]
 

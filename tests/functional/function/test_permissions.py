@@ -51,7 +51,7 @@ from tests.functional.conftest import BUCKET, TABLE
 from tests.functional.warming.test_warm_environments import DEPLOYMENT, versions  # noqa: F401 - a fixture
 from tests.jobs_proof import Predictor
 from tests.support import stacks
-from tests.support.jobs_table import JOBS_TABLE, create_jobs_table
+from tests.support.dynamodb import JOBS_TABLE, create_jobs_table
 from tests.support.jobs_world import POISON, Echo, Faults, Told
 from tests.support.lambda_endpoint import VERSION, lambda_endpoint
 from tests.support.stacks import GUARANTEED, PREDICTED, WARMED, WITH_JOBS, stack

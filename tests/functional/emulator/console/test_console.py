@@ -650,6 +650,21 @@ async def screenshot(page: Page, name: str) -> None:
     await page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
 
 
+async def check_looks(page: Page, name: str) -> None:
+    """Nothing is inaccessible or too wide, on a desktop and a phone, in both lights. Leaves pictures.
+
+    name: beginning of the pictures' names.
+    """
+    for width, size in (("", DESKTOP), ("-phone", PHONE)):
+        await page.set_viewport_size(size)  # type: ignore[arg-type]
+        for light in LIGHTS:
+            await page.emulate_media(color_scheme=light)
+            assert await violations(page) == [], f"{light}{width}"
+            await screenshot(page, f"{name}{light}{width}")
+        overflow = await page.evaluate("() => document.documentElement.scrollWidth - innerWidth")
+        assert overflow <= 0, width
+
+
 async def violations(page: Page) -> list[str]:
     """What axe-core finds against WCAG 2.2 AA and its best practices."""
     await page.evaluate(AXE_FILE_PATH.read_text())
@@ -707,14 +722,7 @@ async def test_real_function_in_every_light_and_width(page: Page, bundle: Path) 
         await page.get_by_label("Requests at once").fill("12")
         await page.get_by_role("button", name="Send 12 at once").click()
         await expect(page.locator("#burst-result")).to_contain_text("12 requests in")
-        for width, size in (("", DESKTOP), ("-phone", PHONE)):
-            await page.set_viewport_size(size)  # type: ignore[arg-type]
-            for light in LIGHTS:
-                await page.emulate_media(color_scheme=light)
-                assert await violations(page) == [], f"{light}{width}"
-                await screenshot(page, f"{light}{width}")
-            overflow = await page.evaluate("() => document.documentElement.scrollWidth - innerWidth")
-            assert overflow <= 0, width
+        await check_looks(page, "")
 
 
 # What if.
@@ -812,14 +820,7 @@ async def test_what_if_is_seen_beside_what_was_measured(page: Page) -> None:
         )
         await page.locator("#what-if-trace").select_option("office-day")
         await expect(page.locator("#what-if-status")).to_contain_text("1,713 requests")
-        for width, size in (("", DESKTOP), ("-phone", PHONE)):
-            await page.set_viewport_size(size)  # type: ignore[arg-type]
-            for light in LIGHTS:
-                await page.emulate_media(color_scheme=light)
-                assert await violations(page) == [], f"{light}{width}"
-                await screenshot(page, f"what-if-{light}{width}")
-            overflow = await page.evaluate("() => document.documentElement.scrollWidth - innerWidth")
-            assert overflow <= 0, width
+        await check_looks(page, "what-if-")
         await page.reload()
         await expect(page.locator("#what-if-status")).to_contain_text("requests")
 

@@ -28,8 +28,7 @@ from local.emulator.front.emulator import Emulator
 from local.emulator.options import EmulatorOptions
 from local.emulator.template.template import load_template
 from tests.conftest import ROOT
-from tests.functional.emulator.console.conftest import DESKTOP
-from tests.functional.emulator.console.test_console import LIGHTS, opened, screenshot, serving, violations
+from tests.functional.emulator.console.test_console import check_looks, opened, serving
 from tests.support.emulation import PATIENCE_S
 
 pytestmark = [pytest.mark.browser, pytest.mark.anyio]
@@ -198,14 +197,7 @@ async def test_arms_and_the_decision_are_seen(page: Page, tmp_path: Path) -> Non
         await expect(panel).to_contain_text("The candidate waits: it has given 1,000 of 100,000 answers")
         await panel.get_by_text("Changes so far").click()
         await expect(panel.get_by_role("listitem")).to_contain_text("running, stage 1: started")
-        for width, size in (("", DESKTOP), ("-phone", PHONE)):
-            await page.set_viewport_size(size)  # type: ignore[arg-type]
-            for light in LIGHTS:
-                await page.emulate_media(color_scheme=light)
-                assert await violations(page) == [], f"{light}{width}"
-                await screenshot(page, f"experiment-{light}{width}")
-            overflow = await page.evaluate("() => document.documentElement.scrollWidth - innerWidth")
-            assert overflow <= 0, width
+        await check_looks(page, "experiment-")
 
 
 async def test_agreement_and_missing_subjects_are_said(page: Page, tmp_path: Path) -> None:

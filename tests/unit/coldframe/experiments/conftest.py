@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import boto3
 import msgspec
 import pytest
-from moto import mock_aws
 
 from coldframe.api.api import Api, Reply, Request
 from coldframe.config import Settings
@@ -25,6 +23,7 @@ from coldframe.pipeline.models import Models
 from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import StartMark
 from tests.conftest import served, tiny_predictor
+from tests.support.dynamodb import create_table, dynamodb_in_memory
 
 TABLE = "experiments"
 KEY = "a key of feedback for tests"
@@ -83,22 +82,9 @@ def time_of_day() -> Time:
 @pytest.fixture
 def client() -> Iterator[FaultyClient]:
     """DynamoDB in memory, with an empty table of experiments."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-            patch.setenv(name, "test")
-        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        with mock_aws():
-            client = boto3.client("dynamodb")
-            client.create_table(
-                TableName=TABLE,
-                BillingMode="PAY_PER_REQUEST",
-                AttributeDefinitions=[{"AttributeName": n, "AttributeType": "S"} for n in ("run", "item")],
-                KeySchema=[
-                    {"AttributeName": "run", "KeyType": "HASH"},
-                    {"AttributeName": "item", "KeyType": "RANGE"},
-                ],
-            )
-            yield FaultyClient(client)
+    with dynamodb_in_memory() as client:
+        create_table(client, TABLE, "run", "item")
+        yield FaultyClient(client)
 
 
 @pytest.fixture(params=["folder", "table"])

@@ -8,33 +8,27 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from typing import Any
 
-import boto3
 import pytest
 from botocore.exceptions import ClientError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from moto import mock_aws
 
 from coldframe.jobs.dynamodb import DynamoStore
 from coldframe.jobs.object_file import Cursor, Pin
 from coldframe.jobs.ports import Unavailable
 from coldframe.jobs.records import Job, Options, PartName, Push, Result, Source, SplitPlace
 from coldframe.jobs.states import Event, State
-from tests.support.jobs_table import JOBS_TABLE, create_jobs_table
+from tests.support.dynamodb import dynamodb_in_memory
+from tests.support.dynamodb import JOBS_TABLE, create_jobs_table
 from tests.support.jobs_world import MemoryStore
 
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
     """A table of jobs, in memory."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-            patch.setenv(name, "test")
-        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        with mock_aws():
-            made = boto3.client("dynamodb")
-            create_jobs_table(made)
-            yield made
+    with dynamodb_in_memory() as made:
+        create_jobs_table(made)
+        yield made
 
 
 NOW_S = 100.0

@@ -223,20 +223,20 @@ class Api:
         texts = self._texts(body)
         choice: Choice | UnsetType = UNSET
         if not isinstance(body.objective, UnsetType):
-            choice = self._choose(body, body.objective, texts, deadline_of(request))
+            choice = self._apply_objective(body, body.objective, texts, deadline_of(request))
         part = self._experiments.choose(request, body) if self._experiments is not None else None
-        predictor, heads = self._chosen(body) if part is None else (part.predictor, part.heads)
+        predictor, heads = self._model_and_heads(body) if part is None else (part.predictor, part.heads)
         budget_s = math.inf if isinstance(body.budget_ms, UnsetType) else body.budget_ms / 1e3
         reading_s = time.monotonic() - started_s  # waiting, unzipping and decoding count as well
         may_rush = self._settings.overload == "rush" and part is None and heads == [AUTO]
         deadline = deadline_of(request, budget_s - reading_s, may_rush)
         if part is None:
             prediction = predictor.predict(texts, heads, body.cache, deadline)
-            answers = text_answers(prediction, predictor, body)
         else:
             prediction = part.predict(texts, body, deadline)
-            predictor, heads = part.predictor, part.heads
-            answers = text_answers(prediction, predictor, body)
+            predictor, heads = part.predictor, part.heads  # the first arm's where the chosen one failed
+        answers = text_answers(prediction, predictor, body)
+        if part is not None:
             part.observe(texts, prediction, answers, body, deadline)
         manifest = predictor.manifest
         if body.explain:
@@ -263,7 +263,7 @@ class Api:
             reply.experiment = log["experiment"] = part.mark
         return json_reply(reply, timing, log, _TOO_LARGE_HINT, prediction.unsaved)
 
-    def _chosen(self, body: PredictRequest) -> tuple[Predictor, list[str]]:
+    def _model_and_heads(self, body: PredictRequest) -> tuple[Predictor, list[str]]:
         """The model and the heads that a request names, or the default ones. Raises NotFound and Invalid."""
         name = body.model
         predictor = self.models.default if isinstance(name, UnsetType) else find_model(self.models, name)
@@ -271,7 +271,7 @@ class Api:
         predictor.check_heads(heads)
         return predictor, heads
 
-    def _choose(
+    def _apply_objective(
         self, body: PredictRequest, objective: Objective, texts: list[str], deadline: Deadline
     ) -> Choice:
         """The choice for a stated objective; its model, head and budget are written into the request."""

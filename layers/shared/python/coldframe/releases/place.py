@@ -7,7 +7,6 @@ current          the pointer: which release is current, and which was before
 import fcntl
 import io
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
@@ -18,6 +17,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from coldframe.errors import BundleCorrupt, BundleError, BundleMissing
+from coldframe.whole_file import whole_file
 
 RELEASES, CURRENT = "releases", "current"
 S3 = "s3://"
@@ -114,17 +114,9 @@ class FolderPlace:
         with self._named(name):
             target = self._folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".", delete=False) as file:
-                try:
-                    while chunk := content.read(_CHUNK_BYTES):
-                        file.write(chunk)
-                    file.flush()
-                    os.fsync(file.fileno())
-                    Path(file.name).chmod(0o644)
-                    Path(file.name).replace(target)
-                except BaseException:
-                    Path(file.name).unlink()
-                    raise
+            with whole_file(target) as file:
+                while chunk := content.read(_CHUNK_BYTES):
+                    file.write(chunk)
 
     def names(self) -> list[str]:
         try:

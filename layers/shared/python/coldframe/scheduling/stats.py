@@ -1,8 +1,20 @@
 """Statistics of a scheduler: its work so far, and its queue."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from coldframe.scheduling.jobs import Job, Outcome, Refusal
+
+_STATE = frozenset(
+    (
+        "queued_jobs",
+        "queued_rows",
+        "queued_bytes",
+        "running_passes",
+        "budget_tokens",
+        "expected_wait_s",
+    )
+)
+"""Fields about one moment; all others are counters."""
 
 
 @dataclass
@@ -82,20 +94,5 @@ class Stats:
 
     def after(self, earlier: "Stats") -> "Stats":
         """A copy whose counters go on from those of an earlier scheduler."""
-        return replace(self, **{name: getattr(self, name) + getattr(earlier, name) for name in _COUNTERS})
-
-
-_COUNTERS = (
-    "passes",
-    "rows",
-    "tokens",
-    "refused",
-    "done",
-    "missed",
-    "late",
-    "cancelled",
-    "failed",
-    "predicted_s",
-    "actual_s",
-    "queue_wait_s",
-)
+        counters = (field.name for field in fields(self) if field.name not in _STATE)
+        return replace(self, **{name: getattr(self, name) + getattr(earlier, name) for name in counters})

@@ -16,7 +16,7 @@ from moto.dynamodb.models.table import Table
 
 from coldframe.jobs.dynamodb import DUE_INDEX
 from local.emulator.stores.queries import query_by_partition
-from tests.support.jobs_table import JOBS_TABLE, create_jobs_table
+from tests.support.dynamodb import JOBS_TABLE, create_jobs_table
 
 _KEYS = st.tuples(st.sampled_from("abc"), st.sampled_from([f"{kind}#{n}" for kind in "jp" for n in range(6)]))
 
