@@ -11,8 +11,8 @@ import pytest
 from coldframe.model.bundle import load_manifest
 from coldframe.model.files import MANIFEST
 from tests.conftest import EXAMPLE, sealed
+from tests.functional.commands.walks import blocks_of
 from tests.support.server_process import ServerProcess
-from tests.support.walks import blocks_of
 
 pytestmark = pytest.mark.documents
 

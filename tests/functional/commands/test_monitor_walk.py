@@ -12,9 +12,9 @@ import pytest
 
 from local.paths import BUILD_PYTHON
 from tests.conftest import ROOT
+from tests.functional.commands.walks import Block, blocks_of
 from tests.support.running import coldframe_up
 from tests.support.server_process import ServerProcess
-from tests.support.walks import Block, blocks_of
 
 pytestmark = [
     pytest.mark.documents,

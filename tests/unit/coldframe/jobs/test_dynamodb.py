@@ -18,8 +18,7 @@ from coldframe.jobs.object_file import Cursor, Pin
 from coldframe.jobs.ports import Unavailable
 from coldframe.jobs.records import Job, Options, PartName, Push, Result, Source, SplitPlace
 from coldframe.jobs.states import Event, State
-from tests.support.dynamodb import dynamodb_in_memory
-from tests.support.dynamodb import JOBS_TABLE, create_jobs_table
+from tests.support.dynamodb import JOBS_TABLE, create_jobs_table, dynamodb_in_memory
 from tests.support.jobs_world import MemoryStore
 
 
