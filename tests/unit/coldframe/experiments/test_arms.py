@@ -11,10 +11,13 @@ import msgspec
 import pytest
 
 from coldframe.api.api import Request
+from coldframe.config import Settings
 from coldframe.experiments.control import Control
 from coldframe.experiments.document import Run
 from coldframe.experiments.stores import CURRENT, DOCUMENT, FolderStore, Item, Store, StoreFails
 from coldframe.feedback.ids import Signer
+from coldframe.model.files import AUTO
+from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import NO_DEADLINE, Deadline
 from functions.predict.answer_batch import answer_batch
 from functions.predict.answer_ping import answer_ping
@@ -374,3 +377,27 @@ def test_a_server_reads_although_answers_write(folder: FolderStore, time_of_day:
         reader.start()
     reader.join()
     assert environment.arm(1) == "next"
+
+
+@pytest.mark.parametrize("is_running", [True, False], ids=["experiment", "none"])
+def test_a_request_of_an_experiment_is_not_rushed(
+    folder: FolderStore, monkeypatch: pytest.MonkeyPatch, is_running: bool
+) -> None:
+    """A rushed answer says little about its arm; other requests for `auto` may be rushed."""
+    environment = Environment(folder)
+    if is_running:
+        arms = [{"name": "now", "head": AUTO}, {"name": "next", "head": AUTO, "min_probability": 0.1}]
+        Control(folder).start(experiment("split", arms=arms))
+        environment.read()
+    may_rush: list[bool] = []
+    predict = Predictor.predict
+
+    def note(self: Predictor, texts: Any, heads: Any, use_cache: bool, deadline: Deadline) -> Any:
+        may_rush.append(deadline.may_rush)
+        return predict(self, texts, heads, use_cache, deadline)
+
+    monkeypatch.setattr(Predictor, "predict", note)
+    monkeypatch.setattr(environment.api, "_settings", Settings(overload="rush"))
+    heads: dict[str, Any] = {} if is_running else {"heads": [AUTO]}
+    environment.ask(**heads)
+    assert may_rush == [not is_running]
