@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,7 +18,6 @@ from coldframe.monitoring.hours import HourTable, Reading, WeekReader
 from coldframe.monitoring.reading import Label
 from coldframe.monitoring.reference import load_references
 from coldframe.monitoring.report import Report, make_reports, metrics_line
-from coldframe.monitoring.sketch import Sketch
 
 _RESERVED_MS = 30_000  # for the reports, once the lines are read
 
@@ -40,7 +39,8 @@ def handler(event: Mapping[str, Any], context: _Context) -> dict[str, Any]:
     reading = WeekReader(_client("logs"), group, table, time.time).read(
         references, lambda: context.get_remaining_time_in_millis() < _RESERVED_MS
     )
-    labels = list(_labels(environ.get("FEEDBACK_TABLE", ""), reading.sketches))
+    feedback = environ.get("FEEDBACK_TABLE", "")
+    labels = list(_feedback(feedback).labels_for(reading.sketches)) if feedback else []
     slot: Slot = "day" if environ.get("SLOT") == "day" else "hour"
     reports = make_reports(reading.sketches, labels, references, slot=slot)
     for report in reports:
@@ -51,12 +51,8 @@ def handler(event: Mapping[str, Any], context: _Context) -> dict[str, Any]:
     return line
 
 
-def _labels(table: str, sketches: Sequence[Sketch]) -> Iterator[Label]:
-    """Labels of answers from the time of the sketches."""
-    if table and sketches:
-        since_s = min(sketch.start_s for sketch in sketches)
-        until_s = max(sketch.end_s for sketch in sketches) + 1
-        yield from FeedbackTable(table, lambda: _client("dynamodb"), time.time).labels(since_s, until_s)
+def _feedback(table: str) -> FeedbackTable:
+    return FeedbackTable(table, lambda: _client("dynamodb"), time.time)
 
 
 def _line(reading: Reading, labels: Sequence[Label], reports: Sequence[Report]) -> dict[str, Any]:

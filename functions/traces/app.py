@@ -13,11 +13,11 @@ import time
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import cache
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote
 
+from coldframe.log_lines import plain_line
 from coldframe.telemetry.otlp_json import CLOUDWATCH as LIMITS
 from coldframe.telemetry.otlp_json import EncodedSpan, batches, encode_span, is_in_time, rejected_spans
 from coldframe.telemetry.spans import BrokenLine, spans_of
@@ -70,8 +70,8 @@ def handler(event: Mapping[str, Any], context: Context) -> dict[str, Any]:
     try:
         forward(event, _poster(), counts, lambda: ends_s - time.monotonic())
     finally:
-        report = _report(counts, time.monotonic() - started_s)
-        print(json.dumps(report))
+        report = _report(counts)
+        print(plain_line("traces", started_s, **report))
     return report
 
 
@@ -177,21 +177,15 @@ def _retry_after_s(header: str) -> float:
         return 0.0
 
 
-def _report(counts: Counter[str], duration_s: float) -> dict[str, Any]:
-    """The log line: counts, and lost spans as a metric of CloudWatch where there are any."""
-    now = datetime.now(UTC)
-    report: dict[str, Any] = {
-        "time": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-        "event": "traces",
-        "duration_ms": round(duration_s * 1e3, 1),
-        **counts,
-    }
+def _report(counts: Counter[str]) -> dict[str, Any]:
+    """Fields of the log line: counts, and lost spans as a metric of CloudWatch where there are any."""
+    report: dict[str, Any] = dict(counts)
     lost = sum(counts[reason] for reason in ("refused", "out_of_time", "too_large", "broken_lines"))
     if lost and (namespace := os.environ.get("METRICS_NAMESPACE")):
         report["spans_lost"] = lost
         metric = {"Name": "spans_lost", "Unit": "Count"}
         directive = {"Namespace": namespace, "Dimensions": [[]], "Metrics": [metric]}
-        report["_aws"] = {"Timestamp": int(now.timestamp() * 1e3), "CloudWatchMetrics": [directive]}
+        report["_aws"] = {"Timestamp": int(time.time() * 1e3), "CloudWatchMetrics": [directive]}
     return report
 
 

@@ -141,12 +141,9 @@ def _feedback(table: str | None, log: SketchLog) -> list[Label]:
         return []
     import boto3
 
-    since_s = min(sketch.start_s for sketch in log.sketches)
-    until_s = max(sketch.end_s for sketch in log.sketches) + 1
+    feedback = FeedbackTable(table, lambda: boto3.client("dynamodb"), time.time)
     try:
-        return list(
-            FeedbackTable(table, lambda: boto3.client("dynamodb"), time.time).labels(since_s, until_s)
-        )
+        return list(feedback.labels_for(log.sketches))
     except TableFails as exc:
         raise click.ClickException(f"{table}: {exc}. Check the name, the region and the role.") from exc
 

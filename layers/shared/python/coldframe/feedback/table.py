@@ -4,7 +4,7 @@ Every write is conditional and changes one item, so a repeated write alters noth
 its label's item: both expire together, and one deletion removes both.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,6 +14,7 @@ from coldframe.errors import ColdframeError
 from coldframe.feedback.ids import Answer
 from coldframe.feedback.texts import SealedText
 from coldframe.monitoring.reading import Label
+from coldframe.monitoring.sketch import Sketch
 from coldframe.timing import Clock
 
 _REFUSED = "ConditionalCheckFailedException"
@@ -102,6 +103,12 @@ class FeedbackTable:
                 if is_alive and int(since_s) <= int(item["answered_s"]["N"]) < until_s:
                     yield _label_of(item)
             day += timedelta(days=1)
+
+    def labels_for(self, sketches: Sequence[Sketch]) -> Iterator[Label]:
+        """Labels of answers from the time of the sketches; none without a sketch. Raises TableFails."""
+        if sketches:
+            since_s = min(sketch.start_s for sketch in sketches)
+            yield from self.labels(since_s, max(sketch.end_s for sketch in sketches) + 1)
 
     def texts(self) -> Iterator[StoredText]:
         """All texts with their labels, in no order; expired ones are left out. Raises TableFails."""
