@@ -72,6 +72,7 @@ REMOVED_ON_GPU: dict[str, tuple[str, ...]] = {
         "numpy/_core/_*_tests.*.so",
         "numpy/_core/_simd.*.so",
     ),
+    "parts for compiling with cffi": ("cffi/*.h",),
     "parts for compiling against numpy, or for Fortran": (
         "numpy/**/*.pxd",
         "numpy/_core/include",

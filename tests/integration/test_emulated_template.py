@@ -163,7 +163,9 @@ json.dump({kind: {key: schema.get(key, []) for key in keys} for kind, schema in 
 
 # `Ref` of a rule is its name, although the schema identifies it by its ARN: read 2026-11-22 in
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-events-rule.html
-REFERRED_TO_BY_NAME = {"AWS::Events::Rule"}
+# The schema identifies a subscription by its group, too; `Ref` is the name alone: read 2026-11-25 in
+# https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-logs-subscriptionfilter.html
+REFERRED_TO_BY_NAME = {"AWS::Events::Rule", "AWS::Logs::SubscriptionFilter"}
 
 
 def test_references_are_of_the_form_that_aws_says() -> None:
@@ -172,12 +174,13 @@ def test_references_are_of_the_form_that_aws_says() -> None:
     done = subprocess.run([SAM_PYTHON, "-c", SCHEMAS, *kinds], capture_output=True, text=True, check=True)
     for kind, schema in json.loads(done.stdout).items():
         identity = IDENTITIES[kind]
-        [identifier] = [path.removeprefix("/properties/") for path in schema["primaryIdentifier"]]
+        *first, identifier = [path.removeprefix("/properties/") for path in schema["primaryIdentifier"]]
         attributes = {path.removeprefix("/properties/") for path in schema["readOnlyProperties"]}
         form = identity.reference.partition(":")[0] if ":" in identity.reference else "name"
         expected = {"Arn": "arn", "Url": "https"}
         if kind in REFERRED_TO_BY_NAME:
-            identifier = identity.name
+            first, identifier = [], identity.name
+        assert first == [], kind
         assert form == next((of for end, of in expected.items() if identifier.endswith(end)), "name"), kind
         assert set(identity.attributes) <= attributes | {identity.name}, kind
         assert form != "name" or identity.name == identifier, kind

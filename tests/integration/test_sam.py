@@ -110,6 +110,7 @@ def test_sam_finds_the_functions_of_applications(tmp_path: Path) -> None:
         "Deployment/PreTrafficFunction functions/pre_traffic layers/shared layers/golden",
         "Deployment/PostTrafficFunction functions/post_traffic layers/shared",
         "Traces/Function functions/traces layers/shared",
+        "Monitoring/Function functions",
     ]
 
 

@@ -271,6 +271,7 @@ class Emulator:
         await self.service.close()
         await self.stores.__aexit__(exc_type, exc, traceback)
         await self._server.close(_GRACE_S)
+        self._log_groups.close()
 
 
 async def _serve_until_signal(options: EmulatorOptions) -> None:

@@ -172,7 +172,7 @@ async def test_the_alarm_goes_off_for_shifted_texts(running: Running) -> None:
 async def test_the_risk_alarm_is_about_the_proven_part() -> None:
     """The alarm compares the lower end of the interval, which few labels leave at 0."""
     alarm = read_document(ROOT / "functions" / "monitor.yaml")["Resources"]["RiskAlarm"]["Properties"]
-    assert (alarm["MetricName"], alarm["Threshold"]) == ("lowest_risk", {"Ref": "RiskAlarm"})
+    assert (alarm["MetricName"], alarm["Threshold"]) == ("lowest_risk", {"Ref": "RiskBound"})
 
 
 async def test_lines_are_read_as_from_cloudwatch_logs(running: Running) -> None:
