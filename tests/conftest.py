@@ -206,6 +206,9 @@ class TinyEncoder:
             [[1, *map(ord, text[i : i + 4]), 2] for i in range(0, max(1, len(text)), 4)] for text in texts
         ]
 
+    def count_fragments(self, ids: Sequence[int]) -> int:
+        return sum(map(str.isdigit, map(chr, ids)))
+
     def encode(self, rows: Sequence[Window]) -> list[Vector]:
         self.batches.append(list(rows))
         ids = np.array(rows)  # fails for rows of different lengths, as the real one does

@@ -21,6 +21,7 @@ from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from coldframe.model.files import AUTO
+from coldframe.model.tokenizer import TextWindows
 from coldframe.monitoring.accuracy import (
     LabelledAnswer,
     bound_risk,
@@ -103,9 +104,17 @@ def answer_all() -> Traffic:
         reference = load_reference(folder)
     if reference is None:
         raise SystemExit("Error: training wrote no reference. Report this as a bug.")
+    windows = TextWindows(encoder.folder, encoder.facts)
     rows, scores = trained.probabilities[AUTO], trained.strangeness[AUTO].held_out
     answers = [
-        Answer(int(row.argmax()), float(row.max()), len(tokens), count, float(score))
+        Answer(
+            int(row.argmax()),
+            float(row.max()),
+            len(tokens),
+            count,
+            float(score),
+            fragments=windows.count_fragments(tokens),
+        )
         for row, tokens, count, score in zip(rows, ids, unknown, scores, strict=True)
     ]
     right = rows.argmax(axis=1) == task.test.target

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from coldframe.model.files import AUTO
 from coldframe.model.heads import share_more_usual
+from coldframe.model.tokenizer import TextWindows
 from coldframe.monitoring.recorder import Answer
 from coldframe.monitoring.reference import Reference, make_reference
 from layers.model.embeddings.embed import ServedEncoder
@@ -21,13 +22,19 @@ def reference_of(
 ) -> Reference:
     """The reference of a model. strangeness: of the validation rows by their embeddings, (n,)."""
     truth = task.train.target[task.validation].tolist()
-    answers = zip(_answers(task, train, held_out, strangeness), truth, strict=True)
+    windows = TextWindows(encoder.folder, encoder.facts)
+    fragments = [windows.count_fragments(ids) for ids in held_out.tokens]
+    answers = zip(_answers(task, train, held_out, strangeness, fragments), truth, strict=True)
     version, dimension = encoder.manifest.version, encoder.facts.dimension
     return make_reference(AUTO, task.labels, version, dimension, answers)
 
 
 def _answers(
-    task: Task, train: Embedded, held_out: HeldOut, strangeness: NDArray[np.float64]
+    task: Task,
+    train: Embedded,
+    held_out: HeldOut,
+    strangeness: NDArray[np.float64],
+    fragments: list[int],
 ) -> Iterator[Answer]:
     """Answers as serving counts them: the score of the part that answers, and short texts' embeddings."""
     by_tokens, by_embedding = (_shares_more_usual(values) for values in (held_out.strangeness, strangeness))
@@ -38,10 +45,11 @@ def _answers(
         yield Answer(
             label=int(held_out.answers[row].argmax()),
             probability=float(held_out.answers[row].max()),
-            tokens=held_out.tokens[row],
+            tokens=len(held_out.tokens[row]),
             unknown=held_out.unknown[row],
             out_of_distribution=(by_tokens if is_alone else by_embedding)[row],
             embedding=vectors[row] if is_embedded else None,
+            fragments=fragments[row],
         )
 
 

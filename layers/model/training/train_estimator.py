@@ -35,14 +35,14 @@ from layers.model.training_data.samples import Embedded, Task, share_right
 class HeldOut(NamedTuple):
     """Answers of `auto` to the validation rows by parts that were not trained on them, (n, k).
 
-    alone: whether the estimator answered alone, (n,). strangeness: by the tokens, (n,). tokens, unknown:
-    number of tokens, and of tokens that the rows to train on lack, (n,).
+    alone: whether the estimator answered alone, (n,). strangeness: by the tokens, (n,). tokens: ids of
+    each row. unknown: number of tokens that the rows to train on lack, (n,).
     """
 
     answers: NDArray[np.float64]
     alone: NDArray[np.bool_]
     strangeness: NDArray[np.float64]
-    tokens: list[int]
+    tokens: Ids
     unknown: list[int]
 
 
@@ -118,7 +118,7 @@ def choose(
     temperatures = answer_temperatures(join(folds) if folds else said)
     tempered = replace(certain, answer_temperatures=temperatures)
     answers = temper_rows(said.answers, said.alone, temperatures)
-    rows = HeldOut(answers, said.alone, bare.strangeness, [len(ids) for ids in held_out], unknown)
+    rows = HeldOut(answers, said.alone, bare.strangeness, held_out, unknown)
     if accuracy is None:
         return tempered, rows
     return replace(tempered, min_probability=abstain(AUTO, answers, truth, accuracy)), rows

@@ -5,12 +5,14 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 
 import pytest
 
 from coldframe.errors import BundleCorrupt
 from coldframe.model import vocabulary
-from coldframe.model.vocabulary import Vocabulary, write_vocabulary
+from coldframe.model.files import VOCABULARY
+from coldframe.model.vocabulary import Vocabulary, mark_fragments, write_vocabulary
 
 IDS = {f"word{number}": number for number in range(3000)}
 CONTENT = write_vocabulary(IDS)
@@ -31,6 +33,21 @@ def test_every_token_has_its_id() -> None:
     for number in (0, 1, 2999, *range(600)):
         assert known.get(f"word{number}") == number
         assert known.get(f"other{number}") is None
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "ids", "marks"),
+    [
+        ("wordpiece", {"[PAD]": 0, "##s": 1, "shuttle": 2, "##ing": 4}, [0, 1, 0, 0, 1]),
+        ("unigram", {"▁shuttle": 0, "s": 1, "▁": 2}, [0, 1, 0]),
+    ],
+)
+def test_tokens_that_continue_a_word_are_marked(
+    tokenizer: str, ids: dict[str, int], marks: list[int], tmp_path: Path
+) -> None:
+    """WordPiece writes ## before such tokens; Unigram writes ▁ before all others."""
+    (tmp_path / VOCABULARY).write_bytes(write_vocabulary(ids))
+    assert list(mark_fragments(tmp_path, tokenizer)) == marks
 
 
 def test_a_missing_token_is_named() -> None:

@@ -21,13 +21,14 @@ def usual_shares() -> Shares:
     """Texts of a usual kind: shares of each histogram's bins."""
     shapes = {name: len(sums) for name, sums in asdict(empty_counts(LABELS)).items()}
     shares = {}
-    for name in ("confidence", "length", "unknown", "out_of_distribution", "labels"):
+    for name in ("confidence", "length", "unknown", "out_of_distribution", "labels", "fragments"):
         weights = np.linspace(1, 3, shapes[name])
         shares[name] = weights / weights.sum()
     return shares
 
 
 USUAL = usual_shares()
+TYPED = USUAL | {"fragments": USUAL["fragments"][::-1]}
 SURER = USUAL | {"confidence": USUAL["confidence"][::-1]}
 
 
@@ -80,6 +81,7 @@ def test_ranks_of_one_kind_of_texts_are_uniform() -> None:
     [
         ("confidence", lambda dice: draw(dice, 100, SURER)),
         ("labels", lambda dice: draw(dice, 100, USUAL | {"labels": np.array([0.5, 0.2, 0.1, 0.1, 0.1])})),
+        ("fragments", lambda dice: draw(dice, 100, TYPED)),
         ("embedding", lambda dice: draw(dice, 100, middle=0.4)),
     ],
 )
@@ -104,6 +106,20 @@ def test_a_daily_rhythm_of_the_volume_is_no_drift() -> None:
     dice = np.random.default_rng(1)
     slots = [draw(dice, 200 if 8 <= hour % 24 < 20 else 20) for hour in range(WEEK_HOURS)]
     assert judge(draw(dice, 2000), slots).evidence < 2
+
+
+def test_sketches_from_before_a_quantity_raise_no_alarm_when_it_begins() -> None:
+    """The share of fragments has no evidence without texts, and new texts are compared with new ones."""
+    dice = np.random.default_rng(4)
+    before = {name: shares for name, shares in USUAL.items() if name != "fragments"}
+    reference, old = draw(dice, 2000, before), [draw(dice, 100, before) for _ in range(24)]
+    week = judge(reference, old)
+    assert {shift.quantity: shift.evidence for shift in week.shifts}["fragments"] < 1e-9
+    assert not judge(reference, [*old, *(draw(dice, 100) for _ in range(24))]).drifted
+    new = [*(draw(dice, 100) for _ in range(24)), *(draw(dice, 100, TYPED) for _ in range(5))]
+    changed = judge(reference, new)
+    assert changed.drifted
+    assert changed.shifts[0].quantity == "fragments"
 
 
 def test_whole_days_are_compared_where_the_mixture_has_a_rhythm() -> None:

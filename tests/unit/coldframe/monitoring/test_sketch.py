@@ -23,6 +23,7 @@ from coldframe.monitoring.sketch import (
     Sketch,
     distinct,
     empty_counts,
+    fragment_bin,
     label_bin,
     length_bin,
     unknown_bin,
@@ -42,6 +43,7 @@ def answers(draw: st.DrawFn, labels: int = 5) -> Answer:
         unknown=draw(st.integers(0, tokens)),
         out_of_distribution=draw(SHARES),
         embedding=draw(st.none() | st.integers(0, 99).map(embedding)),
+        fragments=draw(st.integers(0, tokens)),
     )
 
 
@@ -82,7 +84,7 @@ def test_sums_do_not_depend_on_order_or_parts(parts: list[list[Answer]], dice: r
 def test_each_histogram_counts_each_answer_once(rows: list[Answer]) -> None:
     """Histograms have the number of texts as their sum; projections count embedded texts alone."""
     counts = sketch_of(rows)
-    for name in ("confidence", "length", "unknown", "out_of_distribution", "labels"):
+    for name in ("confidence", "length", "unknown", "out_of_distribution", "labels", "fragments"):
         assert sum(asdict(counts)[name]) == len(rows) == counts.texts
     assert counts.embedded == [sum(answer.embedding is not None for answer in rows)]
 
@@ -158,9 +160,12 @@ def test_projections_depend_on_the_encoder_alone() -> None:
 
 
 def test_bins_cover_every_text() -> None:
-    """Lengths, unknown shares and labels have bins from first to last."""
+    """Lengths, shares of tokens and labels have bins from first to last."""
     assert [length_bin(tokens) for tokens in (0, 1, 2, 4094, 10**6)] == [0, 2, 3, 23, 23]
     assert [unknown_bin(*pair) for pair in ((0, 0), (0, 9), (1, 100), (1, 10), (9, 9))] == [0, 0, 1, 1, 10]
+    assert [fragment_bin(*pair) for pair in ((0, 0), (0, 9), (1, 100), (1, 20), (1, 2), (9, 9))] == [
+        *(0, 0, 1, 1, 10, 10)
+    ]
     assert {label_bin(label, 1000) for label in range(1000)} == set(range(48))
 
 

@@ -34,7 +34,9 @@ def minutes() -> Minutes:
 @pytest.fixture
 def predictor(minutes: Minutes) -> Predictor:
     predictor = tiny_predictor()
-    predictor.observer = Observer(predictor.manifest, predictor.encoder, lambda ids: 1, minutes)
+    predictor.observer = Observer(
+        predictor.manifest, predictor.encoder, lambda ids: 1, predictor.tokenizer.count_fragments, minutes
+    )
     return predictor
 
 
@@ -68,6 +70,15 @@ def test_the_end_hands_over_what_is_left(api: Api, minutes: Minutes, log_lines: 
     api.close()
     (sketch,) = read_sketches(log_lines).sketches
     assert (sketch.counts.texts, sketch.end_s - sketch.start_s) == (2, 1)
+
+
+def test_tokens_that_continue_a_word_are_counted(api: Api, minutes: Minutes, log_lines: list[str]) -> None:
+    """A sketch has each text's share of such tokens: of one text a quarter, of another none."""
+    ask(api, texts=["abc1", "abcd"], heads=["auto"])
+    minutes.now_s += 61
+    api.log_sketches()
+    (sketch,) = read_sketches(log_lines).sketches
+    assert sketch.counts.fragments == [1, 0, 0, 0, 0, 1, *[0] * 5]
 
 
 def test_a_repeated_text_counts_once(api: Api, minutes: Minutes, log_lines: list[str]) -> None:

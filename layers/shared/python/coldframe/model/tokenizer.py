@@ -9,7 +9,7 @@ from coldframe.errors import BundleCorrupt, Invalid
 from coldframe.model.bundle import EncoderFacts
 from coldframe.model.files import TOKENIZER, read_file
 from coldframe.model.first_tokens import first_tokens
-from coldframe.model.vocabulary import load_vocabulary
+from coldframe.model.vocabulary import load_vocabulary, mark_fragments
 from coldframe.model.wordpiece import load_plain
 from coldframe.timing import NO_DEADLINE, Deadline
 
@@ -96,6 +96,8 @@ class TextTokenizer(Protocol):
 
     def cut(self, texts: Sequence[str], deadline: Deadline) -> list[list[Window]]: ...
 
+    def count_fragments(self, ids: Sequence[int]) -> int: ...
+
 
 class TextWindows:
     """Tokenizes plain texts in Python; the library for other texts is loaded at its first use."""
@@ -133,6 +135,10 @@ class TextWindows:
             ids[i] = row
         return [self._windows(row or []) for row in ids]
 
+    def count_fragments(self, ids: Sequence[int]) -> int:
+        """Number of these tokens that continue a word. The first call reads the vocabulary."""
+        return sum(map(self._fragments.__getitem__, ids))
+
     def load(self) -> None:
         """Loads the tokenizer before a text needs it.
 
@@ -168,6 +174,10 @@ class TextWindows:
             return Tokenizer.from_buffer(content)
         except Exception as exc:  # tokenizers raises bare Exception
             raise BundleCorrupt(f"{TOKENIZER} cannot be read: {exc}. Run `coldframe build`.") from exc
+
+    @cached_property
+    def _fragments(self) -> bytearray:
+        return mark_fragments(self._folder, self._facts.tokenizer)
 
     def _windows(self, ids: list[int]) -> list[Window]:
         size, begin, end = self._content_tokens, self._begin, self._end

@@ -75,6 +75,18 @@ def load_vocabulary(folder: Path) -> Vocabulary:
     return Vocabulary(content)
 
 
+def mark_fragments(folder: Path, tokenizer: str) -> bytearray:
+    """1 at the id of each token that continues a word, else 0. Raises BundleMissing or BundleCorrupt.
+
+    tokenizer: "wordpiece", whose such tokens begin with ##, or "unigram", whose other tokens begin with ▁.
+    """
+    tokens = _read_all(map_file(folder, VOCABULARY))
+    marks = bytearray(1 + max(tokens.values(), default=0))
+    for token, number in tokens.items():
+        marks[number] = not token.startswith("▁") if tokenizer == "unigram" else token.startswith("##")
+    return marks
+
+
 def write_vocabulary(ids: Mapping[str, int]) -> bytes:
     """The content of the file. No token contains a space or a line end."""
     return b"".join(sorted(f"{token} {number}\n".encode() for token, number in ids.items()))

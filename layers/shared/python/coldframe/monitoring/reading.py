@@ -88,6 +88,7 @@ def _sketch_of(value: object) -> Sketch | None:
     is_whole = (
         counts.has_shape(empty_counts(len(counts.labels)))
         and min(sums) >= 0
+        and sum(counts.fragments) in (0, counts.texts)
         and {sum(histogram) for histogram in histograms} == {counts.texts}
         and counts.texts > 0
         and 0 <= sketch.end_s < _LATEST_S

@@ -14,6 +14,7 @@ from coldframe.monitoring.sketch import (
     Counts,
     Sketch,
     empty_counts,
+    fragment_bin,
     label_bin,
     length_bin,
     share_bin,
@@ -30,6 +31,7 @@ class Answer(NamedTuple):
     label: position of the best label. probability: its calibrated probability. tokens, unknown: tokens of the
     text, and the number of them that training did not see. out_of_distribution: score of the text, 0 to 1.
     embedding: of a text with one window that the encoder read for this answer, else None.
+    fragments: number of the tokens that continue a word.
     """
 
     label: int
@@ -38,6 +40,7 @@ class Answer(NamedTuple):
     unknown: int
     out_of_distribution: float
     embedding: Vector | None = None
+    fragments: int = 0
 
 
 class Projections:
@@ -108,6 +111,7 @@ def count_answer(counts: Counts, answer: Answer, labels: int, projected: Sequenc
     counts.length[length_bin(answer.tokens)] += 1
     counts.unknown[unknown_bin(answer.unknown, answer.tokens)] += 1
     counts.out_of_distribution[share_bin(answer.out_of_distribution, SCORE_BINS)] += 1
+    counts.fragments[fragment_bin(answer.fragments, answer.tokens)] += 1
     counts.labels[label] += 1
     counts.label_confidence[label] += round(UNIT * answer.probability)
     counts.label_squares[label] += round(UNIT * answer.probability**2)

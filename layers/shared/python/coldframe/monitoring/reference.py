@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from coldframe.errors import BundleCorrupt
 from coldframe.monitoring.recorder import Answer, Projections, count_answer
@@ -14,6 +14,7 @@ from coldframe.monitoring.sketch import (
     UNIT,
     Counts,
     empty_counts,
+    fragment_bin,
     label_bin,
     length_bin,
     share_bin,
@@ -23,7 +24,7 @@ from coldframe.monitoring.sketch import (
 REFERENCE = "report.monitoring.json"
 """File beside a model's manifest. The model's version does not depend on it, as with its report."""
 
-HISTOGRAMS = ("confidence", "length", "unknown", "out_of_distribution", "labels")
+HISTOGRAMS = ("confidence", "length", "unknown", "out_of_distribution", "labels", "fragments")
 """Quantities of an answer that have a histogram."""
 
 _MOST_ROWS = 4000  # more hardly improve an estimate
@@ -32,7 +33,7 @@ _MOST_ROWS = 4000  # more hardly improve an estimate
 class AnswerRows(Struct, frozen=True):
     """Answers, a value in each list for a row: its bins, its probability in units, whether it is right.
 
-    truth: bin of the right label.
+    truth: bin of the right label. fragments: empty in references from before this quantity.
     """
 
     confidence: list[int]
@@ -43,6 +44,7 @@ class AnswerRows(Struct, frozen=True):
     probability: list[int]
     right: list[int]
     truth: list[int]
+    fragments: list[int] = field(default_factory=list)
 
 
 class Reference(Struct, frozen=True):
@@ -70,7 +72,7 @@ def make_reference(
         count_answer(counts, answer, len(labels), projected)
         rows.append(_row(answer, len(labels), truth))
     step = -(-len(rows) // _MOST_ROWS) or 1
-    columns = zip(*rows[::step], strict=True) if rows else [()] * 8
+    columns = zip(*rows[::step], strict=True) if rows else [()] * len(AnswerRows.__struct_fields__)
     return Reference("", head, labels, counts, AnswerRows(*map(list, columns)))
 
 
@@ -84,6 +86,7 @@ def _row(answer: Answer, labels: int, truth: int) -> tuple[int, ...]:
         round(UNIT * answer.probability),
         int(truth == answer.label),
         label_bin(truth, labels),
+        fragment_bin(answer.fragments, answer.tokens),
     )
 
 

@@ -8,13 +8,14 @@ from collections.abc import Iterable, Iterator
 from operator import add
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import asdict
 
 UNIT = 10_000  # units of a probability, a square and a projection: four digits are kept
 CONFIDENCE_BINS = 20
 LENGTH_BINS = 24  # half octaves: 4,095 tokens or more share the last
 UNKNOWN_BINS = 11  # none, then tenths
+FRAGMENT_BINS = 11  # none, then twentieths: half of the tokens or more share the last
 SCORE_BINS = 20
 LABEL_BINS = 48  # labels of a model with more of them share bins
 PROJECTIONS = 32
@@ -24,7 +25,8 @@ class Counts(Struct, frozen=True):
     """Sums over answers.
 
     confidence: probability of the best label. length: tokens of a text. unknown: share of its tokens that
-    training did not see. out_of_distribution: score of the text.
+    training did not see. out_of_distribution: score of the text. fragments: share of its tokens that
+    continue a word; counts from before this quantity have no text in it.
     labels: answers by predicted label. label_confidence, label_squares: sums of the best probability and of
     its square, in units, by predicted label. embedded: texts with an embedding. projections,
     projection_squares: sums of each random projection of the embeddings and of its square, in units.
@@ -40,6 +42,7 @@ class Counts(Struct, frozen=True):
     embedded: list[int]
     projections: list[int]
     projection_squares: list[int]
+    fragments: list[int] = field(default_factory=lambda: [0] * FRAGMENT_BINS)
 
     @property
     def texts(self) -> int:
@@ -88,7 +91,8 @@ class Sketch(Struct, frozen=True):
 def empty_counts(labels: int) -> Counts:
     """Counts over no answers. labels: number of labels of the model."""
     bins = min(labels, LABEL_BINS)
-    sizes = (CONFIDENCE_BINS, LENGTH_BINS, UNKNOWN_BINS, SCORE_BINS, bins, bins, bins, 1, *[PROJECTIONS] * 2)
+    histograms = (CONFIDENCE_BINS, LENGTH_BINS, UNKNOWN_BINS, SCORE_BINS, bins)
+    sizes = (*histograms, bins, bins, 1, PROJECTIONS, PROJECTIONS, FRAGMENT_BINS)
     return Counts(*([0] * size for size in sizes))
 
 
@@ -114,6 +118,11 @@ def length_bin(tokens: int) -> int:
 def unknown_bin(unknown: int, tokens: int) -> int:
     """Bin of the share of unknown tokens: 0 for none, and for a text without tokens."""
     return math.ceil(10 * unknown / tokens) if tokens else 0
+
+
+def fragment_bin(fragments: int, tokens: int) -> int:
+    """Bin of the share of tokens that continue a word: 0 for none, and for a text without tokens."""
+    return min(math.ceil(20 * fragments / tokens), FRAGMENT_BINS - 1) if tokens else 0
 
 
 def label_bin(label: int, labels: int) -> int:

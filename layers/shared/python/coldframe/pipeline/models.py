@@ -56,7 +56,9 @@ class Models:
         for predictor in self._predictors():
             if predictor.observer is None:
                 facts = predictor.manifest, predictor.encoder
-                predictor.observer = Observer(*facts, predictor.count_unknown)
+                predictor.observer = Observer(
+                    *facts, predictor.count_unknown, predictor.tokenizer.count_fragments
+                )
 
     def all(self) -> list[Predictor]:
         """The predictors of all models. Raises a BundleError."""

@@ -31,12 +31,17 @@ class Observer:
         manifest: Manifest,
         encoder: EncoderManifest,
         count_unknown: Callable[[Sequence[int]], int],
+        count_fragments: Callable[[Sequence[int]], int],
         now: Callable[[], float] = time.time,
     ) -> None:
-        """count_unknown: number of tokens that training did not see."""
+        """count_unknown: number of tokens that training did not see.
+
+        count_fragments: number of tokens that continue a word.
+        """
         self._manifest = manifest
         self._projections = Projections(encoder.version, encoder.facts.dimension)
         self._count_unknown = count_unknown
+        self._count_fragments = count_fragments
         self._now = now
         self._number = 0  # of answers; two threads may lose one, which changes nothing
         self.renew()
@@ -75,6 +80,7 @@ class Observer:
                     self._count_unknown(ids),
                     strangeness,
                     embeddings.get(text) if is_projected else None,
+                    self._count_fragments(ids),
                 )
             )
 
