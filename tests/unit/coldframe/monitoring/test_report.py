@@ -169,3 +169,15 @@ def test_a_reference_has_at_most_4000_rows() -> None:
     one = make_reference("auto", LABELS, "sha256:encoder", 384, rows)
     assert one.counts.texts == 10_001
     assert len(one.rows.right) == 3334
+
+
+def test_sketches_from_before_the_fragments_are_read_without_them() -> None:
+    """An older sketch counts all but fragments; one whose fragments are other texts is unreadable."""
+    value = sketch("new", 1, counts_of(50, 0.9)).as_json()
+    counts = value["counts"]
+    older = {**value, "counts": {name: sums for name, sums in counts.items() if name != "fragments"}}
+    forged = {**value, "counts": {**counts, "fragments": [49, *counts["fragments"][1:]]}}
+    log = read_sketches(json.dumps({"sketch": one}) for one in (older, forged))
+    (read,) = log.sketches
+    assert (read.counts.texts, sum(read.counts.fragments), log.unreadable) == (50, 0, 1)
+    assert (read.counts + counts_of(50, 0.9)).texts == 100
