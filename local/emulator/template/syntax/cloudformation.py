@@ -21,6 +21,7 @@ from local.emulator.template.syntax.parameters import (
     pseudo_parameters,
     why_refused,
 )
+from local.emulator.template.syntax.rules import broken_rules
 from local.paths import SAM_PYTHON
 
 
@@ -74,7 +75,8 @@ def stack_of(
         for name, resource in translated["Resources"].items()
         if "Condition" not in resource or intrinsics.holds(resource["Condition"], f"{name}.Condition")
     }
-    refusals = (*_refused(declared, parameters), *_broken_rules(source.get("Rules", {}), intrinsics))
+    broken = (Refusal(name, reason) for name, reason in broken_rules(source, intrinsics))
+    refusals = (*_refused(declared, parameters), *broken)
     return Stack(path, resources, _folders(path, source), refusals)
 
 
@@ -121,14 +123,4 @@ def _refused(declared: Mapping[str, Any], parameters: Mapping[str, Any]) -> list
         Refusal(name, reason)
         for name, value in parameters.items()
         if (reason := why_refused(name, declared[name], value)) is not None
-    ]
-
-
-def _broken_rules(rules: Mapping[str, Any], intrinsics: Intrinsics) -> list[Refusal]:
-    return [
-        Refusal(name, assertion["AssertDescription"])
-        for name, rule in rules.items()
-        if "RuleCondition" not in rule or intrinsics.holds(rule["RuleCondition"], f"Rules.{name}")
-        for assertion in rule["Assertions"]
-        if not intrinsics.holds(assertion["Assert"], f"Rules.{name}")
     ]

@@ -27,8 +27,9 @@ _DYNAMIC = "{{resolve:"
 _PUT_A_PARAMETER = "Put a parameter in its place, and give it with --parameter"
 _VARIABLE = re.compile(r"\$\{([^}]+)\}")
 _KNOWN = {
-    "Ref", "Condition", "Fn::And", "Fn::Base64", "Fn::Equals", "Fn::FindInMap", "Fn::GetAtt", "Fn::If",
-    "Fn::Join", "Fn::Not", "Fn::Or", "Fn::Select", "Fn::Split", "Fn::Sub",
+    "Ref", "Condition", "Fn::And", "Fn::Base64", "Fn::Contains", "Fn::EachMemberEquals", "Fn::EachMemberIn",
+    "Fn::Equals", "Fn::FindInMap", "Fn::GetAtt", "Fn::If", "Fn::Join", "Fn::Not", "Fn::Or", "Fn::Select",
+    "Fn::Split", "Fn::Sub",
 }  # fmt: skip
 
 
@@ -165,6 +166,12 @@ class Intrinsics:
         match function, argument:
             case "Fn::Equals", [one, other]:
                 return as_text(one) == as_text(other)
+            case "Fn::Contains", [[*items], item]:  # this one and the next two are for rules
+                return as_text(item) in map(as_text, items)
+            case "Fn::EachMemberEquals", [[*items], item]:
+                return all(as_text(each) == as_text(item) for each in items)
+            case "Fn::EachMemberIn", [[*items], [*others]]:
+                return {*map(as_text, items)} <= {*map(as_text, others)}
             case "Fn::Join", [separator, [*items]]:
                 return as_text(separator).join(map(as_text, items))
             case "Fn::Split", [separator, joined]:

@@ -18,6 +18,7 @@ from local.emulator.template.syntax.values import as_list, as_map, as_number, as
 STACK_NAME = "coldframe"
 REGION = "us-east-1"
 
+_MOST_SHOWN = 40  # characters
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 
 
@@ -84,10 +85,21 @@ def why_refused(name: str, declaration: Mapping[str, Any], value: Any) -> str | 
     for item in map(as_text, value if isinstance(value, list) else [value]):
         expected = _expected(name, declaration, item)
         if expected is not None:
-            problem = f"{name} is {item if _NUMBER.fullmatch(item) else repr(item)}"
+            problem = f"{name} is {_shown(declaration, item)}"
             description = declaration.get("ConstraintDescription")
             return f"{problem}: it {description}" if description else f"{problem}, expected {expected}"
     return None
+
+
+def _shown(declaration: Mapping[str, Any], item: str) -> str:
+    """A value for people. A secret is not shown, nor a long value, which may be a key in the wrong place."""
+    if _is_true(declaration.get("NoEcho")) or len(item) > _MOST_SHOWN:
+        return f"a text of {len(item):,} characters"
+    return item if _NUMBER.fullmatch(item) else repr(item)
+
+
+def _is_true(value: Any) -> bool:
+    return value is True or str(value).lower() == "true"
 
 
 def _expected(name: str, declaration: Mapping[str, Any], item: str) -> str | None:

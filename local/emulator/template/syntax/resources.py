@@ -19,6 +19,7 @@ from local.emulator.template.syntax.ref_names import (
     QUEUE,
     REST_API,
 )
+from local.emulator.template.syntax.rules import broken_rules
 from local.emulator.template.syntax.values import as_map, as_word
 
 FOR_EACH = "Fn::ForEach::"
@@ -30,7 +31,8 @@ class Resources:
     """Resources of one template, by logical id.
 
     names: parameters and pseudo parameters. url: what refers to an API's address gets.
-    Every method raises TemplateError for a resource that is written wrongly.
+    Every method raises TemplateError for a resource that is written wrongly, and the constructor for
+    parameters that a rule of the template refuses.
     """
 
     def __init__(self, document: Mapping[str, Any], names: Mapping[str, Any], url: str) -> None:
@@ -43,6 +45,9 @@ class Resources:
         conditions = as_map(document.get("Conditions"), "Conditions")
         mappings = as_map(document.get("Mappings"), "Mappings")
         self._intrinsics = Intrinsics(names, self._identity, conditions, mappings)
+
+        for name, reason in broken_rules(document, self._intrinsics):
+            raise TemplateError(f"The rule {name} refuses the parameters: {reason}.")
 
     def resolve(self, value: Any, where: str) -> Any:
         """`value` without intrinsic functions; `where` is its place."""

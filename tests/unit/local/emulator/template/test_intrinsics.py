@@ -148,7 +148,7 @@ def test_numbers_and_texts_are_compared_as_text() -> None:
 
 
 @pytest.mark.parametrize(
-    "condition", [{"Fn::Contains": [["a"], "a"]}, {"Fn::Equals": [{"Ref": "FromSsm"}, "on"]}]
+    "condition", [{"Fn::RefAll": "AWS::EC2::VPC::Id"}, {"Fn::Equals": [{"Ref": "FromSsm"}, "on"]}]
 )
 def test_a_condition_about_something_unknown_cannot_be_decided(condition: dict[str, Any]) -> None:
     """What is not made of parameters is refused by name, not guessed."""

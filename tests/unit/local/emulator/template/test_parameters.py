@@ -67,6 +67,9 @@ CHOICE = {"Type": "String", "AllowedValues": [True, 1, "c"]}
         (DESCRIBED, "a", "P is 'a': it must be a short word"),
         (CHOICE, "d", "P is 'd', expected one of [True, 1, 'c']"),
         ({**LIST, "AllowedValues": ["a", "b"]}, ["a", "c"], "P is 'c', expected one of ['a', 'b']"),
+        ({**WORD, "NoEcho": True}, "A", "P is a text of 1 characters, expected the pattern [a-z]*"),
+        ({**NUMBER, "NoEcho": "true"}, "0", "P is a text of 1 characters, expected at least 1 and at most 9"),
+        (WORD, "S3cret" * 10, "P is a text of 60 characters, expected the pattern [a-z]*"),
     ],
 )  # fmt: skip
 def test_what_is_refused(declaration: dict[str, Any], value: Any, reason: str) -> None:

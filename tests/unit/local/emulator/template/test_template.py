@@ -35,6 +35,13 @@ def one_function(properties: str, more: str = "") -> str:
     return f"Resources:\n  F: {{Type: AWS::Serverless::Function, Properties: {properties}}}\n{more}"
 
 
+RULED = (
+    "Parameters: {P: {Type: String, Default: a}, Q: {Type: String, Default: ''}}\n"
+    "Rules: {NeedsQ: {RuleCondition: !Equals [!Ref P, b], Assertions: "
+    "[{Assert: !Not [!Equals [!Ref Q, '']], AssertDescription: b needs Q}]}}\n"
+)
+
+
 def test_own_template() -> None:
     """The project's template is read as it will be deployed."""
     template = load_template(ROOT / "template.yaml", {"MemorySize": "3008"})
@@ -393,6 +400,7 @@ def test_condition(load: Load) -> None:
             {"P": "c"},
             r"P is 'c', expected one of \['a', 'b'\]",
         ),
+        (RULED + one_function(f"{ZIP}}}"), {"P": "b"}, r"rule NeedsQ refuses the parameters: b needs Q\."),
     ],
 )  # fmt: skip
 def test_what_cannot_be_run_is_named(load: Load, text: str, parameters: dict[str, str], said: str) -> None:
