@@ -87,7 +87,8 @@ def test_rushed_sources_do_not_last() -> None:
 def test_rushed_answers_are_not_counted() -> None:
     """The monitor's observer counts a whole answer, and no rushed one."""
     predictor = busy(cache_bytes=0)
-    predictor.observer = Observer(predictor.manifest, predictor.encoder, predictor.count_unknown, lambda: 0.0)
+    counting = (predictor.count_unknown, predictor.tokenizer.count_fragments)
+    predictor.observer = Observer(predictor.manifest, predictor.encoder, *counting, lambda: 0.0)
     counts = predictor.observer._recorder._counts
     predictor.predict([LATE], [AUTO], deadline=rush())
     assert counts.texts == 0
