@@ -19,17 +19,26 @@ _BROKEN = 0.7  # share of its right answers that an arm gives while it is broken
 
 EQUAL = "equal shares"
 METHODS = (EQUAL, "exp3", "thompson", "exp3 by confidence", "thompson by confidence")
-SCENES = ("steady arms", "the best arm breaks", "one good arm, which changes")
+ESTIMATOR, AUTO = "the estimator alone, and mlp", "auto, and mlp"
+SCENES = ("steady arms", "the best arm breaks", "one good arm, which changes", ESTIMATOR, AUTO)
 
 
 class Answers(NamedTuple):
     """Answers of the arms to n documents.
 
-    right: whether each arm is right, (arms, n). confidence: the estimator's highest probability, (n,).
+    right: whether each head is right, (heads, n); the first one is `mlp`. confidence: the estimator's highest
+    probability, (n,). estimator, auto: whether each is right, (n,).
     """
 
     right: NDArray[np.bool_]
     confidence: NDArray[np.float64]
+    estimator: NDArray[np.bool_]
+    auto: NDArray[np.bool_]
+
+    def arms(self, scene: str) -> NDArray[np.bool_]:
+        """Whether each arm of a scene is right, (arms, n)."""
+        others = {ESTIMATOR: self.estimator, AUTO: self.auto}
+        return np.stack([others[scene], self.right[0]]) if scene in others else self.right
 
 
 class Regret(NamedTuple):
@@ -51,8 +60,8 @@ class _Label(NamedTuple):
 def replay(answers: Answers, scene: str, method: str, seed: int) -> Regret:
     """The regret of one replay of random documents."""
     dice = np.random.default_rng(seed)
-    rows = dice.integers(answers.right.shape[1], size=_LENGTH)
-    parts = _drifted(answers.right[:, rows], scene, dice)
+    rows = dice.integers(len(answers.confidence), size=_LENGTH)
+    parts = _drifted(answers.arms(scene)[:, rows], scene, dice)
     right = np.concatenate(parts, axis=1)
     is_contextual = method.endswith("confidence")
     buckets = [bucket_of(value) if is_contextual else 0 for value in answers.confidence[rows].tolist()]

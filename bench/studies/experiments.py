@@ -23,7 +23,14 @@ from bench.records.tables import Row, table
 from bench.studies.bandit_replay import METHODS, SCENES, Answers, replay
 from bench.targets.machine import describe_run
 from coldframe.betting import Outcomes
-from coldframe.experiments.evidence import PairCounts, SplitCounts, gain_in_pairs, gain_in_split
+from coldframe.experiments.criteria import MISMATCH_ALPHA
+from coldframe.experiments.evidence import (
+    PRIOR_LABELS,
+    PairCounts,
+    SplitCounts,
+    gain_in_pairs,
+    gain_in_split,
+)
 from coldframe.progress import Progress
 from local.paths import MODELS
 
@@ -34,11 +41,13 @@ _ACCURACY, _LOSS = 0.8, 0.03
 _LOOKS = 4_000  # labels until which equal arms are watched, with a look after each
 _LONGEST = 4  # times the labels of a test with one look, until which a worse arm is watched
 _CHUNK = 1_000  # simulations at once
+_SKEW = 2.0  # times as often as for the baseline, labels come for the candidate
 PROMOTED, STOPPED, FIXED, REGRET = "promoted at", "stopped at", "fixed size", "regret"
+HELD, SKEWED = "held at", "promoted by skewed labels at"
 _SINGLE, _MOVING = "the best single arm", "the best arm in each part"
-_GOALS = {PROMOTED: 0.05, STOPPED: 2.0, REGRET: 0.05}
+_GOALS = {PROMOTED: 0.05, SKEWED: 0.05, HELD: MISMATCH_ALPHA, STOPPED: 2.0, REGRET: 0.05}
 
-Ints = NDArray[np.int64]
+Bools, Floats, Ints = NDArray[np.bool_], NDArray[np.float64], NDArray[np.int64]
 
 
 class Trial(NamedTuple):
@@ -46,6 +55,7 @@ class Trial(NamedTuple):
 
     nothing: no answers. kinds: one answer of each kind. equal, worse: probabilities of the kinds with equal
     arms, and with a candidate that is worse. fixed: labels that a test with one look needs to find that.
+    share: of the candidate, whose kinds are the first two; 0 where both arms answer.
     """
 
     name: str
@@ -54,6 +64,7 @@ class Trial(NamedTuple):
     equal: list[float]
     worse: list[float]
     fixed: int
+    share: float = 0.0
 
 
 def trials() -> list[Trial]:
@@ -91,7 +102,7 @@ def _split(share: float) -> Trial:
     name = f"split traffic, candidate {share:.0%}"
     nothing = gain_in_split([SplitCounts(share)])
     each = [gain_in_split([kind]) for kind in kinds]
-    return Trial(name, nothing, each, chances(_ACCURACY), chances(low), fixed)
+    return Trial(name, nothing, each, chances(_ACCURACY), chances(low), fixed, share)
 
 
 def _fixed_size(equal: float, worse: float) -> int:
@@ -117,24 +128,68 @@ def _crossings(
     begin, factors = bets(trial, is_gain)
     limits, every = np.cumsum(chances)[:-1], np.ones(len(begin))
     capital = np.tile(begin, (runs, 1))
-    alive, crossed = np.arange(runs), np.zeros(runs, dtype=np.int64)
+    alive, crossed, shares = np.arange(runs), np.zeros(runs, dtype=np.int64), Shares(trial.share, runs)
     for look in range(1, looks + 1):
         kinds = np.searchsorted(limits, dice.random(len(alive)), side="right")
         capital *= factors[kinds]
-        is_enough = capital @ every >= 1 / _ALPHA
+        shares.add(kinds < 2)
+        is_enough = np.log(capital @ every) >= np.maximum(0.0, shares.log_mismatch) + math.log(1 / _ALPHA)
         if is_enough.any():
             crossed[alive[is_enough]] = look
             alive, capital = alive[~is_enough], capital[~is_enough]
+            shares.keep(~is_enough)
     return crossed
 
 
-def bets(trial: Trial, is_gain: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+class Shares:
+    """Arms of the labels so far. log_mismatch: evidence that they do not follow the shares, (runs,)."""
+
+    def __init__(self, share: float, runs: int) -> None:
+        """share: of the candidate; 0: both arms answer each text, and nothing can mismatch."""
+        self._share = share
+        self._own, self._labels = np.zeros(runs), 0
+        self.log_mismatch = np.zeros(runs)
+
+    def add(self, is_own: Bools) -> None:
+        """Adds a label in each run. is_own: of the candidate, (runs,)."""
+        if self._share:
+            seen = np.where(is_own, self._own, self._labels - self._own)
+            part = np.where(is_own, self._share, 1 - self._share)
+            self.log_mismatch += np.log((PRIOR_LABELS * part + seen) / ((PRIOR_LABELS + self._labels) * part))
+            self._own += is_own
+            self._labels += 1
+
+    def keep(self, runs: Bools) -> None:
+        """Forgets all other runs."""
+        self._own, self.log_mismatch = self._own[runs], self.log_mismatch[runs]
+
+
+def holds(share: float, runs: int, looks: int) -> Ints:
+    """The look at which the shares of the labels hold a candidate, (runs,); 0 where they never do.
+
+    share: of the candidate; its labels come as they should, with a look after each.
+    """
+    dice, shares = np.random.default_rng(_SEED), Shares(share, runs)
+    held = np.zeros(runs, dtype=np.int64)
+    for look in range(1, looks + 1):
+        shares.add(dice.random(runs) < share)
+        held[(held == 0) & (shares.log_mismatch >= math.log(1 / MISMATCH_ALPHA))] = look
+    return held
+
+
+def bets(trial: Trial, is_gain: bool) -> tuple[Floats, Floats]:
     """Capital of each bet before the first label, (bets,), and its factor by kind, (kinds, bets)."""
     nothing, *kinds = (
         np.array((outcomes if is_gain else outcomes.opposite()).log_capitals(0.0))
         for outcomes in (trial.nothing, *trial.kinds)
     )
     return np.exp(nothing), np.exp(np.array(kinds) - nothing)
+
+
+def skewed(trial: Trial) -> list[float]:
+    """Probabilities of the kinds of labels with equal arms, if labels come more often for the candidate."""
+    weights = [chance * (_SKEW if kind < 2 else 1.0) for kind, chance in enumerate(trial.equal)]
+    return [weight / sum(weights) for weight in weights]
 
 
 def simulate(answers: Answers) -> Iterator[Fact]:
@@ -145,6 +200,11 @@ def simulate(answers: Answers) -> Iterator[Fact]:
             yield Fact(PROMOTED, trial.name, float(look))
         for look in crossings(trial, trial.worse, _STOPS, _LONGEST * trial.fixed, is_gain=False):
             yield Fact(STOPPED, trial.name, float(look))
+        if trial.share:
+            for look in crossings(trial, skewed(trial), _PROMOTIONS, _LOOKS, is_gain=True):
+                yield Fact(SKEWED, trial.name, float(look))
+            for look in holds(trial.share, _PROMOTIONS, _LOOKS):
+                yield Fact(HELD, trial.name, float(look))
     for scene in SCENES:
         for method in METHODS:
             for seed in Progress(range(_REPLAYS), desc=f"{scene}, {method}", unit="replay"):
@@ -155,7 +215,7 @@ def simulate(answers: Answers) -> Iterator[Fact]:
 
 def experiments_table(results: Results) -> str:
     """Results beside the goals, as a Markdown table."""
-    rows = [row for name in (PROMOTED, STOPPED, REGRET) for row in _rows(results, name)]
+    rows = [row for name in (PROMOTED, SKEWED, HELD, STOPPED, REGRET) for row in _rows(results, name)]
     return table(("what", "case", "result", "goal"), rows)
 
 
@@ -170,6 +230,18 @@ def _promoted(results: Results, subject: str, looks: list[float]) -> Row:
     share = sum(look > 0 for look in looks) / len(looks)
     what = f"equal arms: promoted at one of {_LOOKS:,} looks, {len(looks):,} runs"
     return (what, subject, f"{share:.2%}", _verdict(share, _GOALS[PROMOTED], "≤ 5 %"))
+
+
+def _skewed(results: Results, subject: str, looks: list[float]) -> Row:
+    share = sum(look > 0 for look in looks) / len(looks)
+    what = f"equal arms, {_SKEW:g} × the labels for the candidate: promoted at one of {_LOOKS:,} looks"
+    return (f"{what}, {len(looks):,} runs", subject, f"{share:.2%}", _verdict(share, _GOALS[SKEWED], "≤ 5 %"))
+
+
+def _held(results: Results, subject: str, looks: list[float]) -> Row:
+    share = sum(look > 0 for look in looks) / len(looks)
+    what = f"labels in the arms' shares: held at one of {_LOOKS:,} looks, {len(looks):,} runs"
+    return (what, subject, f"{share:.2%}", _verdict(share, _GOALS[HELD], f"≤ {100 * _GOALS[HELD]:g} %"))
 
 
 def _stopped(results: Results, subject: str, looks: list[float]) -> Row:
@@ -194,6 +266,8 @@ def _verdict(value: float, goal: float, text: str) -> str:
 
 _ROWS: dict[str, Callable[[Results, str, list[float]], Row]] = {
     PROMOTED: _promoted,
+    SKEWED: _skewed,
+    HELD: _held,
     STOPPED: _stopped,
     REGRET: _regret,
 }

@@ -8,6 +8,7 @@ from coldframe.model.bundle import EstimatorFacts
 from layers.model.embeddings.embed import served_encoder
 from layers.model.embeddings.matrices import predict_rows
 from layers.model.files.paths import DEFAULT_ENCODER, FACTS, MODELS, TRAINED
+from layers.model.thresholds.estimator import cascade
 from layers.model.thresholds.estimator_outputs import guesses
 from layers.model.thresholds.lexical import token_ids
 from layers.model.training.newsgroups import load_task
@@ -25,7 +26,10 @@ def head_answers() -> Answers:
     sample = np.random.default_rng(SEED).choice(len(test.target), _DOCUMENTS, replace=False)
     texts, target = [test.forms[_FORM][row] for row in sample], test.target[sample]
     rows = embed_samples("test", Samples({_FORM: texts}, target), encoder).as_sent
-    labels = [predict_rows(load_saved(TRAINED, head), rows).argmax(axis=1) for head in HEADS]
+    chances = [predict_rows(load_saved(TRAINED, head), rows) for head in HEADS]
     facts = msgspec.json.decode((TRAINED / FACTS).read_bytes(), type=EstimatorFacts)
     estimates = guesses(facts, token_ids("test", texts, encoder), TRAINED)
-    return Answers(np.array(labels) == target, estimates.probabilities.max(axis=1))
+    own = estimates.probabilities
+    auto = cascade(estimates, chances[HEADS.index(facts.partner)], facts.threshold)
+    right = np.array([part.argmax(axis=1) == target for part in (*chances, own, auto)])
+    return Answers(right[:-2], own.max(axis=1), right[-2], right[-1])

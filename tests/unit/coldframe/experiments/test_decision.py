@@ -101,6 +101,90 @@ def test_shares_that_are_not_the_stages_hold_the_candidate() -> None:
     assert "0 % of the subjects instead of 10 %" in decision_of(one_for_all).reason
 
 
+def labelled(share: float, own: tuple[int, int], other: tuple[int, int]) -> StageCounts:
+    """A stage whose answers have the arms' shares, with (right, wrong) labels of each arm."""
+    answers = round(20_000 * share)
+    return StageCounts(
+        share,
+        ArmCounts(20_000 - answers, 0, *other, QUICK),
+        ArmCounts(answers, 0, *own, QUICK),
+    )
+
+
+@pytest.mark.parametrize("right", [0.0, 1.0], ids=["wrong", "right"])
+@pytest.mark.parametrize("arm", ["candidate", "baseline"])
+@pytest.mark.parametrize("share", [0.1, 0.5])
+def test_labels_of_one_arm_decide_nothing(share: float, arm: str, right: float) -> None:
+    """Labels that come for one arm alone neither promote nor send back, after any number of them."""
+    for number in (*range(1, 40), 50, 100, 400, 3_000):
+        one = (round(right * number), round((1 - right) * number))
+        own, other = (one, (0, 0)) if arm == "candidate" else ((0, 0), one)
+        counts = Counts([labelled(share, own, other)])
+        assert decide(Criteria(), counts, STAGES).action == Action.HOLD
+    sentence = decide(Criteria(), counts, STAGES).reason
+    part = "100" if arm == "candidate" else "0"
+    clause = (
+        f"has {part} % of the labels instead of {100 * share:g} %, so accuracy is not judged until labels"
+        " are sent for the drawn answers of both arms."
+    )
+    assert sentence == f"The candidate waits: it {clause}"
+    assert status(counts) == f"It is not yet known which arm is better: the candidate {clause}"
+
+
+def test_errors_send_back_though_labels_mismatch() -> None:
+    """Labels of one arm withhold the decision by accuracy alone."""
+    stage = labelled(0.5, (200, 0), (0, 0))
+    failing = replace(stage, candidate=replace(stage.candidate, errors=2_000))
+    decision = decide(Criteria(), Counts([failing]), STAGES)
+    assert decision.action == Action.SEND_BACK
+    assert "of its answers fail" in decision.reason and "accuracy" not in decision.reason
+
+
+def test_the_hold_ends_when_the_other_labels_come() -> None:
+    """Labels of the other arm that come late end the hold, and the better arm is known."""
+    assert "are sent for" in status(Counts([labelled(0.5, (1_900, 100), (0, 0))]))
+    late = Counts([labelled(0.5, (1_900, 100), (1_600, 400))])
+    assert status(late).startswith("The candidate is better")
+
+
+def test_late_labels_of_an_earlier_stage_hold_nobody() -> None:
+    """A new stage has no labels at first, and those of the stage before still come in its shares."""
+    for late in range(0, 3_000, 100):
+        before = labelled(0.1, (80 + late // 10, 20), (720 + late * 9 // 10, 180))
+        counts = Counts([before, labelled(0.5, (0, 0), (0, 0))])
+        assert not counts.mismatch_of_labels()
+    assert counts.level_of_gain(0.05) == 0.05
+
+
+def test_a_stage_with_wrong_labels_is_named() -> None:
+    """The clause has the shares of the stage whose labels mismatch, also when a later stage is present."""
+    counts = Counts([labelled(0.1, (90, 10), (80, 20)), labelled(0.5, (80, 20), (80, 20))])
+    assert "has 50 % of the labels instead of 10 %" in status(counts)
+
+
+@pytest.mark.parametrize("skew", [0.05, 0.5, 2.0, 20.0])
+@pytest.mark.parametrize("accuracy", [0.8, 0.97])
+def test_equal_arms_with_uneven_labels_are_seldom_decided(skew: float, accuracy: float) -> None:
+    """Equal arms are neither promoted nor sent back more often because labels come more often for one."""
+    dice, runs, chance = random.Random(27), 20, 0.5 * skew / (0.5 * skew + 0.5)
+    for action in [_first_uneven(dice, chance, accuracy) for _ in range(runs)]:
+        runs -= action != Action.HOLD
+    assert runs >= 17
+
+
+def _first_uneven(dice: random.Random, chance: float, accuracy: float) -> Action:
+    """The first action other than to hold, within 400 labels. chance: that a label is the candidate's."""
+    cells = {True: [0, 0], False: [0, 0]}
+    for label in range(1, 401):
+        cells[dice.random() < chance][dice.random() >= accuracy] += 1
+        if label % 50 == 0 or label in (10, 20, 30):
+            own, other = ((right, wrong) for right, wrong in (cells[True], cells[False]))
+            action = decide(Criteria(max_errors=None), Counts([labelled(0.5, own, other)]), (0.5, 1.0)).action
+            if action != Action.HOLD:
+                return action
+    return Action.HOLD
+
+
 def test_a_shadow_is_judged_by_pairs_and_agreement() -> None:
     """Where both arms answer, discordant labels and agreement decide, and no share is checked."""
     shadow = StageCounts(1.0, ArmCounts(20_000, times=QUICK), ArmCounts(5_000, times=QUICK))

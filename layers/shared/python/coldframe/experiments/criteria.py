@@ -17,12 +17,17 @@ from coldframe.experiments.evidence import (
     Times,
     gain_in_pairs,
     gain_in_split,
+    log_label_mismatch,
     quantile_interval,
     share_of,
 )
 
 _FEWEST = 10  # outcomes, below which no rate is extrapolated
 _P99 = 0.99
+_MOST_LOG = 600.0  # of evidence, so that a level stays above 0
+
+MISMATCH_ALPHA = 0.001 / 2
+"""Chance that the answers' shares hold a stage by mistake, and that the labels' shares hold a run by mistake."""
 
 
 @dataclass(frozen=True)
@@ -92,13 +97,37 @@ class Counts:
         """Outcomes whose mean is the candidate's accuracy minus the baseline's, over all stages."""
         if self.pairs is not None:
             return gain_in_pairs(self.pairs)
-        splits = [
+        return gain_in_split(self._splits())
+
+    def level_of_gain(self, alpha: float) -> float:
+        """The level at which the gain is judged: `alpha`, divided by the evidence for a mismatch of labels.
+
+        Labels that come at wrong rates look like a gain before they are enough to be called a mismatch.
+        """
+        return alpha * math.exp(-min(_MOST_LOG, max(0.0, log_label_mismatch(self._splits()))))
+
+    def mismatch_of_labels(self) -> str:
+        """A clause about labels that do not come in the arms' shares; otherwise an empty string."""
+        splits = self._splits()
+        if log_label_mismatch(splits) < math.log(1 / MISMATCH_ALPHA):
+            return ""
+        worst = max(splits, key=lambda split: log_label_mismatch([split]))
+        own, other = worst.right + worst.wrong, worst.baseline_right + worst.baseline_wrong
+        return (
+            f"has {rough_percent(own / (own + other))} % of the labels instead of {100 * worst.share:g} %, so accuracy"
+            " is not judged until labels are sent for the drawn answers of both arms"
+        )
+
+    def _splits(self) -> list[SplitCounts]:
+        """Labels of the stages in which chance chose an arm; none where both arms answer each text."""
+        if self.pairs is not None:
+            return []
+        return [
             SplitCounts(stage.share, one.right, one.wrong, other.right, other.wrong)
             for stage in self.stages
             for one, other in [(stage.candidate, stage.baseline)]
             if 0 < stage.share < 1
         ]
-        return gain_in_split(splits)
 
     @property
     def baseline_times(self) -> Times:
@@ -132,7 +161,7 @@ def check_all(criteria: Criteria, counts: Counts, stages: int) -> list[Check]:
     each = _Levels(criteria.alpha, criteria.alpha / max(1, stages))
     checks = []
     if criteria.least_gain is not None:
-        checks.append(_check_gain(counts.gain, criteria.least_gain, once))
+        checks.append(_check_gain(counts, criteria.least_gain, criteria.alpha))
     if criteria.min_agreement is not None:
         agreement = share_of(counts.agreed, counts.compared - counts.agreed)
         checks.append(_check_agreement(agreement, criteria.min_agreement, once))
@@ -144,7 +173,11 @@ def check_all(criteria: Criteria, counts: Counts, stages: int) -> list[Check]:
     return checks
 
 
-def _check_gain(gain: Outcomes, least: float, levels: _Levels) -> Check:
+def _check_gain(counts: Counts, least: float, alpha: float) -> Check:
+    if mismatch := counts.mismatch_of_labels():
+        return Check("accuracy", None, f"it {mismatch}")
+    gain, level = counts.gain, counts.level_of_gain(alpha)
+    levels = _Levels(level, level)
     holds = _verdict(gain.log_evidence_above(least), gain.log_evidence_below(least), levels)
     if holds is None:
         return Check("accuracy", None, forecast(gain, least, levels.passing, "labels", "its accuracy"))
@@ -229,6 +262,11 @@ def percents(share: Outcomes, alpha: float) -> str:
     """Interval of a share in percent; each end is wrong with a chance of at most `alpha`."""
     low, high = share.interval(2 * alpha)
     return f"{round(100 * low, 2):g} to {round(100 * high, 2):g} %"
+
+
+def rough_percent(share: float) -> str:
+    """A share in percent, with two digits."""
+    return f"{100 * share:.0f}" if share >= 0.1 else f"{100 * share:.2g}"
 
 
 def _span_ms(span: Interval) -> str:

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from coldframe.experiments.criteria import (
+    MISMATCH_ALPHA,
     Check,
     Counts,
     Criteria,
@@ -19,10 +20,9 @@ from coldframe.experiments.criteria import (
     forecast,
     percents,
     points,
+    rough_percent,
 )
 from coldframe.experiments.evidence import log_ratio_mismatch, share_of
-
-_MISMATCH_ALPHA = 0.001  # a stage whose shares are right is held by mistake at most this often
 
 
 class Action(StrEnum):
@@ -67,13 +67,17 @@ def decide(criteria: Criteria, counts: Counts, shares: Sequence[float]) -> Decis
 
 def status(counts: Counts, alpha: float = 0.05) -> str:
     """Knowledge about the candidate in one sentence: better, worse, or not yet known."""
-    gain, most = counts.gain, math.log(1 / alpha)
+    gain = counts.gain
     if not gain.number:
         return _status_without_labels(counts, alpha)
+    if mismatch := counts.mismatch_of_labels():
+        return f"It is not yet known which arm is better: the candidate {mismatch}."
+    level = counts.level_of_gain(alpha)
+    most = math.log(1 / level)
     for word, evidence in (("better", gain.log_evidence_above(0.0)), ("worse", gain.log_evidence_below(0.0))):
         if evidence >= most:
-            return f"The candidate is {word}: its accuracy minus the baseline's is {points(gain, alpha)}."
-    return f"It is not yet known which arm is better: {forecast(gain, 0.0, alpha, 'labels', 'that')}."
+            return f"The candidate is {word}: its accuracy minus the baseline's is {points(gain, level)}."
+    return f"It is not yet known which arm is better: {forecast(gain, 0.0, level, 'labels', 'that')}."
 
 
 def _status_without_labels(counts: Counts, alpha: float) -> str:
@@ -101,11 +105,11 @@ def _mismatch(stage: StageCounts) -> str:
     unit = "answers" if stage.candidate.subjects is None or stage.baseline.subjects is None else "subjects"
     numbers = [getattr(arm, unit) for arm in (stage.baseline, stage.candidate)]
     shares = [1 - stage.share, stage.share]
-    if log_ratio_mismatch(numbers, shares) < math.log(1 / _MISMATCH_ALPHA):
+    if log_ratio_mismatch(numbers, shares) < math.log(1 / MISMATCH_ALPHA):
         return ""
     share = numbers[1] / sum(numbers)
     return (
-        f"The candidate waits: it has {100 * share:.2g} % of the {unit} instead of {100 * stage.share:g} %,"
+        f"The candidate waits: it has {rough_percent(share)} % of the {unit} instead of {100 * stage.share:g} %,"
         " so choose another subject or look for lost counts."
     )
 

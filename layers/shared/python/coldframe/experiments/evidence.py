@@ -16,6 +16,9 @@ from coldframe.betting import Interval, Outcomes
 _USUAL_ACCURACIES = (0.5, 0.75, 0.93)  # at one of these, a split's bets waste little
 _PRIOR_ANSWERS = 100.0  # with which the test of shares begins, so that tiny samples alarm nobody
 
+PRIOR_LABELS = 2.0
+"""Labels with which the test of their shares begins: they are few, and those of one arm alone show early."""
+
 _GAINS = Interval(-1.0, 1.0)
 
 
@@ -85,21 +88,40 @@ def _weighted(stage: SplitCounts, usual: float) -> tuple[tuple[float, float], ..
     )
 
 
-def log_ratio_mismatch(counts: Sequence[int], shares: Sequence[float]) -> float:
+def log_ratio_mismatch(
+    counts: Sequence[int], shares: Sequence[float], prior_answers: float = _PRIOR_ANSWERS
+) -> float:
     """Natural logarithm of the evidence that answers do not follow the arms' shares, valid at every look.
 
-    counts: answers by arm. shares: of the arms; their sum is 1. Few subjects with many answers each, lost
-    counts and a wrong assignment all show here.
+    counts: answers by arm. shares: of the arms; their sum is 1. prior_answers: number that the test begins
+    with; fewer show a gross mismatch earlier. Few subjects with many answers each, lost counts and a wrong
+    assignment all show here.
     Source: Lindon & Malek 2022, arXiv 2011.03567, with a Dirichlet prior around the shares.
     """
     if any(count and not share for count, share in zip(counts, shares, strict=True)):
         return math.inf
     arms = [(count, share) for count, share in zip(counts, shares, strict=True) if share]
-    value = math.lgamma(_PRIOR_ANSWERS) - math.lgamma(_PRIOR_ANSWERS + sum(counts))
+    value = math.lgamma(prior_answers) - math.lgamma(prior_answers + sum(counts))
     for count, share in arms:
-        prior = _PRIOR_ANSWERS * share
+        prior = prior_answers * share
         value += math.lgamma(prior + count) - math.lgamma(prior) - count * math.log(share)
     return value
+
+
+def log_label_mismatch(stages: Sequence[SplitCounts]) -> float:
+    """Natural logarithm of the evidence that labels do not follow the arms' shares, valid at every look.
+
+    A label counts for the stage of its answer, however late it comes. The stages are one game: their evidence
+    is multiplied.
+    """
+    return sum(
+        log_ratio_mismatch(
+            (stage.baseline_right + stage.baseline_wrong, stage.right + stage.wrong),
+            (1.0 - stage.share, stage.share),
+            PRIOR_LABELS,
+        )
+        for stage in stages
+    )
 
 
 class Moments(NamedTuple):
