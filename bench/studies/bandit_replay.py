@@ -1,7 +1,9 @@
 """Replay of documents for bandits: arms that drift, labels that are few and late, and the regret."""
 
 import heapq
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -110,9 +112,11 @@ def _choose(
             bucket: bandit.shares(counts, len(right), period, bucket)
             for bucket in (range(BUCKETS) if any(buckets) else (0,))
         }
+        ends = {bucket: [*accumulate(chances)] for bucket, chances in shares.items()}
         for answer in range(start, start + _EVERY):
             chances = shares[buckets[answer]]
-            arm = arms[answer] = dice.choice(len(chances), p=chances)
+            place = bisect_right(ends[buckets[answer]], dice.random())
+            arm = arms[answer] = min(place, len(chances) - 1)  # a sum may be just below 1
             key = Key(buckets[answer], period, int(arm))
             for label in _labels(answer, key, reward_of(float(right[arm, answer]), chances[arm]), dice):
                 heapq.heappush(coming, label)

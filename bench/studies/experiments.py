@@ -45,6 +45,7 @@ _SKEW = 2.0  # times as often as for the baseline, labels come for the candidate
 PROMOTED, STOPPED, FIXED, REGRET = "promoted at", "stopped at", "fixed size", "regret"
 HELD, SKEWED = "held at", "promoted by skewed labels at"
 _SINGLE, _MOVING = "the best single arm", "the best arm in each part"
+_HELD = math.log(1 / MISMATCH_ALPHA)
 _GOALS = {PROMOTED: 0.05, SKEWED: 0.05, HELD: MISMATCH_ALPHA, STOPPED: 2.0, REGRET: 0.05}
 
 Bools, Floats, Ints = NDArray[np.bool_], NDArray[np.float64], NDArray[np.int64]
@@ -134,10 +135,11 @@ def _crossings(
         capital *= factors[kinds]
         shares.add(kinds < 2)
         is_enough = np.log(capital @ every) >= np.maximum(0.0, shares.log_mismatch) + math.log(1 / _ALPHA)
-        if is_enough.any():
+        goes_on = ~is_enough & (shares.log_mismatch < _HELD)  # a candidate that is held decides nothing more
+        if not goes_on.all():
             crossed[alive[is_enough]] = look
-            alive, capital = alive[~is_enough], capital[~is_enough]
-            shares.keep(~is_enough)
+            alive, capital = alive[goes_on], capital[goes_on]
+            shares.keep(goes_on)
     return crossed
 
 
@@ -173,7 +175,7 @@ def holds(share: float, runs: int, looks: int) -> Ints:
     held = np.zeros(runs, dtype=np.int64)
     for look in range(1, looks + 1):
         shares.add(dice.random(runs) < share)
-        held[(held == 0) & (shares.log_mismatch >= math.log(1 / MISMATCH_ALPHA))] = look
+        held[(held == 0) & (shares.log_mismatch >= _HELD)] = look
     return held
 
 

@@ -27,7 +27,7 @@ _P99 = 0.99
 _MOST_LOG = 600.0  # of evidence, so that a level stays above 0
 
 MISMATCH_ALPHA = 0.001 / 2
-"""Chance that the answers' shares hold a stage by mistake, and that the labels' shares hold a run by mistake."""
+"""Chance that shares hold a candidate by mistake: those of a stage's answers, or those of all labels."""
 
 
 @dataclass(frozen=True)
@@ -114,8 +114,8 @@ class Counts:
         worst = max(splits, key=lambda split: log_label_mismatch([split]))
         own, other = worst.right + worst.wrong, worst.baseline_right + worst.baseline_wrong
         return (
-            f"has {rough_percent(own / (own + other))} % of the labels instead of {100 * worst.share:g} %, so accuracy"
-            " is not judged until labels are sent for the drawn answers of both arms"
+            f"has {rough_percent(own / (own + other))} % of the labels instead of {100 * worst.share:g} %,"
+            " so accuracy is not judged until labels are sent for the drawn answers of both arms"
         )
 
     def _splits(self) -> list[SplitCounts]:

@@ -107,9 +107,9 @@ def _mismatch(stage: StageCounts) -> str:
     shares = [1 - stage.share, stage.share]
     if log_ratio_mismatch(numbers, shares) < math.log(1 / MISMATCH_ALPHA):
         return ""
-    share = numbers[1] / sum(numbers)
+    share = rough_percent(numbers[1] / sum(numbers))
     return (
-        f"The candidate waits: it has {rough_percent(share)} % of the {unit} instead of {100 * stage.share:g} %,"
+        f"The candidate waits: it has {share} % of the {unit} instead of {100 * stage.share:g} %,"
         " so choose another subject or look for lost counts."
     )
 
