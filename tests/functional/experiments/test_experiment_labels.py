@@ -30,7 +30,7 @@ _PARAMETERS = {
     "FeedbackKey": "0123456789abcdef",
     "FeedbackSample": "1",
 }
-_TEXTS = 40
+_TEXTS = 16
 
 
 @pytest.fixture

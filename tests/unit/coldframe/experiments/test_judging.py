@@ -106,6 +106,20 @@ def test_pairs_of_a_shadow_are_compared(folder: FolderStore, time_of_day: Time) 
     assert totals(folder).labels == {"now/right": 30, "ties": 30}
 
 
+def test_labels_of_one_arm_change_no_stage(folder: FolderStore, time_of_day: Time) -> None:
+    """Labels for the second arm alone leave its share as it is, and the sentence says why."""
+    criteria = {"max_errors": None, "min_answers": 1}
+    trial = Trial(folder, time_of_day, stages=[0.5, 1.0], criteria=criteria)
+    for answer in trial.answer(60):
+        if answer["experiment"]["arm"] == "next":
+            trial.label(answer, is_right=True)
+    run = trial.minute()
+    assert run.stage == 0
+    stages = latest_models(run, trial.control.counts(run))
+    assert "has 100 % of the labels instead of 50 %" in knowledge_of(run, stages)
+    assert "until labels are sent for the drawn answers" in decision_on(run, stages).reason
+
+
 def test_one_environment_decides_in_a_minute(folder: FolderStore, time_of_day: Time) -> None:
     """A second environment leaves the decision to the first one, and a wrong clock blocks nobody for long."""
     trial = Trial(folder, time_of_day, stages=[0.5, 1.0], criteria=NO_CRITERION_BUT_ERRORS)
