@@ -48,7 +48,9 @@ _SINGLE, _MOVING = "the best single arm", "the best arm in each part"
 _HELD = math.log(1 / MISMATCH_ALPHA)
 _GOALS = {PROMOTED: 0.05, SKEWED: 0.05, HELD: MISMATCH_ALPHA, STOPPED: 2.0, REGRET: 0.05}
 
-Bools, Floats, Ints = NDArray[np.bool_], NDArray[np.float64], NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 class Trial(NamedTuple):

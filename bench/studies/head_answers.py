@@ -2,6 +2,7 @@
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from bench.studies.bandit_replay import Answers
 from coldframe.model.bundle import EstimatorFacts
@@ -31,5 +32,6 @@ def head_answers() -> Answers:
     estimates = guesses(facts, token_ids("test", texts, encoder), TRAINED)
     own = estimates.probabilities
     auto = cascade(estimates, chances[HEADS.index(facts.partner)], facts.threshold)
-    right = np.array([part.argmax(axis=1) == target for part in (*chances, own, auto)])
+    every: list[NDArray[np.floating]] = [*chances, own, auto]
+    right = np.array([part.argmax(axis=1) == target for part in every])
     return Answers(right[:-2], own.max(axis=1), right[-2], right[-1])
