@@ -330,7 +330,7 @@ def test_named_commands_exist(page: Path) -> None:
 def test_accuracy_table_is_the_manifest(bundle: Path) -> None:
     """The accuracies in docs/accuracy.md are those of the bundle."""
     page = REFERENCE["accuracy"]
-    for name, facts in load_manifest(bundle, EXAMPLE).heads.items():
+    for name, facts in load_manifest(bundle, EXAMPLE).named_heads.items():
         numbers = (
             f"| {facts.accuracy['stripped']:.4f} | {facts.accuracy['full']:.4f} | {facts.validation:.4f} |"
         )

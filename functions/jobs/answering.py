@@ -27,7 +27,7 @@ class ModelAnswerer:
         """
         predictor = find_model(self._models, options.model)
         prediction = predictor.predict(texts, options.heads, True, deadline)
-        if any(source.is_rushed for source in prediction.sources):
+        if prediction.is_rushed:
             raise OutOfTime("There is too little time to encode the texts. Send smaller parts.")
         least = UNSET if options.min_probability is None else options.min_probability
         request = PredictRequest(top_k=options.top_k, scores=options.scores, min_probability=least)

@@ -20,6 +20,7 @@ from coldframe.model.files import (
     AUTO,
     DEFAULT,
     ENCODERS,
+    ENSEMBLE,
     HEAD_NAMES,
     MANIFEST,
     encoder_folder,
@@ -55,7 +56,7 @@ REPORT_SHADOW = "report.shadow.json"
 """Name of the file with an experiment, beside a model and outside its version."""
 _SHADOW = "retrained"
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
-_OF_HEADS = tuple(f"-{head}" for head in (AUTO, *HEAD_NAMES))  # heads of other models are listed so
+_OF_HEADS = tuple(f"-{head}" for head in (AUTO, *HEAD_NAMES, ENSEMBLE))  # other models' heads are listed so
 
 _FAULTS = (
     TableFault,

@@ -149,7 +149,7 @@ def _facts(manifest: Manifest, is_default: bool) -> dict[str, object]:
         "default": is_default,
         "encoder": manifest.encoder.name,
         "labels": manifest.labels,
-        "heads": list(manifest.heads),
+        "heads": list(manifest.named_heads),
         "bytes": _bytes(manifest),
         "figures": manifest.figures,
     }
@@ -162,7 +162,7 @@ def _bytes(manifest: Manifest) -> int:
 def describe(manifest: Manifest, is_default: bool) -> str:
     """A model in three lines."""
     size_mb = _bytes(manifest) / 1e6
-    parts = f"{len(manifest.labels):,} labels, heads {', '.join(manifest.heads)}, {size_mb:.1f} MB"
+    parts = f"{len(manifest.labels):,} labels, heads {', '.join(manifest.named_heads)}, {size_mb:.1f} MB"
     mark = "  (default)" if is_default else ""
     lines = [f"{manifest.name}  {manifest.version}{mark}", f"  {parts}, on {manifest.encoder.name}"]
     if figures := manifest.figures:

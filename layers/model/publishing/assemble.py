@@ -83,6 +83,7 @@ def _manifest(folder: Path, name: str, trained: Path, encoder: EncoderManifest) 
         default_head=AUTO,
         heads=metrics.heads,
         figures=metrics.figures,
+        ensemble=metrics.ensemble,
     )
 
 

@@ -3,8 +3,9 @@
 from pathlib import Path
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
-from coldframe.model.bundle import HeadFacts
+from coldframe.model.bundle import EnsembleFacts, HeadFacts
 from coldframe.schemas import Figures
 from layers.model.files.json_files import write_json
 from layers.model.files.paths import METRICS
@@ -13,6 +14,7 @@ from layers.model.files.paths import METRICS
 class HeadMetrics(msgspec.Struct, frozen=True):
     """Accuracies of the heads, the best of them by validation, and figures of the whole model.
 
+    ensemble: weights of its members, and its accuracies.
     encoder_graph: digest of the encoder that the heads were trained on.
     """
 
@@ -21,6 +23,7 @@ class HeadMetrics(msgspec.Struct, frozen=True):
     encoder_graph: str
     heads: dict[str, HeadFacts]
     figures: Figures | None = None
+    ensemble: EnsembleFacts | UnsetType = UNSET
 
 
 def read_metrics(folder: Path) -> HeadMetrics:

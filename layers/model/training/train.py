@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from coldframe.model.bundle import EstimatorFacts
 from coldframe.model.estimator import UNTEMPERED
-from coldframe.model.files import AUTO
+from coldframe.model.files import AUTO, ENSEMBLE
 from coldframe.model.heads import Head
 from coldframe.monitoring.reference import write_reference
 from coldframe.progress import announce
@@ -30,9 +30,10 @@ from layers.model.thresholds.lexical import token_ids
 from layers.model.training.head_trainers import CHOSEN, Parameters
 from layers.model.training.monitoring_reference import reference_of
 from layers.model.training.train_centroids import held_out_strangeness, train_centroids
-from layers.model.training.train_estimator import train_estimator
-from layers.model.training.train_heads import abstaining, train_heads
-from layers.model.training_data.samples import Task, embed_samples
+from layers.model.training.train_ensemble import TrainedEnsemble, train_ensemble
+from layers.model.training.train_estimator import Judged, train_estimator
+from layers.model.training.train_heads import TrainedHead, abstaining, train_heads
+from layers.model.training_data.samples import Embedded, Task, embed_samples
 
 
 class Trained(NamedTuple):
@@ -74,8 +75,9 @@ def train(
     centroids = train_centroids(train_set, task.fit, task.validation, folder)
     write_json(folder / FACTS, judged.facts)
     graph = encoder.manifest.graph.removeprefix("sha256:")
-    metrics = HeadMetrics(task.labels, best, graph, {name: head.facts for name, head in heads.items()})
-    write_metrics(folder, metrics)
+    ensemble = ensemble_of(task, judged, heads, test_set, accuracy)
+    facts = {name: head.facts for name, head in heads.items()}
+    write_metrics(folder, HeadMetrics(task.labels, best, graph, facts, ensemble=ensemble.facts))
     strange = held_out_strangeness(train_set, task.fit, task.validation)
     write_reference(reference_of(task, train_set, judged.held_out, strange, encoder), folder)
     answers = {name: predict_rows(head.served, test_set.as_sent) for name, head in heads.items()}
@@ -83,9 +85,31 @@ def train(
     seen = Seen(test_set.as_sent, judged.guessed, judged.answers)
     others = _see_others(judged.facts, heads[best].served, encoder, folder)
     scores = strangeness(seen, others, judged.facts, centroids)
-    probabilities: dict[str, NDArray[np.floating]] = {AUTO: judged.answers, **answers}
+    probabilities: dict[str, NDArray[np.floating]] = {
+        AUTO: judged.answers,
+        **answers,
+        ENSEMBLE: ensemble.answers,
+    }
     copies = find_near_copies(test_set.as_sent, train_set.as_sent)
     return Trained(probabilities, judged.alone, judged.uncalibrated, judged.facts, scores, copies)
+
+
+def ensemble_of(
+    task: Task,
+    judged: Judged,
+    heads: Mapping[str, TrainedHead],
+    test_set: Embedded,
+    accuracy: float | None,
+) -> TrainedEnsemble:
+    """The ensemble of `auto` and all heads."""
+    held_out = {AUTO: judged.held_out.answers, **{name: head.held_out.whole for name, head in heads.items()}}
+    test = {
+        form: {AUTO: rows}
+        | {name: predict_rows(head.served, test_set.forms[form]) for name, head in heads.items()}
+        for form, rows in judged.by_form.items()
+    }
+    target = task.train.target[task.validation]
+    return train_ensemble(held_out, target, test, task.test.target, accuracy)
 
 
 def _see_others(facts: EstimatorFacts, partner: Head, encoder: ServedEncoder, folder: Path) -> Seen:

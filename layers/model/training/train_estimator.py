@@ -49,8 +49,9 @@ class HeldOut(NamedTuple):
 class Judged(NamedTuple):
     """The estimator's facts with its accuracies, and `auto` on the test samples as callers send them.
 
-    answers: (n, k). alone: whether the estimator answered alone, (n,). uncalibrated: the answers without any
-    temperature, (n, k). guessed: what the estimator says of them. held_out: `auto` on the validation rows.
+    answers: (n, k). by_form: the same for each form of the samples. alone: whether the estimator answered
+    alone, (n,). uncalibrated: the answers without any temperature, (n, k). guessed: what the estimator says
+    of them. held_out: `auto` on the validation rows.
     """
 
     facts: EstimatorFacts
@@ -59,6 +60,7 @@ class Judged(NamedTuple):
     alone: NDArray[np.bool_]
     uncalibrated: NDArray[np.float64]
     held_out: HeldOut
+    by_form: dict[str, NDArray[np.float64]]
 
 
 def train_estimator(
@@ -157,4 +159,4 @@ def judge(
     bare = guesses(replace(facts, temperature=1.0), tokens.as_sent, folder)
     sent = next(iter(forms))
     before = say(bare, steps[sent], facts, test.target).answers
-    return Judged(judged, forms[sent], answers[sent], said[sent].alone, before, held_out)
+    return Judged(judged, forms[sent], answers[sent], said[sent].alone, before, held_out, answers)

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from coldframe.cache.dynamodb_store import chunks
 from coldframe.config import load_settings
 from coldframe.errors import ColdframeError
-from coldframe.model.files import AUTO
 from coldframe.model.tokenizer import normalise
 from coldframe.pipeline.models import load_predictor
 from coldframe.pipeline.predictor import Predictor
@@ -62,8 +61,8 @@ def fill(path: Path, model_dir: Path, heads: tuple[str, ...]) -> Counts:
     if not settings.cache_table:
         raise NotFilled("COLDFRAME_CACHE_TABLE is not set. Set it to the name of the table to fill.")
     predictor = load_predictor(settings)
-    all_heads = (AUTO, *predictor.manifest.heads)
-    head_names = tuple(dict.fromkeys(heads)) or all_heads
+    all_heads = predictor.min_probability
+    head_names = tuple(dict.fromkeys(heads or all_heads))
     for head in head_names:
         if head not in all_heads:
             raise BadTexts(f'"{head}" is not a head of this model. Heads: {", ".join(all_heads)}.')

@@ -48,14 +48,14 @@ def test_answers_are_those_of_the_predictor(table: Path, tmp_path: Path, predict
     out = tmp_path / "out.parquet"
     texts = [*TEXTS[:200], *TEXTS[:1000]]  # two parts
     pq.write_table(pa.table({"id": range(len(texts)), "body": texts}), table)
-    done = coldframe(*command(table, out, "--head", "auto", "--head", "logreg"))
+    done = coldframe(*command(table, out, "--head", "auto", "--head", "ensemble"))
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{out}: {len(texts):,} rows\n"
-    expected = predict_column(predictor, texts, ["auto", "logreg"])
+    expected = predict_column(predictor, texts, ["auto", "ensemble"])
     rows = records(out)
     assert [row["id"] for row in rows] == list(range(len(texts)))
     assert [row["body"] for row in rows] == texts
-    for head in ("auto", "logreg"):
+    for head in ("auto", "ensemble"):
         for name in ("label", "probability", "out_of_distribution"):
             answers = [None if answer is None else getattr(answer, name) for answer in expected[head]]
             assert [row[f"{name}_{head}"] for row in rows] == answers

@@ -23,7 +23,7 @@ from coldframe.pipeline.words import WordsUnknown, spans_of, words_of
 from coldframe.timing import NO_DEADLINE, StartMark
 from tests.conftest import LABELS, post, served, tiny_predictor
 
-HEADS = ["auto", "logreg", "rf", "hgb", "mlp"]
+HEADS = ["auto", "logreg", "rf", "hgb", "mlp", "ensemble"]
 SHORT = "Our hockey team won the final"
 TEXTS = [
     SHORT,

@@ -122,7 +122,8 @@ def example(bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("head", "least"), [("auto", 0.8), ("logreg", 0.6), ("rf", 0.7), ("hgb", 0.6), ("mlp", 0.75)]
+    ("head", "least"),
+    [("auto", 0.8), ("logreg", 0.6), ("rf", 0.7), ("hgb", 0.6), ("mlp", 0.75), ("ensemble", 0.8)],
 )
 def test_labels_of_new_texts(example: Path, head: str, least: float) -> None:
     """The model of a table is served, and each head gives tickets of a later month their queue."""
@@ -146,8 +147,8 @@ def test_model_is_verified(bundle: Path, example: Path) -> None:
 def test_figures_of_the_manifest(example: Path) -> None:
     """The manifest has the accuracy of each head and of `auto` on rows that were held out."""
     manifest = manifest_of(example)
-    figures = [head.accuracy["text"] for head in manifest.heads.values()]
-    assert len(figures) == 4
+    figures = [head.accuracy["text"] for head in manifest.named_heads.values()]
+    assert len(figures) == 5
     assert all(0 <= figure <= 1 for figure in [*figures, manifest.estimator.auto_accuracy["text"]])
     assert manifest.estimator.threshold >= 0.6
     assert manifest.estimator.min_tokens == 3

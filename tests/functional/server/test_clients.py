@@ -77,7 +77,7 @@ def test_triton_health_and_metadata(inference: Any) -> None:
     assert inference.is_model_ready("topics-rf", metadata["versions"][0])
 
 
-@pytest.mark.parametrize("head", ["auto", "logreg", "rf", "hgb", "mlp"])
+@pytest.mark.parametrize("head", ["auto", "logreg", "rf", "hgb", "mlp", "ensemble"])
 def test_triton_texts_to_topics(inference: Any, predictor: Predictor, head: str) -> None:
     """As the client sends by default, binary both ways: labels and scores are the head's, to the bit."""
     expected = to_matrix(predictor.predict(TEXTS, [head]).answers[head])[:, :-1]

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 AUTO = "auto"
+ENSEMBLE = "ensemble"
 
 Probabilities = NDArray[np.floating[Any]]
 """Probability for each row and class, (n, k)."""

@@ -10,7 +10,7 @@ from layers.model.report.figures.compare import Comparison
 from layers.model.report.figures.confusion import Cell, ConfusedPair, confusion_cells, most_confused
 from layers.model.report.figures.coverage import Coverage, coverage
 from layers.model.report.figures.detection import Detections, detections
-from layers.model.report.figures.evaluation import AUTO, Answers, Evaluation, Setting, answers_of
+from layers.model.report.figures.evaluation import AUTO, ENSEMBLE, Answers, Evaluation, Setting, answers_of
 from layers.model.report.figures.intervals import Interval, rounded, wilson
 from layers.model.report.figures.mistakes import Mistake, surest_mistakes
 from layers.model.report.figures.paired import Paired, pair
@@ -136,7 +136,8 @@ def make_report(evaluation: Evaluation, comparison: Comparison | None = None) ->
     ]
     baseline = _baseline(evaluation, right)
     calibrated = reliability(auto, right, evaluation.seed)
-    estimator = None if evaluation.alone is None else estimator_share(evaluation.alone, auto, answers, right)
+    apart = {name: head for name, head in answers.items() if name != ENSEMBLE}  # `auto` is a part of that
+    estimator = None if evaluation.alone is None else estimator_share(evaluation.alone, auto, apart, right)
     confusion = confusion_cells(evaluation.target, auto.said, len(evaluation.labels))
     return Report(
         schema=SCHEMA,

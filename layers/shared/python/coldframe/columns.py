@@ -9,7 +9,6 @@ from typing import NamedTuple, TypeVar
 
 from coldframe.errors import OutOfTime
 from coldframe.model.estimator import AnswerSource
-from coldframe.model.files import AUTO
 from coldframe.pipeline.answers import Prediction
 from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import NO_DEADLINE, Deadline
@@ -25,7 +24,7 @@ class Answer(NamedTuple):
     """Answer of one head for one text.
 
     label: None where the head abstains. scores: the probability of each label, in the manifest's order.
-    source: the part that answered for the head `auto`; None for other heads.
+    source: the part that answered for `auto`, as a head or as a member of `ensemble`; None for other heads.
     """
 
     label: str | None
@@ -95,8 +94,7 @@ def _parts(texts: list[str]) -> Iterator[list[str]]:
 def _answers(predictor: Predictor, prediction: Prediction, head: str) -> Iterator[Answer]:
     labels, least = predictor.manifest.labels, predictor.min_probability[head]
     rows = prediction.answers[head]
-    sources = prediction.sources if head == AUTO else [None] * len(rows)
-    for row, source in zip(rows, sources, strict=True):
+    for row, source in zip(rows, prediction.sources_of(head), strict=True):
         *scores, strangeness = to_floats(row)
         best = ranked(scores)[0]
         label = None if scores[best] < least else labels[best]

@@ -152,8 +152,9 @@ class HeadAnswer(Struct, omit_defaults=True):
 
     label: null where the head abstains, because the probability of its best label is too low.
     out_of_distribution: share of the validation rows that are less unusual to the model than this text.
-    by: the part that answered for the head `auto`. rushed: the estimator was not sure, but the time was
-    short. id: names this answer for `POST /v1/feedback`. drawn: chance chose the answer to be labelled.
+    by: the part that answered for the head `auto`. members: the heads whose mean `ensemble` is. rushed: more
+    time would have given another answer. id: names this answer for `POST /v1/feedback`. drawn: chance chose
+    the answer to be labelled.
     explanation: only on request; null where there is none, and `unexplained` says why.
     """
 
@@ -163,6 +164,7 @@ class HeadAnswer(Struct, omit_defaults=True):
     out_of_distribution: float
     abstained: bool = False
     by: By | UnsetType = UNSET
+    members: list[str] | UnsetType = UNSET
     rushed: bool = False
     scores: dict[str, float] | UnsetType = UNSET
     id: str | UnsetType = UNSET

@@ -149,6 +149,7 @@ class Deadline:
     """A moment by which work has to end, and the waiting caller, where a server knows it.
 
     may_rush: an answer by less work is better than none: see `COLDFRAME_OVERLOAD`.
+    is_budget: the caller states the time, and the head `ensemble` leaves out members that do not fit in.
     """
 
     def __init__(
@@ -157,8 +158,10 @@ class Deadline:
         clock: Clock = time.monotonic,
         caller: "Caller | None" = None,
         may_rush: bool = False,
+        is_budget: bool = False,
     ) -> None:
         self.may_rush = may_rush
+        self.is_budget = is_budget
         self._clock = clock
         self._ends = clock() + limit_s
         self.caller = caller

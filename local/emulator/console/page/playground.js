@@ -14,6 +14,7 @@ const NAMES = {
   rf: "random forest",
   hgb: "gradient boosting",
   mlp: "perceptron",
+  ensemble: "mean of heads",
 };
 const UNSURE = 0.5; // below, another label is as likely as not
 const STRANGE = 0.99; // above, a text is stranger to the model than 99 % of what it was validated with

@@ -29,8 +29,7 @@ from coldframe.cache.cache import PredictionCache, Unsaved
 from coldframe.config import Settings
 from coldframe.contract import MAX_EXPLAINED_TEXTS, PREDICT, SCORE_DIGITS, SQL_PATHS
 from coldframe.errors import BundleError, Invalid, NotReady, RequestError, TooLarge
-from coldframe.model.estimator import AnswerSource
-from coldframe.model.files import AUTO
+from coldframe.model.files import AUTO, ENSEMBLE
 from coldframe.pipeline.answers import Prediction
 from coldframe.pipeline.models import Models, SketchLog
 from coldframe.pipeline.predictor import Predictor
@@ -229,7 +228,7 @@ class Api:
         budget_s = math.inf if isinstance(body.budget_ms, UnsetType) else body.budget_ms / 1e3
         reading_s = time.monotonic() - started_s  # waiting, unzipping and decoding count as well
         may_rush = self._settings.overload == "rush" and part is None and heads == [AUTO]
-        deadline = deadline_of(request, budget_s - reading_s, may_rush)
+        deadline = deadline_of(request, budget_s - reading_s, may_rush, is_budget=budget_s < math.inf)
         if part is None:
             prediction = predictor.predict(texts, heads, body.cache, deadline)
         else:
@@ -397,24 +396,25 @@ def text_answers(prediction: Prediction, predictor: Predictor, request: PredictR
     labels = predictor.manifest.labels
     answers = [TextAnswer(index, {}) for index in range(prediction.usage.texts)]
     for head, rows in prediction.answers.items():
-        sources = prediction.sources if head == AUTO else [None] * len(rows)
+        sources = prediction.sources_of(head)
         requested = request.min_probability
         least = predictor.min_probability[head] if isinstance(requested, UnsetType) else requested
         for answer, row, source in zip(answers, rows, sources, strict=True):
-            answer.heads[head] = _head_answer(row, labels, request, source, least)
+            head_answer = answer.heads[head] = _head_answer(row, labels, request, least)
+            if head == ENSEMBLE:
+                head_answer.members = list(prediction.members)
+                head_answer.rushed = not prediction.is_whole or bool(source and source.is_rushed)
+            elif source is not None:
+                head_answer.by, head_answer.rushed = source.by, source.is_rushed
     return answers
 
 
-def _head_answer(
-    row: Vector, labels: list[str], request: PredictRequest, source: AnswerSource | None, least: float
-) -> HeadAnswer:
+def _head_answer(row: Vector, labels: list[str], request: PredictRequest, least: float) -> HeadAnswer:
     *values, strangeness = to_floats(row)
     top = [Score(labels[i], values[i]) for i in ranked(values)[: request.top_k]]
     answer = HeadAnswer(top[0].label, top[0].probability, top, round(strangeness, SCORE_DIGITS))
     if top[0].probability < least:
         answer.label, answer.abstained = None, True
-    if source is not None:
-        answer.by, answer.rushed = source.by, source.is_rushed
     if request.scores:
         answer.scores = dict(zip(labels, values, strict=True))
     return answer

@@ -6,8 +6,7 @@ from typing import NamedTuple, TypeVar
 from msgspec import UNSET
 
 from coldframe.errors import NotFound, echo
-from coldframe.model.bundle import EncoderManifest, HeadFacts, Manifest
-from coldframe.model.files import AUTO
+from coldframe.model.bundle import EncoderManifest, EnsembleFacts, HeadFacts, Manifest
 from coldframe.pipeline.models import Models
 from coldframe.pipeline.predictor import Predictor
 from coldframe.schemas import HeadCard, ModelCard
@@ -40,13 +39,13 @@ def head_model(manifest: Manifest, head: str) -> str:
 
 
 def protocol_models(models: Models) -> dict[str, Named]:
-    """Names of the Open Inference Protocol: the encoders, then the heads of each model, `auto` first."""
+    """Names of the Open Inference Protocol: the encoders, then each model's heads, `auto` first."""
     predictors = models.all()
     encoders = {predictor.encoder.name: Named(predictor, None) for predictor in reversed(predictors)}
     heads = {
         head_model(predictor.manifest, head): Named(predictor, head)
         for predictor in predictors
-        for head in (AUTO, *predictor.manifest.heads)
+        for head in predictor.min_probability
     }
     return encoders | heads
 
@@ -56,7 +55,7 @@ def find_protocol_model(models: Models, name: str) -> Named:
     model, _, head = name.rpartition("-")
     if model in models.names:  # loads no other model, which may be broken
         predictor = models.get(model)
-        if head in (AUTO, *predictor.manifest.heads):
+        if head in predictor.min_probability:
             return Named(predictor, head)
     if name == models.default.encoder.name:
         return Named(models.default, None)
@@ -110,7 +109,7 @@ def _model_card(manifest: Manifest, created_s: int) -> ModelCard:
         manifest.labels,
         manifest.default_head,
     )
-    card.heads = {name: _head_card(facts) for name, facts in manifest.heads.items()}
+    card.heads = {name: _head_card(facts) for name, facts in manifest.named_heads.items()}
     card.figures = manifest.figures or UNSET
     return card
 
@@ -122,13 +121,13 @@ def _encoder_card(encoder: EncoderManifest, created_s: int) -> ModelCard:
 
 
 def _head_cards(manifest: Manifest, created_s: int) -> Iterable[ModelCard]:
-    for name, facts in manifest.heads.items():
+    for name, facts in manifest.named_heads.items():
         card = _card(head_model(manifest, name), manifest.version, created_s)
         card.labels, card.heads = manifest.labels, {name: _head_card(facts)}
         yield card
 
 
-def _head_card(facts: HeadFacts) -> HeadCard:
+def _head_card(facts: HeadFacts | EnsembleFacts) -> HeadCard:
     return HeadCard(facts.accuracy)
 
 

@@ -45,7 +45,7 @@ from coldframe.api.tensors import (
 from coldframe.cache.cache import Unsaved
 from coldframe.config import Settings
 from coldframe.errors import Invalid, NotFound
-from coldframe.model.files import AUTO
+from coldframe.model.files import AUTO, ENSEMBLE
 from coldframe.pipeline.models import Models
 from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import Deadline, StageTimes
@@ -56,6 +56,7 @@ _HEADER_LENGTH = "inference-header-content-length"
 _EXAMPLE = '{"inputs": [{"name": "text", "shape": [1], "datatype": "BYTES", "data": ["…"]}]}'
 _TOO_LARGE_HINT = "Request binary outputs, or fewer outputs (not `scores`), or send fewer texts."
 _ANY = -1
+_OF_TEXTS = (AUTO, ENSEMBLE)
 _LAST_INTERACTIVE = 1  # 0 is the default and means the same
 
 _Computed: TypeAlias = tuple[Mapping[str, OutputValues], StageTimes, dict[str, object], Unsaved]
@@ -98,7 +99,7 @@ class InferenceProtocol:
                 TensorMetadata("probability", "FP32", [_ANY]),
                 TensorMetadata("scores", "FP32", [_ANY, len(labels)]),
             ]
-            expected = "text" if head == AUTO else "exactly one of text, embedding"
+            expected = "text" if head in _OF_TEXTS else "exactly one of text, embedding"
             parameters = ModelParameters(inputs=expected, labels=labels)
         name = request.params["model"]
         return json_reply(
@@ -250,5 +251,5 @@ def _is_bulk(body: InferRequest) -> bool:
 
 
 def _inputs_of(head: str) -> tuple[str, ...]:
-    """Raises Invalid for an embedding sent to `auto`, which needs the words of a text."""
-    return ("text",) if head == AUTO else ("text", "embedding")
+    """Inputs of a head. `auto` needs the words of a text, also as a member of `ensemble`."""
+    return ("text",) if head in _OF_TEXTS else ("text", "embedding")

@@ -150,13 +150,15 @@ def decode_json(body: bytes, decoder: msgspec.json.Decoder[T], example: str) -> 
         return read_again(body, decoder, exc)
 
 
-def deadline_of(request: Request, budget_s: float = math.inf, may_rush: bool = False) -> Deadline:
+def deadline_of(
+    request: Request, budget_s: float = math.inf, may_rush: bool = False, is_budget: bool = False
+) -> Deadline:
     """Moment by which the work on a request ends: the caller's limit or the platform's, if earlier.
 
-    may_rush: the request accepts an answer by less work.
+    may_rush: the request accepts an answer by less work. is_budget: its caller states the time.
     """
     limit_s = min(budget_s, request.time_left_s() - _KEPT_FOR_THE_REPLY_S)
-    return Deadline(limit_s, caller=request.caller, may_rush=may_rush)
+    return Deadline(limit_s, caller=request.caller, may_rush=may_rush, is_budget=is_budget)
 
 
 def json_reply(

@@ -21,7 +21,6 @@ from coldframe.api.operations import FEEDBACK_OPERATIONS, JOB_OPERATIONS, OPERAT
 from coldframe.config import Settings
 from coldframe.contract import JSON
 from coldframe.errors import REQUEST_ERRORS, MethodNotAllowed, NotFound, NotReady, RequestError
-from coldframe.model.files import AUTO
 from coldframe.pipeline.models import Models
 
 Schema = dict[str, Any]
@@ -74,8 +73,8 @@ def _tighten_predict(component: Schema, models: Models, settings: Settings) -> N
     component["properties"]["texts"]["maxItems"] = settings.max_texts
     component["properties"]["model"] |= {"enum": models.names, "default": models.names[0]}
     heads = component["properties"]["heads"]
-    names = dict.fromkeys(head for predictor in models.all() for head in predictor.manifest.heads)
-    heads["items"] = {"type": "string", "enum": [AUTO, *names]}
+    names = dict.fromkeys(head for predictor in models.all() for head in predictor.min_probability)
+    heads["items"] = {"type": "string", "enum": list(names)}
     heads["default"] = [models.default.manifest.default_head]
 
 
@@ -107,7 +106,7 @@ def _tighten_sql(components: dict[str, Schema], models: Models, settings: Settin
     for name in ("Context", "RedshiftTexts", "RedshiftTextsAndLabels"):
         properties = components[name]["properties"]
         properties["model"]["enum"] = models.names
-        properties["head"]["enum"] = [AUTO, *models.default.manifest.heads]
+        properties["head"]["enum"] = list(models.default.min_probability)
 
 
 def _dimensions(models: Models) -> list[int]:

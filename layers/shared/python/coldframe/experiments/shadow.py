@@ -117,7 +117,7 @@ class _Work:
             prediction = arm.predictor.predict(
                 self._texts, [arm.head], self._use_cache, self._deadline, self._embeddings
             )
-            if AnswerSource.RUSHED not in prediction.sources:
+            if AnswerSource.RUSHED not in prediction.sources and prediction.is_whole:
                 self.result = _answers(prediction, arm, times.total_ms())
         except RequestError:  # too little time, or a caller that has left
             self.result = _SKIPPED

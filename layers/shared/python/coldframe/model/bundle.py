@@ -9,7 +9,9 @@ from msgspec import UNSET, Struct, UnsetType
 from coldframe.digests import sha256
 from coldframe.errors import BundleCorrupt
 from coldframe.model.files import (
+    AUTO,
     ENCODER,
+    ENSEMBLE,
     GOLDEN,
     MANIFEST,
     REBUILD,
@@ -103,6 +105,19 @@ class EstimatorFacts(Struct, frozen=True):
     answer_temperatures: tuple[float, float] | UnsetType = UNSET  # omitted where unset: older manifests stay
 
 
+class EnsembleFacts(Struct, frozen=True):
+    """Weights of the head `ensemble`, chosen on validation rows, and its results.
+
+    weights: by member, `auto` first, then heads; positive, and 1 together up to rounding.
+    accuracy, validation, min_probability: as of a head.
+    """
+
+    weights: dict[str, float]
+    accuracy: dict[str, float]
+    validation: float
+    min_probability: float = 0.0
+
+
 class Source(Struct, frozen=True):
     """Origin of the weights."""
 
@@ -169,6 +184,12 @@ class Manifest(Sealed, frozen=True):
     default_head: str
     heads: dict[str, HeadFacts]
     figures: Figures | None = None
+    ensemble: EnsembleFacts | UnsetType = UNSET  # omitted where unset: older manifests stay
+
+    @property
+    def named_heads(self) -> dict[str, HeadFacts | EnsembleFacts]:
+        """Facts of all heads but `auto`, by name: `ensemble` is the last, where the model has its weights."""
+        return {**self.heads, **({ENSEMBLE: self.ensemble} if self.ensemble else {})}
 
     def with_encoder(self, version: str) -> "Manifest":
         """The model on another version of its encoder, which makes another version."""
@@ -228,6 +249,18 @@ def _load(folder: Path, kind: type[M]) -> M:
     if content != manifest.encode() or manifest.version != manifest.digest():
         raise BundleCorrupt(f"{folder / MANIFEST} is not as it was built: its digest differs. {REBUILD}")
     return manifest
+
+
+def check_members(manifest: Manifest) -> None:
+    """Raises BundleCorrupt unless the members of `ensemble` are heads with weights."""
+    if manifest.ensemble:
+        weights = manifest.ensemble.weights
+        unknown = weights.keys() - {AUTO, *manifest.heads}
+        if unknown or not weights or min(weights.values()) <= 0:
+            raise BundleCorrupt(
+                f"The ensemble has the weights {weights}; expected positive ones, of `auto` and heads."
+                f" {REBUILD}"
+            )
 
 
 def load_golden(folder: Path) -> Golden:

@@ -26,6 +26,7 @@ ESTIMATOR = "estimator.bin"
 CENTROIDS = "centroids.bin"
 REBUILD = "Run `coldframe build` again, or `coldframe train` for a model of your own."
 AUTO = "auto"  # the head that is estimator and encoder together
+ENSEMBLE = "ensemble"  # the head that is the weighted mean of others
 HEAD_NAMES = ("logreg", "rf", "hgb", "mlp")
 
 

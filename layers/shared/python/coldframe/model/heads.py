@@ -7,6 +7,7 @@ A text's distance to the training data is the cosine of its embedding to the nea
 """
 
 import functools
+import time
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,6 +19,7 @@ from coldframe.graphs.graph import Graph, GraphError, GraphFile, Kind, Tensor
 from coldframe.graphs.runtime import open_graph
 from coldframe.model.files import CENTROIDS, REBUILD, head_file
 from coldframe.model.weights import read_weights
+from coldframe.timing import Clock, MovingAverage
 from coldframe.vectors import VALUE_BYTES, Vector, split, to_floats, to_vector
 
 GRAPHS = Path(__file__).parent.parent / "graphs"
@@ -35,6 +37,7 @@ _BY_LABEL = {"logreg": "bias", "rf": "leaf", "hgb": "baseline", "mlp": "bias_2"}
 _RANKS = {"directions": 2, "usual": 1}
 """Dimensions of each array of the centroids."""
 
+_FIRST_S, _FIRST_TEXT_S = 0.02, 0.005  # of a head, until it is measured
 _ROWS = 64  # texts of one run: the trees' arrays stay in the caches
 
 
@@ -101,10 +104,14 @@ class Heads:
     If two threads are the first to use a head, both may read it, with equal results.
     """
 
-    def __init__(self, read_head: Callable[[str], Head], centroids: Strange) -> None:
+    def __init__(
+        self, read_head: Callable[[str], Head], centroids: Strange, clock: Clock = time.perf_counter
+    ) -> None:
         """centroids: say how strange an embedding is to the model."""
         self._head = functools.cache(read_head)  # a head is read at its first use
         self._centroids = centroids
+        self._clock = clock
+        self._text_s: dict[str, MovingAverage] = {}
 
     def classify(
         self, embeddings: Mapping[str, Vector], heads: Iterable[str]
@@ -117,7 +124,7 @@ class Heads:
         if not vectors:
             return {head: {} for head in heads}
         scores = [to_vector([score]) for score in self._centroids.out_of_distribution(vectors)]
-        answers = {head: self._head(head).predict(vectors) for head in dict.fromkeys(heads)}
+        answers = {head: self._measured(head, vectors) for head in dict.fromkeys(heads)}
         return {
             head: {name: row + score for name, row, score in zip(embeddings, rows, scores, strict=True)}
             for head, rows in answers.items()
@@ -130,6 +137,22 @@ class Heads:
     def read(self, head: str) -> None:
         """Reads a head before its first use."""
         self._head(head)
+
+    def expected_s(self, head: str, texts: int) -> float:
+        """Time that a head is expected to take for texts with embeddings, as measured in this environment.
+
+        Before its first answer a head may have to be read.
+        """
+        text_s = self._text_s.get(head)
+        return _FIRST_S + texts * _FIRST_TEXT_S if text_s is None else texts * text_s.value
+
+    def _measured(self, head: str, vectors: Sequence[Vector]) -> list[Vector]:
+        predict = self._head(head).predict
+        started_s = self._clock()
+        rows = predict(vectors)
+        text_s = (self._clock() - started_s) / len(vectors)
+        self._text_s.setdefault(head, MovingAverage(text_s)).add(text_s)
+        return rows
 
 
 def open_head_graph(name: str, output: str, kind: Kind, weights: Mapping[str, Tensor]) -> Graph:

@@ -12,6 +12,7 @@ from coldframe.model.bundle import (
     Golden,
     Manifest,
     check_files,
+    check_members,
     load_encoder_manifest,
     load_golden,
     load_pair,
@@ -107,6 +108,7 @@ def verify_model(model_dir: Path, manifest: Manifest, encoder: LoadedEncoder) ->
     check_files(folder, manifest)
     for head in manifest.heads:
         check_head(folder, head, manifest, encoder.manifest.facts)
+    check_members(manifest)
     check_centroids(folder, manifest, encoder.manifest.facts)
     check_estimator(folder, manifest, encoder_folder(model_dir, encoder.manifest.name))
     answers = probabilities_of_golden(folder, manifest, encoder.encoder, encoder.tokenizer, encoder.golden)

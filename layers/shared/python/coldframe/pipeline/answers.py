@@ -1,9 +1,12 @@
 """Results of a request: predictions or embeddings, with their cost and times."""
 
+from collections.abc import Sequence
+
 from msgspec import Struct, field
 
 from coldframe.cache.cache import Unsaved
 from coldframe.model.estimator import AnswerSource
+from coldframe.model.files import AUTO, ENSEMBLE
 from coldframe.schemas import Usage
 from coldframe.timing import StageTimes
 from coldframe.vectors import Vector
@@ -52,13 +55,26 @@ class Prediction(Answered, frozen=True):
     """Answers (k + 1,) of each text by head, in input order.
 
     answers: probabilities (k,), then the out-of-distribution score.
-    sources: the part that gave each answer of the head `auto`; empty when `auto` was not requested.
+    sources: the part that gave each answer of `auto`, as a head or as a member of `ensemble`; else empty.
     vectors: embeddings by normalised text, of texts that needed one.
+    members: of the head `ensemble`, as they took part. is_whole: none was left out.
     """
 
     answers: dict[str, list[Vector]]
     sources: list[AnswerSource]
     vectors: dict[str, Vector] = field(default_factory=dict)
+    members: tuple[str, ...] = ()
+    is_whole: bool = True
+
+    def sources_of(self, head: str) -> Sequence[AnswerSource | None]:
+        """Source of each of a head's answers: None where `auto` has no part in it."""
+        has_part = head == AUTO or (head == ENSEMBLE and AUTO in self.members)
+        return self.sources if has_part and self.sources else [None] * len(self.answers[head])
+
+    @property
+    def is_rushed(self) -> bool:
+        """Whether more time would have given another answer."""
+        return not self.is_whole or any(source.is_rushed for source in self.sources)
 
 
 class Embedding(Answered, frozen=True):

@@ -12,14 +12,14 @@ from typing import TypeVar
 
 from coldframe.contract import MAX_EXPLAINED_WORDS, MAX_SPANS, SCORE_DIGITS
 from coldframe.errors import BundleError, OutOfTime, RequestError
-from coldframe.model.estimator import UNTEMPERED, mean_with, temper
-from coldframe.model.files import AUTO
+from coldframe.model.estimator import UNTEMPERED, Guess, mean_with, temper
+from coldframe.model.files import AUTO, ENSEMBLE
 from coldframe.model.tokenizer import PrefixedWindow, Window, content_tokens, normalise
 from coldframe.pipeline.predictor import Predictor
 from coldframe.pipeline.words import Span, WordsUnknown, spans_of, words_of
 from coldframe.schemas import DecidingWord, Explanation, HeadAnswer, TextAnswer, Unexplained, Usage
 from coldframe.timing import Deadline
-from coldframe.vectors import Vector, to_floats
+from coldframe.vectors import Vector, to_floats, to_vector
 
 T = TypeVar("T")
 
@@ -177,7 +177,7 @@ class Read:
             return len(windows)
         guess = self._predictor.estimator.guess(self._content, self._deadline)
         for count in range(1, len(windows)):
-            (partner,) = self._partners([(windows[:count], vectors[:count])])
+            (partner,) = self._of_head(facts.partner, [(windows[:count], vectors[:count])])
             if self._predictor.estimator.is_settled(mean_with(guess, partner)):
                 return count
         return len(windows)
@@ -203,23 +203,54 @@ class Read:
         self, head: str, label: int, readings: Sequence[Reading], spans: Sequence[Span]
     ) -> list[float]:
         """Log-odds of a label for the text, and for the text without each span."""
-        if head != AUTO:
-            pooled = self._pooled(readings)
-            rows = self._predictor.model.heads.probabilities(pooled, head)
-            return [_log_odds(to_floats(row), label) for row in rows]
+        if head == ENSEMBLE:
+            rows = self._of_members(readings, spans)
+        elif head == AUTO:
+            rows = self._of_both(readings, spans)
+        else:
+            rows = self._of_head(head, readings)
+        return [_log_odds(row, label) for row in rows]
+
+    def _of_head(self, head: str, readings: Sequence[Reading]) -> list[list[float]]:
+        """Probabilities by one head, for each reading."""
+        rows = self._predictor.model.heads.probabilities(self._pooled(readings), head)
+        return [to_floats(row) for row in rows]
+
+    def _of_both(self, readings: Sequence[Reading], spans: Sequence[Span]) -> list[list[float]]:
+        """Probabilities of `auto` by the estimator and its partner, for the text and without each span."""
+        guesses, partner = self._guesses(spans), self._predictor.manifest.estimator.partner
+        return [
+            temper(mean_with(guess, others), guess.temperatures[1])
+            for guess, others in zip(guesses, self._of_head(partner, readings), strict=True)
+        ]
+
+    def _of_members(self, readings: Sequence[Reading], spans: Sequence[Span]) -> list[list[float]]:
+        """Probabilities of `ensemble`, for the text and without each span."""
+        from coldframe.pipeline.ensemble import mean_answers
+
+        facts = self._predictor.manifest.ensemble
+        weights = facts.weights if facts else {}
+        rows = {
+            name: self._of_auto(readings, spans) if name == AUTO else self._of_head(name, readings)
+            for name in weights
+        }
+        answers = {name: [to_vector([*row, 0.0]) for row in part] for name, part in rows.items()}
+        return [to_floats(answer)[:-1] for answer in mean_answers(answers, weights)]
+
+    def _of_auto(self, readings: Sequence[Reading], spans: Sequence[Span]) -> list[list[float]]:
+        """Probabilities of `auto` as a member: by the parts and windows that its answer rests on."""
+        guesses = self._guesses(spans)
+        if guesses[0].sure:
+            return [temper(guess.probabilities, guess.temperatures[0]) for guess in guesses]
+        count = self._windows_read(AUTO, readings[0][1])
+        return self._of_both([(windows[:count], vectors[:count]) for windows, vectors in readings], spans)
+
+    def _guesses(self, spans: Sequence[Span]) -> list[Guess]:
+        """The estimator's guess for the text, and for the text without each span."""
         contents = [self._content] + [
             self._content[: span.first] + self._content[span.last :] for span in spans
         ]
-        odds = []
-        for content, partner in zip(contents, self._partners(readings), strict=True):
-            guess = self._predictor.estimator.guess(content, self._deadline)
-            odds.append(_log_odds(temper(mean_with(guess, partner), guess.temperatures[1]), label))
-        return odds
-
-    def _partners(self, readings: Sequence[Reading]) -> list[list[float]]:
-        """Probabilities by the estimator's partner."""
-        heads, partner = self._predictor.model.heads, self._predictor.manifest.estimator.partner
-        return [to_floats(row) for row in heads.probabilities(self._pooled(readings), partner)]
+        return [self._predictor.estimator.guess(content, self._deadline) for content in contents]
 
     def _pooled(self, readings: Sequence[Reading]) -> list[Vector]:
         encoder = self._predictor.model.encoder

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from msgspec import UnsetType
 
 from coldframe.errors import Invalid
-from coldframe.model.files import AUTO
+from coldframe.model.files import AUTO, ENSEMBLE
 from coldframe.model.tokenizer import normalise_all
 from coldframe.pipeline.predictor import Predictor
 from coldframe.schemas import Choice, Objective, PredictRequest
@@ -88,10 +88,18 @@ def arms_of(predictor: Predictor, texts: Sequence[str], deadline: Deadline) -> I
     if figures := manifest.figures:
         auto_ms = encode_ms * (1 - figures.estimator_share)
         yield Arm(predictor, AUTO, figures.accuracy, auto_ms / len(texts), auto_ms)
-    for head, facts in manifest.heads.items():
+    for head, facts in manifest.named_heads.items():
         if facts.accuracy:
             accuracy = min(facts.accuracy.values())  # of the forms of its texts
-            yield Arm(predictor, head, accuracy, encode_ms / len(texts), encode_ms)
+            head_ms = _members_ms(predictor, len(texts)) if head == ENSEMBLE else 0.0
+            yield Arm(predictor, head, accuracy, (encode_ms + head_ms) / len(texts), encode_ms + head_ms)
+
+
+def _members_ms(predictor: Predictor, texts: int) -> float:
+    """Time of the members of `ensemble` after the encoder. Other heads' own time is not counted."""
+    weights = predictor.manifest.ensemble.weights if predictor.manifest.ensemble else {}
+    heads = dict.fromkeys(predictor.manifest.estimator.partner if name == AUTO else name for name in weights)
+    return sum(predictor.model.heads.expected_s(head, texts) for head in heads) * 1e3
 
 
 def reaches(arm: Arm, objective: Objective, usd_per_hour: float) -> bool:

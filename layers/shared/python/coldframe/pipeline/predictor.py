@@ -1,16 +1,16 @@
 """The path of a request through a model, step by step, on one screen."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from coldframe.cache.cache import CacheLookup, CacheScope, PredictionCache, Unsaved
 from coldframe.cache.values import Shapes
 from coldframe.errors import Invalid, echo
 from coldframe.model.bundle import EncoderManifest, Manifest
 from coldframe.model.estimator import Guess, TextEstimator, is_lasting, split_answers
-from coldframe.model.files import AUTO
+from coldframe.model.files import AUTO, ENSEMBLE
 from coldframe.model.model import Model
-from coldframe.model.tokenizer import TextTokenizer, content_tokens, normalise_all
+from coldframe.model.tokenizer import TextTokenizer, Window, content_tokens, normalise_all
 from coldframe.pipeline.answers import Embedding, Encoded, Prediction
 from coldframe.pipeline.encoding import ToEncode, plan_encoding, usage_of
 from coldframe.timing import NO_DEADLINE, Deadline, StageTimes
@@ -18,6 +18,9 @@ from coldframe.vectors import Vector
 
 if TYPE_CHECKING:
     from coldframe.pipeline.observer import Observer
+
+Fit: TypeAlias = Callable[[Sequence[str], Mapping[str, Sequence[Window]], CacheLookup], list[str]]
+"""Heads to ask, of texts that lack an answer, their windows, and what the cache has."""
 
 
 class Predictor:
@@ -43,7 +46,7 @@ class Predictor:
         self.cache = cache
         self.tokenizer = tokenizer
         self.estimator = estimator
-        heads = {name: facts.min_probability for name, facts in manifest.heads.items()}
+        heads = {name: facts.min_probability for name, facts in manifest.named_heads.items()}
         self.min_probability = {AUTO: manifest.estimator.min_probability, **heads}
         shapes = Shapes(len(manifest.labels), encoder.facts.dimension)
         self._scope = CacheScope(manifest.version, encoder.version, shapes)
@@ -74,8 +77,24 @@ class Predictor:
         Raises Invalid for a text that is not Unicode, OutOfTime when another head cannot
         answer in time, and a BundleError when a head cannot be read.
         """
+        if ENSEMBLE not in heads or not self.manifest.ensemble:
+            return self.predict_heads(texts, heads, use_cache, deadline, embeddings)
+        from coldframe.pipeline.ensemble import predict_ensemble
+
+        facts = self.manifest.ensemble
+        return predict_ensemble(self, facts, texts, heads, use_cache, deadline, embeddings)
+
+    def predict_heads(
+        self,
+        texts: Sequence[str],
+        heads: Sequence[str],
+        use_cache: bool,
+        deadline: Deadline,
+        embeddings: Mapping[str, Vector] | None = None,
+        fit: Fit | None = None,
+    ) -> Prediction:
+        """As `predict`, but without the head `ensemble`. fit: leaves heads out for lack of time."""
         times = StageTimes()
-        others = [head for head in heads if head != AUTO]
         with times.stage("cache"):
             texts = normalise_all(texts, deadline)
             unique = list(dict.fromkeys(texts))
@@ -85,7 +104,11 @@ class Predictor:
         with times.stage("tokenize"):
             unseen = [text for text in missing if AUTO in heads or text not in lookup.embeddings]
             windows = dict(zip(unseen, self.tokenizer.cut(unseen, deadline), strict=True))
+        if fit is not None:
+            heads = fit(missing, windows, lookup)
+            missing = lookup.lacking(heads, unique)
         with times.stage("estimate"):
+            others = [head for head in heads if head != AUTO]
             to_guess = missing if AUTO in heads else []
             guesses = {
                 text: self.estimator.guess(content_tokens(windows[text]), deadline) for text in to_guess
