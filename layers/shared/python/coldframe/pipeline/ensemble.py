@@ -7,15 +7,15 @@ Rafiki, Wang et al. 2018. Imported only where a request names the head, and by t
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import mul
-from typing import TYPE_CHECKING
+from typing import Protocol, TypeAlias
 
 from msgspec.structs import replace
 
 from coldframe.cache.cache import CacheLookup
 from coldframe.errors import OutOfTime, Overloaded
-from coldframe.model.bundle import EnsembleFacts, EstimatorFacts
+from coldframe.model.bundle import EnsembleFacts, EstimatorFacts, Manifest
 from coldframe.model.files import AUTO, ENSEMBLE
 from coldframe.model.model import Model
 from coldframe.model.tokenizer import Window
@@ -23,12 +23,29 @@ from coldframe.pipeline.answers import Prediction
 from coldframe.timing import Deadline
 from coldframe.vectors import Vector, to_floats, to_vector
 
-if TYPE_CHECKING:
-    from coldframe.pipeline.predictor import Predictor
+Fit: TypeAlias = Callable[[Sequence[str], Mapping[str, Sequence[Window]], CacheLookup], list[str]]
+"""Heads to ask, of texts that lack an answer, their windows, and what the cache has."""
+
+
+class OfHeads(Protocol):
+    """A predictor: its model, and answers by single heads as `Predictor.predict_heads` gives them."""
+
+    model: Model
+    manifest: Manifest
+
+    def predict_heads(
+        self,
+        texts: Sequence[str],
+        heads: Sequence[str],
+        use_cache: bool,
+        deadline: Deadline,
+        embeddings: Mapping[str, Vector] | None = None,
+        fit: Fit | None = None,
+    ) -> Prediction: ...
 
 
 def predict_ensemble(
-    predictor: "Predictor",
+    predictor: OfHeads,
     facts: EnsembleFacts,
     texts: Sequence[str],
     heads: Sequence[str],

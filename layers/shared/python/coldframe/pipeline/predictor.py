@@ -1,7 +1,7 @@
 """The path of a request through a model, step by step, on one screen."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from coldframe.cache.cache import CacheLookup, CacheScope, PredictionCache, Unsaved
 from coldframe.cache.values import Shapes
@@ -10,17 +10,15 @@ from coldframe.model.bundle import EncoderManifest, Manifest
 from coldframe.model.estimator import Guess, TextEstimator, is_lasting, split_answers
 from coldframe.model.files import AUTO, ENSEMBLE
 from coldframe.model.model import Model
-from coldframe.model.tokenizer import TextTokenizer, Window, content_tokens, normalise_all
+from coldframe.model.tokenizer import TextTokenizer, content_tokens, normalise_all
 from coldframe.pipeline.answers import Embedding, Encoded, Prediction
 from coldframe.pipeline.encoding import ToEncode, plan_encoding, usage_of
 from coldframe.timing import NO_DEADLINE, Deadline, StageTimes
 from coldframe.vectors import Vector
 
 if TYPE_CHECKING:
+    from coldframe.pipeline.ensemble import Fit
     from coldframe.pipeline.observer import Observer
-
-Fit: TypeAlias = Callable[[Sequence[str], Mapping[str, Sequence[Window]], CacheLookup], list[str]]
-"""Heads to ask, of texts that lack an answer, their windows, and what the cache has."""
 
 
 class Predictor:
@@ -91,7 +89,7 @@ class Predictor:
         use_cache: bool,
         deadline: Deadline,
         embeddings: Mapping[str, Vector] | None = None,
-        fit: Fit | None = None,
+        fit: "Fit | None" = None,
     ) -> Prediction:
         """As `predict`, but without the head `ensemble`. fit: leaves heads out for lack of time."""
         times = StageTimes()
