@@ -113,9 +113,9 @@ class FittingMembers:
     def choose(
         self, missing: Sequence[str], windows: Mapping[str, Sequence[Window]], lookup: CacheLookup
     ) -> list[str]:
-        """Heads to ask: of the members those that fit into the time left, the least time per weight first.
+        """Heads to ask: the members that fit into the time left, the least time per weight first.
 
-        missing: texts that lack an answer by some head. windows: of those that may need the encoder.
+        missing: texts that lack an answer by some head. windows: of the texts that may need the encoder.
         All heads but `auto` share the encoder's time. Where that does not fit in, `auto` alone is left, which
         can answer without the encoder. One member always answers.
         """
@@ -124,10 +124,10 @@ class FittingMembers:
         left_s = self._deadline.remaining_s()
         times_s = {name: self._time_s(name, missing, lookup) for name in self._weights}
         if encode_s > left_s and AUTO in self._weights:
-            kept = [AUTO]
+            members = [AUTO]
         else:
-            kept = cheapest(times_s, self._weights, left_s - encode_s)
-        self.members = [name for name in self._weights if name in kept]
+            members = cheapest(times_s, self._weights, left_s - encode_s)
+        self.members = [name for name in self._weights if name in members]
         return list(dict.fromkeys([*self._others, *self.members]))
 
     def _time_s(self, name: str, missing: Sequence[str], lookup: CacheLookup) -> float:
@@ -141,9 +141,9 @@ class FittingMembers:
 
 def cheapest(times_s: Mapping[str, float], weights: Mapping[str, float], left_s: float) -> list[str]:
     """Members that fit into the time left, the least time per weight first; at least the first one."""
-    kept: list[str] = []
+    members: list[str] = []
     for name in sorted(weights, key=lambda name: (times_s[name] / weights[name], -weights[name])):
-        if not kept or times_s[name] <= left_s:
-            kept.append(name)
+        if not members or times_s[name] <= left_s:
+            members.append(name)
             left_s -= times_s[name]
-    return kept
+    return members
