@@ -103,4 +103,4 @@ def test_a_model_from_before(bundle: Path) -> None:
     api = Api(Models({"topics": predictor}), Settings(log_level="off"), StartMark(is_warm=True))
     reply = post(api, {"text": "hockey", "heads": [ENSEMBLE]})
     assert reply.status == 422
-    assert b"Request one of: auto, logreg, rf, hgb, mlp." in reply.body
+    assert b"Request one of: auto, hgb, logreg, mlp, rf." in reply.body
