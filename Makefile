@@ -74,7 +74,7 @@ bench-check: $(VENV)/bench.stamp $(BUILT) ## Fail when a cold start is over its 
 	$(VENV)/bin/coldframe bench cold --check
 
 bench-encoder: $(BUILD)/stamp ## Build and compare variants of the encoder (four minutes; half an hour with the data set)
-	PYTHONPATH=.:layers/shared/python $(BUILD)/bin/python -m bench.studies.variants
+	PYTHONPATH=bench:local:layers/model:layers/shared/python $(BUILD)/bin/python -m coldframe_bench.studies.variants
 
 check: $(BUILT) $(SAM)/stamp ## Check template and bundle against AWS's limits (PARAMETERS="Name=Value …")
 	@$(VENV)/bin/coldframe check $(addprefix --parameter ,$(PARAMETERS))
@@ -83,7 +83,7 @@ sam-validate: $(SAM)/stamp ## Validate template.yaml with the SAM CLI
 	@local/tools/sam.sh validate
 
 docs: $(DOCS)/stamp ## Build the documentation as a site, and check its links
-	@$(DOCS)/bin/python local/tools/site.py
+	@$(DOCS)/bin/python local/coldframe_local/tools/site.py
 
 lock: ## Write the lock files anew (needs uv)
 	local/tools/lock.sh
@@ -121,7 +121,7 @@ $(VENV)/tests.stamp: tests/requirements.txt $(VENV)/local.stamp
 $(BUILD)/stamp: layers/model/requirements.txt pyproject.toml
 	$(call create_venv,$(BUILD),torch with transformers and optimum to build the model (1-3 minutes))
 	@$(BUILD)/bin/python $(PIP) --no-deps --require-hashes -r $<
-	@$(BUILD)/bin/python layers/model/install_torch.py $(TORCH)
+	@$(BUILD)/bin/python layers/model/coldframe_training/install_torch.py $(TORCH)
 	@touch $@
 
 $(SAM)/stamp: local/sam-requirements.txt
@@ -153,7 +153,7 @@ $(SPARK)/stamp: tests/spark-requirements.txt
 
 # --- encoder and example -------------------------------------------------------------------
 
-MODEL_SOURCES := $(wildcard layers/model/build.py $(addprefix layers/model/,encoder_build/*.py files/*.py publishing/*.py encoder/* heads/*)) \
+MODEL_SOURCES := $(wildcard layers/model/coldframe_training/build.py $(addprefix layers/model/,encoder_build/*.py files/*.py publishing/*.py encoder/* heads/*)) \
 	$(addprefix layers/shared/python/coldframe/,$(addprefix model/,bundle.py encoder.py first_tokens.py heads.py model.py pieces.py tokenizer.py unigram.py wordpiece.py))
 
 $(BUILT): $(MODEL_SOURCES) | $(VENV)/local.stamp

@@ -39,7 +39,7 @@ from coldframe.pipeline.models import Models, load_predictor
 from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import NO_DEADLINE, Clock, Deadline, MovingAverage, StartMark
 from coldframe.vectors import Vector, to_floats
-from layers.model.embeddings.matrices import to_matrix, to_vectors
+from coldframe_training.embeddings.matrices import to_matrix, to_vectors
 from tests.groups import (
     pytest_addoption,
     pytest_collection_modifyitems,

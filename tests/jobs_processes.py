@@ -32,10 +32,10 @@ import pyarrow as pa
 from botocore.config import Config
 from pyarrow import parquet
 
-from bench.targets.faulty_server import Exchange, faulty_server
-from local.emulator.front.emulator import Emulator
-from local.emulator.options import EmulatorOptions
-from local.emulator.template.template import Template, load_template
+from coldframe_bench.targets.faulty_server import Exchange, faulty_server
+from coldframe_local.emulator.front.emulator import Emulator
+from coldframe_local.emulator.options import EmulatorOptions
+from coldframe_local.emulator.template.template import Template, load_template
 from tests.conftest import ROOT
 
 T = TypeVar("T")

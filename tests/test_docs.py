@@ -30,10 +30,10 @@ from coldframe.schemas import CacheUsage, Usage
 from coldframe.server.metrics import Metrics
 from coldframe.server.settings import ServerSettings
 from coldframe.telemetry.metrics_line import add_metrics
-from local.cli import main
-from local.commands.scenario_settings import Settings
-from local.deploy.check.check import RULES, Rule
-from local.paths import BUILD_PYTHON, MODELS
+from coldframe_local.cli import main
+from coldframe_local.commands.scenario_settings import Settings
+from coldframe_local.deploy.check.check import RULES, Rule
+from coldframe_local.paths import BUILD_PYTHON, MODELS
 from tests.conftest import EXAMPLE, ROOT
 
 pytestmark = pytest.mark.documents

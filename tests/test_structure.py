@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from local.paths import ROOT
-from local.tools import folders
+from coldframe_local.paths import ROOT
+from coldframe_local.tools import folders
 
 MOST_MODULES = 20
 SCRIPTS = (
     "bench/peers",
-    "bench/targets/trivial_function",
+    "bench/coldframe_bench/targets/trivial_function",
     "layers/model/examples",
 )
 """Folders of programs that run by their path or in environments of their own: no package."""
@@ -72,6 +72,6 @@ def test_package_says_what_it_holds(package: Path) -> None:
 
 
 def test_table_of_contributing_is_current() -> None:
-    """CONTRIBUTING.md has the packages' sentences; `python -m local.tools.folders` writes them anew."""
+    """CONTRIBUTING.md has the packages' sentences; `python -m coldframe_local.tools.folders` writes them anew."""
     page = folders.PAGE.read_text()
     assert page == folders.page_with(folders.table(), page)

@@ -12,7 +12,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from local.cli import GROUPS, main
+from coldframe_local.cli import GROUPS, main
 
 ROOT = Path(__file__).resolve().parent.parent
 CODE = ("layers", "functions", "local", "bench")

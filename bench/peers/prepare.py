@@ -1,6 +1,6 @@
 """Makes what all peers serve: the same weights and the same head, in the forms that they read.
 
-    PYTHONPATH=.:layers/shared/python .venv-build/bin/python -m bench.peers.prepare FOLDER
+    PYTHONPATH=bench:local:layers/model:layers/shared/python .venv-build/bin/python -m bench.peers.prepare FOLDER
 
 The ONNX encoder is Optimum's documented recipe for a CPU: dynamic int8, per channel.
 """
@@ -18,8 +18,8 @@ from optimum.onnxruntime.configuration import AutoQuantizationConfig
 from sklearn.linear_model import LogisticRegression
 
 from coldframe.model.bundle import load_manifest
-from layers.model.encoder_build.weights import find_weights
-from layers.model.files.paths import CACHE, EXAMPLE, MODELS, TRAINED
+from coldframe_training.encoder_build.weights import find_weights
+from coldframe_training.files.paths import CACHE, EXAMPLE, MODELS, TRAINED
 
 
 def main(folder: Path) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import boto3
 import pytest
 
-from bench.targets.faulty_server import FaultyServer, faulty_server
+from coldframe_bench.targets.faulty_server import FaultyServer, faulty_server
 
 TABLE, BUCKET = "predictions", "large-predictions"
 SECRET_KEY = "not-for-any-log"

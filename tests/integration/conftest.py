@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.targets.container import AS_IT_IS, Container, Launch, running
+from coldframe_bench.targets.container import AS_IT_IS, Container, Launch, running
 from tests.conftest import ROOT
 from tests.functional.conftest import aws_environ, moto, store
 from tests.integration.emulated import emulated

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.targets.container import Launch
+from coldframe_bench.targets.container import Launch
 from tests.conftest import ROOT
 
 QEMU = shutil.which("qemu-aarch64-static")
@@ -33,6 +33,11 @@ def emulated() -> Launch:
             "--platform=linux/arm64",
             *(f"--volume={here}:{there}:ro" for here, there in mounts.items()),
         ),
-        server=("/emulator/rie", *_PYTHON, "/var/runtime/bootstrap.py", "functions.predict.app.handler"),
+        server=(
+            "/emulator/rie",
+            *_PYTHON,
+            "/var/runtime/bootstrap.py",
+            "coldframe_functions.predict.app.handler",
+        ),
         python=_PYTHON,
     )

@@ -5,10 +5,10 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from bench.targets.container import Container
-from local.emulator.gateway.arrival import Arrived
-from local.emulator.gateway.http import HttpRequest, HttpResponse
-from local.emulator.gateway.payload_v2 import event_from_request, response_from_result
+from coldframe_bench.targets.container import Container
+from coldframe_local.emulator.gateway.arrival import Arrived
+from coldframe_local.emulator.gateway.http import HttpRequest, HttpResponse
+from coldframe_local.emulator.gateway.payload_v2 import event_from_request, response_from_result
 
 TEXTS = [
     "The shuttle reached orbit",

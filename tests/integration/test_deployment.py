@@ -21,7 +21,7 @@ from typing import Any
 import boto3
 import pytest
 
-from local.paths import SAM_PYTHON
+from coldframe_local.paths import SAM_PYTHON
 from tests.conftest import ROOT
 from tests.support import stacks
 from tests.support.stacks import TEMPLATE, WARMED, WATCHED
@@ -78,7 +78,7 @@ def ministack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @cache
 def translated(path: Path) -> dict[str, Any]:
     """One of the templates by itself, as `sam deploy` sends it."""
-    script = ROOT / "local" / "emulator" / "template" / "syntax" / "translate.py"
+    script = ROOT / "local" / "coldframe_local" / "emulator" / "template" / "syntax" / "translate.py"
     done = subprocess.run([SAM_PYTHON, script, path], capture_output=True, check=True, text=True)
     application = "" if path == TEMPLATE else path.stem.title()
     return sendable(json.loads(done.stdout)["translated"], application)

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from local.emulator.gateway.cors import rest_preflight
-from local.emulator.gateway.definitions import Throttling
-from local.emulator.template.syntax.cloudformation import translated as translated_by_sam
-from local.emulator.template.syntax.ref_names import IDENTITIES
-from local.emulator.template.template import load_template
-from local.paths import SAM_PYTHON
+from coldframe_local.emulator.gateway.cors import rest_preflight
+from coldframe_local.emulator.gateway.definitions import Throttling
+from coldframe_local.emulator.template.syntax.cloudformation import translated as translated_by_sam
+from coldframe_local.emulator.template.syntax.ref_names import IDENTITIES
+from coldframe_local.emulator.template.template import load_template
+from coldframe_local.paths import SAM_PYTHON
 from tests.conftest import ROOT
 
 HTTP_API, REST_API = "AWS::ApiGatewayV2::Api", "AWS::ApiGateway::RestApi"

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from bench.benchmarks.image import Weights, weigh, weights_table
-from bench.targets.container import docker
+from coldframe_bench.benchmarks.image import Weights, weigh, weights_table
+from coldframe_bench.targets.container import docker
 from tests.support.example import SPACE
 
 pytestmark = [pytest.mark.containers, pytest.mark.docker]

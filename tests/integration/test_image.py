@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from bench.benchmarks.cold.elsewhere import run_container
-from bench.benchmarks.cold.measure import ColdOptions
-from bench.benchmarks.image import (
+from coldframe_bench.benchmarks.cold.elsewhere import run_container
+from coldframe_bench.benchmarks.cold.measure import ColdOptions
+from coldframe_bench.benchmarks.image import (
     EVENTS,
     IMAGE_BUDGET_BYTES,
     OURS_BUDGET_BYTES,
@@ -22,9 +22,9 @@ from bench.benchmarks.image import (
     reads,
     sizes,
 )
-from bench.records.raw_files import Cold, read_results
-from bench.targets.container import AS_ON_LAMBDA, Container, docker, running
-from bench.targets.faulty_server import FaultyServer
+from coldframe_bench.records.raw_files import Cold, read_results
+from coldframe_bench.targets.container import AS_ON_LAMBDA, Container, docker, running
+from coldframe_bench.targets.faulty_server import FaultyServer
 from tests.conftest import ROOT
 from tests.functional.conftest import BUCKET, TABLE
 from tests.integration.conftest import BuiltImage
@@ -195,7 +195,7 @@ def test_shared_cache_works_with_what_is_left_of_boto3(
     code = f"""
 import json
 from types import SimpleNamespace
-from functions.predict.app import handler
+from coldframe_functions.predict.app import handler
 context = SimpleNamespace(aws_request_id="1", get_remaining_time_in_millis=lambda: 60_000)
 print(handler(json.loads({json.dumps(EVENT)!r}), context)["body"])
 import boto3
@@ -229,7 +229,7 @@ def test_versions_share_their_large_layers(image: str, tmp_path: Path) -> None:
     for folder in ("functions", "layers/shared", "models"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / ".dockerignore", tmp_path)
-    with (tmp_path / "functions/predict/app.py").open("a") as app:
+    with (tmp_path / "functions/coldframe_functions/predict/app.py").open("a") as app:
         app.write("\nVERSION = 2\n")
     base = f"LAMBDA_BASE={sizes(image).base}"
     dockerfile = str(tmp_path / "functions/Dockerfile")

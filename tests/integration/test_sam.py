@@ -106,10 +106,10 @@ def test_sam_finds_the_functions_of_applications(tmp_path: Path) -> None:
         "PredictFunction .",
         "JobsWorker/Function functions",
         "JobsWorker/ControlFunction functions",
-        "Warmer/Function functions/warmer layers/shared",
-        "Deployment/PreTrafficFunction functions/pre_traffic layers/shared layers/golden",
-        "Deployment/PostTrafficFunction functions/post_traffic layers/shared",
-        "Traces/Function functions/traces layers/shared",
+        "Warmer/Function functions/coldframe_functions/warmer layers/shared",
+        "Deployment/PreTrafficFunction functions/coldframe_functions/pre_traffic layers/shared layers/golden",
+        "Deployment/PostTrafficFunction functions/coldframe_functions/post_traffic layers/shared",
+        "Traces/Function functions/coldframe_functions/traces layers/shared",
         "Monitoring/Function functions",
     ]
 
@@ -121,6 +121,6 @@ def test_sam_uploads_the_golden_file(tmp_path: Path) -> None:
         pytest.skip("SAM's own modules are read from .venv-sam only")
     done = run([str(python), "-c", UPLOAD], tmp_path)
     assert done.returncode == 0, done.stderr
-    golden = ROOT / "layers" / "model" / "encoder" / "golden.json"
+    golden = ROOT / "layers" / "model" / "coldframe_training" / "encoder" / "golden.json"
     digest = hashlib.sha256(golden.read_bytes()).hexdigest()
     assert done.stdout.split() == ["golden.json", "0o100644", digest]

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from bench.benchmarks.cold.elsewhere import run_http
-from bench.benchmarks.cold.measure import ColdOptions
-from bench.benchmarks.image import sizes
-from bench.records.raw_files import Cold, Fact, read_results
-from bench.targets.container import Container, docker
-from bench.targets.serving import free_port
+from coldframe_bench.benchmarks.cold.elsewhere import run_http
+from coldframe_bench.benchmarks.cold.measure import ColdOptions
+from coldframe_bench.benchmarks.image import sizes
+from coldframe_bench.records.raw_files import Cold, Fact, read_results
+from coldframe_bench.targets.container import Container, docker
+from coldframe_bench.targets.serving import free_port
 from tests.conftest import ROOT
 from tests.integration.conftest import BuiltImage
 from tests.integration.requests_of_all_routes import REQUESTS, Asked, answer_of, ask_container
@@ -95,7 +95,7 @@ def sam(built: None) -> Iterator[int]:
 @pytest.fixture(scope="module")
 def emulator(bundle: Path) -> Iterator[int]:
     """`coldframe up`."""
-    command = [sys.executable, "-m", "local.cli", "up", "--port", "0"]
+    command = [sys.executable, "-m", "coldframe_local.cli", "up", "--port", "0"]
     with listening(command, r"listening on http://127\.0\.0\.1:(\d+)") as port:
         yield port
 

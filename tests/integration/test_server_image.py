@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from bench.targets.container import docker
+from coldframe_bench.targets.container import docker
 from tests.conftest import ROOT
 from tests.test_docs import command_environ
 

@@ -18,10 +18,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bench.benchmarks.from_zero import memory, start
-from bench.targets.container import docker
-from bench.targets.server_container import Answer, ServerContainer, revision, serving
 from coldframe.server.facts import DRAINED, HEALTH_COMMAND, LIVE, METRICS, READY
+from coldframe_bench.benchmarks.from_zero import memory, start
+from coldframe_bench.targets.container import docker
+from coldframe_bench.targets.server_container import Answer, ServerContainer, revision, serving
 from tests.conftest import ROOT
 from tests.support.example import SPACE
 from tests.test_docs import command_environ

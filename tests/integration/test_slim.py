@@ -14,8 +14,8 @@ import tokenizers
 from botocore.loaders import Loader
 from pyarrow import parquet as pq
 
-from bench.benchmarks.image import OURS_BUDGET_BYTES
-from functions import slim
+import slim
+from coldframe_bench.benchmarks.image import OURS_BUDGET_BYTES
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.containers

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bench.data.texts import sentences
 from coldframe.columns import predict_column
 from coldframe.pipeline.predictor import Predictor
-from local.paths import ROOT, SPARK_PYTHON, python_path
+from coldframe_bench.data.texts import sentences
+from coldframe_local.paths import ROOT, SPARK_PYTHON, python_path
 
 pytestmark = pytest.mark.containers
 

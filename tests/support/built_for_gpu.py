@@ -15,9 +15,9 @@ from onnx import TensorProto
 from coldframe.gpu.files import gpu_encoder
 from coldframe.gpu.start import GRAPHS
 from coldframe.model.files import encoder_folder
-from layers.model.build_gpu import build_for_gpu
-from layers.model.encoder_build.weights import find_weights
-from layers.model.files.paths import CACHE, DEFAULT_ENCODER
+from coldframe_training.build_gpu import build_for_gpu
+from coldframe_training.encoder_build.weights import find_weights
+from coldframe_training.files.paths import CACHE, DEFAULT_ENCODER
 
 
 def describe(path: Path) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from coldframe.capacity.admission import Throttle
-from local.emulator.lambda_service.account.service import LambdaService
-from local.emulator.lambda_service.lambda_types import Invoked
-from local.emulator.lambda_service.settings import FunctionSettings
+from coldframe_local.emulator.lambda_service.account.service import LambdaService
+from coldframe_local.emulator.lambda_service.lambda_types import Invoked
+from coldframe_local.emulator.lambda_service.settings import FunctionSettings
 
 HERE = Path(__file__).resolve().parent
 PATIENCE_S = 60.0  # for a busy machine; a condition that holds ends the wait at once

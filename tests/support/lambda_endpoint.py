@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from coldframe.capacity.admission import Throttle
-from local.emulator.lambda_service.account.service import LambdaService
-from local.emulator.lambda_service.report import InvocationStatus
-from local.emulator.lambda_service.settings import FunctionSettings
+from coldframe_local.emulator.lambda_service.account.service import LambdaService
+from coldframe_local.emulator.lambda_service.report import InvocationStatus
+from coldframe_local.emulator.lambda_service.settings import FunctionSettings
 from tests.conftest import ROOT
 
 VERSION = "7"
@@ -89,7 +89,7 @@ def lambda_endpoint(
 ) -> Iterator[LambdaEndpoint]:
     """The predict function with the real model, one environment per invocation at a time."""
     settings = FunctionSettings(
-        handler="functions.predict.app.handler",
+        handler="coldframe_functions.predict.app.handler",
         task_root=ROOT,
         memory_mb=1769,
         timeout_s=29,

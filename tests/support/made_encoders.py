@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from coldframe.model.bundle import EncoderFacts
 from coldframe.model.encoder import Encoder
 from coldframe.model.tokenizer import TextWindows, normalise
-from layers.model.embeddings.matrices import to_matrix
-from local.paths import BUILD_PYTHON, ROOT, build_environ
+from coldframe_local.paths import BUILD_PYTHON, ROOT, build_environ
+from coldframe_training.embeddings.matrices import to_matrix
 
 
 def in_build_environment(module: str, *arguments: str | Path) -> None:

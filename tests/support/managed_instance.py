@@ -69,7 +69,7 @@ def managed_instance(processes: int, **environ: str) -> Iterator[ManagedInstance
         "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "2048",
     }
     process = subprocess.Popen(
-        [sys.executable, "-m", "awslambdaric", "functions.predict.app.handler"],
+        [sys.executable, "-m", "awslambdaric", "coldframe_functions.predict.app.handler"],
         cwd=ROOT,
         env=os.environ | given | environ,
         stdout=subprocess.DEVNULL,

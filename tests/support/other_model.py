@@ -16,13 +16,13 @@ import numpy as np
 from coldframe.model.bundle import EncoderFacts, Source
 from coldframe.model.files import encoder_folder, model_folder
 from coldframe.model.verify import load_whole_encoder
-from layers.model.embeddings.embed import served_encoder
-from layers.model.encoder_build.make_encoder import built_with
-from layers.model.publishing.assemble import EncoderPart, assemble, write_encoder_manifest
-from layers.model.training.check_served import prove
-from layers.model.training.head_trainers import scale_parameters
-from layers.model.training.train import train
-from layers.model.training_data.samples import Samples, Task
+from coldframe_training.embeddings.embed import served_encoder
+from coldframe_training.encoder_build.make_encoder import built_with
+from coldframe_training.publishing.assemble import EncoderPart, assemble, write_encoder_manifest
+from coldframe_training.training.check_served import prove
+from coldframe_training.training.head_trainers import scale_parameters
+from coldframe_training.training.train import train
+from coldframe_training.training_data.samples import Samples, Task
 
 _SAID = {
     "deutsch": "die Rechnung der Zug nach Köln fährt heute über Straße Brücke und Können bitte",

@@ -28,9 +28,9 @@ from transformers import (
     XLMRobertaTokenizerFast,
 )
 
-from layers.model.encoder_build.calibration_texts import own_texts
-from layers.model.encoder_build.golden import TEXTS
-from layers.model.encoder_build.make_encoder import make_encoder
+from coldframe_training.encoder_build.calibration_texts import own_texts
+from coldframe_training.encoder_build.golden import TEXTS
+from coldframe_training.encoder_build.make_encoder import make_encoder
 from tests.support.spoiled_encoders import spoil
 
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]

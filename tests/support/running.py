@@ -18,8 +18,8 @@ from typing import Any
 
 import httpx
 
-from local.emulator.front.emulator import Emulator
-from local.emulator.options import EmulatorOptions, one_function
+from coldframe_local.emulator.front.emulator import Emulator
+from coldframe_local.emulator.options import EmulatorOptions, one_function
 from tests.support.emulation import HERE, PATIENCE_S
 
 ROOT = HERE.parent.parent
@@ -54,8 +54,8 @@ async def serving(lines: LogLines, clock: Any = None, **changes: Any) -> AsyncIt
 SERVE = """
 import sys
 from pathlib import Path
-from local.emulator.front.emulator import run
-from local.emulator.options import EmulatorOptions, one_function
+from coldframe_local.emulator.front.emulator import run
+from coldframe_local.emulator.options import EmulatorOptions, one_function
 task_root, gate = sys.argv[1:]
 run(EmulatorOptions(one_function("handlers.route", Path(task_root)), port=0, environ={"GATE": gate}))
 """

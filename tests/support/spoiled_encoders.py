@@ -8,8 +8,8 @@ from unittest.mock import patch
 
 from safetensors.torch import load_file, save_file
 
-from layers.model.encoder_build.make_encoder import make_encoder
-from layers.model.files.errors import EncoderRefused
+from coldframe_training.encoder_build.make_encoder import make_encoder
+from coldframe_training.files.errors import EncoderRefused
 
 
 def spoil(encoder: Path, root: Path) -> dict[str, str]:
@@ -68,5 +68,5 @@ def spoil(encoder: Path, root: Path) -> dict[str, str]:
         widen_config,
     )
     said = {change.__name__: refusal(change.__name__, change) for change in changes}
-    with patch("layers.model.encoder_build.export._MOST_BYTES", 100_000):
+    with patch("coldframe_training.encoder_build.export._MOST_BYTES", 100_000):
         return said | {"too_large": refusal("too_large", lambda folder: None)}

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from local.emulator.template.syntax import cloudformation
-from local.emulator.template.syntax.cloudformation import Stack, stack_of
-from local.paths import SAM_PYTHON
+from coldframe_local.emulator.template.syntax import cloudformation
+from coldframe_local.emulator.template.syntax.cloudformation import Stack, stack_of
+from coldframe_local.paths import SAM_PYTHON
 from tests.conftest import ROOT
 
 TEMPLATE = ROOT / "template.yaml"

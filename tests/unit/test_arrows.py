@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from local.paths import python_path
+from coldframe_local.paths import python_path
 from tests.conftest import ROOT
 
 RULES = {
@@ -18,33 +18,48 @@ RULES = {
 }
 COLDFRAME = "layers/shared/python/coldframe"
 PLANTS = {
-    "product": (f"{COLDFRAME}/server/run.py", "from local.paths import ROOT"),
-    "functions": ("functions/warmer/app.py", "import local.paths"),
-    "local": ("local/paths.py", "def report(): from bench.records import raw_files"),
-    "training": ("layers/model/report/page.py", "from local.paths import ROOT"),
-    "bench": ("bench/data/texts.py", "from tests.conftest import ROOT"),
+    "product": (f"{COLDFRAME}/server/run.py", "from coldframe_local.paths import ROOT"),
+    "functions": ("functions/coldframe_functions/warmer/app.py", "import coldframe_local.paths"),
+    "local": (
+        "local/coldframe_local/paths.py",
+        "def report(): from coldframe_bench.records import raw_files",
+    ),
+    "training": ("layers/model/coldframe_training/report/page.py", "from coldframe_local.paths import ROOT"),
+    "bench": ("bench/coldframe_bench/data/texts.py", "from tests.conftest import ROOT"),
     "capacity": (f"{COLDFRAME}/capacity/prices.py", "from coldframe.errors import ColdframeError"),
     "scheduling": (f"{COLDFRAME}/scheduling/limits.py", "from coldframe.cpus import usable_cpus"),
     "warming": (f"{COLDFRAME}/warming/costs.py", "from coldframe.capacity.prices import PRICES"),
     "experiments": (f"{COLDFRAME}/experiments/evidence.py", "from coldframe.errors import ColdframeError"),
-    "planning": ("local/planner/scenarios/bill.py", "import boto3"),
+    "planning": ("local/coldframe_local/planner/scenarios/bill.py", "import boto3"),
     "pipeline": (f"{COLDFRAME}/pipeline/answers.py", "import boto3"),
     "gpu": (f"{COLDFRAME}/cache/policy.py", "import coldframe.gpu.files"),
     "served": (f"{COLDFRAME}/model/heads.py", "import sklearn"),
     "rooms-of-coldframe": (f"{COLDFRAME}/errors.py", "from coldframe.jobs import states"),
-    "rooms-of-local": ("local/planner/scenarios/prices.py", "from local.emulator.gateway import routes"),
-    "rooms-of-emulator": ("local/emulator/gateway/routes.py", "from local.emulator.console import console"),
+    "rooms-of-local": (
+        "local/coldframe_local/planner/scenarios/prices.py",
+        "from coldframe_local.emulator.gateway import routes",
+    ),
+    "rooms-of-emulator": (
+        "local/coldframe_local/emulator/gateway/routes.py",
+        "from coldframe_local.emulator.console import console",
+    ),
     "rooms-of-lambda": (
-        "local/emulator/lambda_service/report.py",
-        "from local.emulator.lambda_service.account import views",
+        "local/coldframe_local/emulator/lambda_service/report.py",
+        "from coldframe_local.emulator.lambda_service.account import views",
     ),
     "rooms-of-template": (
-        "local/emulator/template/syntax/values.py",
-        "from local.emulator.template import stores",
+        "local/coldframe_local/emulator/template/syntax/values.py",
+        "from coldframe_local.emulator.template import stores",
     ),
-    "rooms-of-planner": ("local/planner/traces/trace.py", "from local.planner.scenarios import prices"),
-    "rooms-of-model": ("layers/model/files/paths.py", "from layers.model.training import train"),
-    "rooms-of-bench": ("bench/data/texts.py", "from bench.benchmarks import load"),
+    "rooms-of-planner": (
+        "local/coldframe_local/planner/traces/trace.py",
+        "from coldframe_local.planner.scenarios import prices",
+    ),
+    "rooms-of-model": (
+        "layers/model/coldframe_training/files/paths.py",
+        "from coldframe_training.training import train",
+    ),
+    "rooms-of-bench": ("bench/coldframe_bench/data/texts.py", "from coldframe_bench.benchmarks import load"),
 }
 """For each rule a file, and a line in it that breaks the rule and no other one."""
 

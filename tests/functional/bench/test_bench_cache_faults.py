@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.benchmarks import cache_faults
-from bench.targets.faulty_server import content
-from bench.targets.machine import Check
+from coldframe_bench.benchmarks import cache_faults
+from coldframe_bench.targets.faulty_server import content
+from coldframe_bench.targets.machine import Check
 
 pytestmark = pytest.mark.measures
 

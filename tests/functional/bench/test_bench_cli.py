@@ -9,13 +9,13 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from bench.benchmarks.cost import cost_table
-from bench.benchmarks.cost import run as run_cost
-from bench.benchmarks.loadgen import LoadGenOptions
-from bench.cli import bench
-from bench.commands.printed import CHECKS
-from bench.records.raw_files import Timing, read_results
-from local.cli import main
+from coldframe_bench.benchmarks.cost import cost_table
+from coldframe_bench.benchmarks.cost import run as run_cost
+from coldframe_bench.benchmarks.loadgen import LoadGenOptions
+from coldframe_bench.cli import bench
+from coldframe_bench.commands.printed import CHECKS
+from coldframe_bench.records.raw_files import Timing, read_results
+from coldframe_local.cli import main
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.measures
@@ -26,7 +26,7 @@ HEAVY = ("numpy", "onnxruntime", "scipy", "vl_convert", "jinja2", "tqdm", "async
 def test_command_line_is_light() -> None:
     """Showing the help of `bench` imports nothing that is only needed to measure."""
     source = (
-        "import sys\nfrom bench.cli import bench\n"
+        "import sys\nfrom coldframe_bench.cli import bench\n"
         f"print([name for name in {HEAVY!r} if name in sys.modules and name != 'asyncio'])"
     )
     done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
@@ -35,8 +35,8 @@ def test_command_line_is_light() -> None:
 
 def test_serving_imports_no_benchmark() -> None:
     """What `coldframe up` imports holds nothing of `bench`: that is found by its entry point when called."""
-    emulator = "local.emulator.front.emulator"
-    source = f"import sys, local.cli, {emulator}; print([n for n in sys.modules if 'bench' in n])"
+    emulator = "coldframe_local.emulator.front.emulator"
+    source = f"import sys, coldframe_local.cli, {emulator}; print([n for n in sys.modules if 'bench' in n])"
     done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
@@ -115,7 +115,7 @@ def test_two_loaders_get_the_options_of_load(tmp_path: Path, monkeypatch: pytest
         chosen.append(options)
         raise click.Abort
 
-    monkeypatch.setattr("bench.benchmarks.loadgen.run", run)
+    monkeypatch.setattr("coldframe_bench.benchmarks.loadgen.run", run)
     out = tmp_path / "loadgen.jsonl"
     arguments = ["--requests", "40", "--start-rps", "7", "--seed", "3", "--out", str(out)]
     CliRunner().invoke(main, ["bench", "load", "--loadgen", *arguments])
@@ -125,7 +125,7 @@ def test_two_loaders_get_the_options_of_load(tmp_path: Path, monkeypatch: pytest
 
 def test_missing_libraries_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without what benchmarks need, the command says how to get it, before it measures."""
-    monkeypatch.setattr("bench.commands.options.find_spec", lambda name: None)
+    monkeypatch.setattr("coldframe_bench.commands.options.find_spec", lambda name: None)
     done = CliRunner().invoke(main, ["bench", "cold"])
     assert done.exit_code == 1
     assert "make bench-setup" in done.output

@@ -7,14 +7,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench.benchmarks.cold.elsewhere import run_http
-from bench.benchmarks.cold.measure import ColdOptions, run
-from bench.benchmarks.cold.spent import Spent, floor_ms, spent
-from bench.benchmarks.cold.table import cold_table
-from bench.records.budgets import load_budgets
-from bench.records.raw_files import Cold, Fact, Results, read_results
-from bench.targets.peers import ours
-from bench.targets.serving import serve
+from coldframe_bench.benchmarks.cold.elsewhere import run_http
+from coldframe_bench.benchmarks.cold.measure import ColdOptions, run
+from coldframe_bench.benchmarks.cold.spent import Spent, floor_ms, spent
+from coldframe_bench.benchmarks.cold.table import cold_table
+from coldframe_bench.records.budgets import load_budgets
+from coldframe_bench.records.raw_files import Cold, Fact, Results, read_results
+from coldframe_bench.targets.peers import ours
+from coldframe_bench.targets.serving import serve
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.measures

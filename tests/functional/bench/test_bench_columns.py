@@ -16,7 +16,7 @@ def run_bench(bundle: Path, *arguments: str) -> str:
     """What a benchmark prints; without the data set, whatever is exported."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("COLDFRAME_")}
     done = subprocess.run(
-        [sys.executable, "-m", "local.cli", "bench", *arguments],
+        [sys.executable, "-m", "coldframe_local.cli", "bench", *arguments],
         cwd=ROOT,
         env=kept | {"COLDFRAME_MODEL_DIR": str(bundle)},
         capture_output=True,

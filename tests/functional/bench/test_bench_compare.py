@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from bench.loader.open_loop import Load, send_closed
-from bench.targets.environments import PEERS
-from bench.targets.peers import load_peers
-from bench.targets.serving import Server, ServerFailed, descendants, free_port, memory_mb, serve
+from coldframe_bench.loader.open_loop import Load, send_closed
+from coldframe_bench.targets.environments import PEERS
+from coldframe_bench.targets.peers import load_peers
+from coldframe_bench.targets.serving import Server, ServerFailed, descendants, free_port, memory_mb, serve
 
 pytestmark = pytest.mark.measures
 

@@ -8,12 +8,6 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.benchmarks.gpu.device import flops_per_token, peak_flops
-from bench.benchmarks.gpu.in_process import ARRIVAL, SORTED, make_passes
-from bench.benchmarks.gpu.measure import GpuOptions, run
-from bench.benchmarks.gpu.over_http import request_body
-from bench.benchmarks.gpu.table import gpu_table
-from bench.records.raw_files import Fact, Timing, read_results
 from coldframe.api.api import Api, Request
 from coldframe.config import Settings
 from coldframe.gpu.files import PACKED, PADDED, gpu_encoder
@@ -21,8 +15,14 @@ from coldframe.model.bundle import load_encoder_manifest
 from coldframe.model.files import MANIFEST, encoder_folder
 from coldframe.pipeline.models import load_models
 from coldframe.timing import StartMark
-from local.cli import main
-from local.paths import MODELS
+from coldframe_bench.benchmarks.gpu.device import flops_per_token, peak_flops
+from coldframe_bench.benchmarks.gpu.in_process import ARRIVAL, SORTED, make_passes
+from coldframe_bench.benchmarks.gpu.measure import GpuOptions, run
+from coldframe_bench.benchmarks.gpu.over_http import request_body
+from coldframe_bench.benchmarks.gpu.table import gpu_table
+from coldframe_bench.records.raw_files import Fact, Timing, read_results
+from coldframe_local.cli import main
+from coldframe_local.paths import MODELS
 from tests.conftest import ENCODER_NAME, EXAMPLE
 
 pytestmark = pytest.mark.measures

@@ -8,12 +8,20 @@ from threading import Thread
 
 import pytest
 
-from bench.benchmarks.load import CACHE_OFF, CACHE_ON, NULL, LoadOptions, load_points, load_table, run
-from bench.loader.open_loop import TIMEOUT, Load, send
-from bench.loader.verdict import Slo
-from bench.records.raw_files import Answer, Fact, read_results
-from bench.targets.serving import listening
 from coldframe.capacity.arrivals import constant
+from coldframe_bench.benchmarks.load import (
+    CACHE_OFF,
+    CACHE_ON,
+    NULL,
+    LoadOptions,
+    load_points,
+    load_table,
+    run,
+)
+from coldframe_bench.loader.open_loop import TIMEOUT, Load, send
+from coldframe_bench.loader.verdict import Slo
+from coldframe_bench.records.raw_files import Answer, Fact, read_results
+from coldframe_bench.targets.serving import listening
 
 pytestmark = pytest.mark.measures
 
@@ -22,7 +30,7 @@ DUE = constant(200, 60, 0)
 
 def test_null_target_answers_everything() -> None:
     """Each request is answered, none is sent before it is due, and latency runs from then."""
-    with listening("-m", "bench.targets.null_target") as url:
+    with listening("-m", "coldframe_bench.targets.null_target") as url:
         answered = send(Load("null", url, 200, DUE, [b"{}"] * 60))
     assert [record.status for record in answered.records] == [200] * 60
     assert answered.bodies == [b"{}"] * 60

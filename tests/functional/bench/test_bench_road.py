@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from bench.benchmarks.road import COLD, ENCODER, HIT, measure, over_budget
-from bench.records.budgets import load_budgets
-from local.cli import main
+from coldframe_bench.benchmarks.road import COLD, ENCODER, HIT, measure, over_budget
+from coldframe_bench.records.budgets import load_budgets
+from coldframe_local.cli import main
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.measures
@@ -33,7 +33,7 @@ def test_roads_are_within_their_budgets(bundle: Path) -> None:
     assert done.exit_code == 0, done.output
     for kind in BUDGETS:
         assert (
-            f"\n{kind}, in the order entered\n   1 functions/predict/engine.py  Engine.handle_event\n"
+            f"\n{kind}, in the order entered\n   1 functions/coldframe_functions/predict/engine.py  Engine.handle_event\n"
             in done.output
         )
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from bench.benchmarks.serve.measure import CAPACITY_RPS, LOADS, POLICIES, run, target_of
-from bench.benchmarks.serve.mixes import MIXES, ServeOptions
-from bench.benchmarks.serve.table import goals, met_of, serve_table
-from bench.records.raw_files import Answer, Results, read_results
-from bench.targets.peers import load_peers
+from coldframe_bench.benchmarks.serve.measure import CAPACITY_RPS, LOADS, POLICIES, run, target_of
+from coldframe_bench.benchmarks.serve.mixes import MIXES, ServeOptions
+from coldframe_bench.benchmarks.serve.table import goals, met_of, serve_table
+from coldframe_bench.records.raw_files import Answer, Results, read_results
+from coldframe_bench.targets.peers import load_peers
 
 pytestmark = pytest.mark.measures
 

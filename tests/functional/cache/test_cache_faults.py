@@ -20,7 +20,18 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from bench.targets.faulty_server import (
+from coldframe.api.api import Api
+from coldframe.cache.aws_clients import AwsClients
+from coldframe.cache.cache import PredictionCache, cache_key
+from coldframe.cache.dynamodb_store import GET_KEYS, DynamoDbStore, Item, to_row
+from coldframe.cache.policy import BreakerState, Costs, Policy
+from coldframe.cache.s3_store import S3Store
+from coldframe.cache.shared import SharedCache
+from coldframe.cache.values import Kind, encode
+from coldframe.config import Settings
+from coldframe.pipeline.predictor import Predictor
+from coldframe.timing import MovingAverage, StartMark
+from coldframe_bench.targets.faulty_server import (
     Exchange,
     Fault,
     FaultyServer,
@@ -38,17 +49,6 @@ from bench.targets.faulty_server import (
     trickles_headers,
     works,
 )
-from coldframe.api.api import Api
-from coldframe.cache.aws_clients import AwsClients
-from coldframe.cache.cache import PredictionCache, cache_key
-from coldframe.cache.dynamodb_store import GET_KEYS, DynamoDbStore, Item, to_row
-from coldframe.cache.policy import BreakerState, Costs, Policy
-from coldframe.cache.s3_store import S3Store
-from coldframe.cache.shared import SharedCache
-from coldframe.cache.values import Kind, encode
-from coldframe.config import Settings
-from coldframe.pipeline.predictor import Predictor
-from coldframe.timing import MovingAverage, StartMark
 from tests.conftest import TinyEncoder, post, served, tiny_manifest, tiny_predictor
 from tests.functional.conftest import BUCKET, SECRET_KEY, TABLE
 

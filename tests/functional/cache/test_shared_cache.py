@@ -9,11 +9,11 @@ from typing import Any
 import boto3
 import pytest
 
-from bench.targets.faulty_server import FaultyServer, error
 from coldframe.config import load_settings
 from coldframe.model.files import AUTO
 from coldframe.pipeline.models import load_predictor
 from coldframe.pipeline.predictor import Predictor
+from coldframe_bench.targets.faulty_server import FaultyServer, error
 from tests.conftest import ROOT
 from tests.functional.commands.test_cli import coldframe
 from tests.functional.conftest import BUCKET, SECRET_KEY, TABLE
@@ -80,7 +80,7 @@ def handle(environ: dict[str, str], requests: int) -> dict[str, Any]:
     code = (
         "import json, sys, threading\n"
         "from types import SimpleNamespace\n"
-        "from functions.predict.app import handler\n"
+        "from coldframe_functions.predict.app import handler\n"
         "context = SimpleNamespace(aws_request_id='1', get_remaining_time_in_millis=lambda: 29_000)\n"
         f"event = json.loads({json.dumps(HTTP)!r})\n"
         f"answers = [json.loads(handler(event, context)['body']) for _ in range({requests})]\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from coldframe.model.bundle import load_pair
-from local.paths import SAM_PYTHON
+from coldframe_local.paths import SAM_PYTHON
 from tests.conftest import ENCODER_NAME, EXAMPLE
 from tests.support.example import BASEBALL, HOCKEY, SPACE
 
@@ -167,12 +167,12 @@ def test_check(bundle: Path) -> None:
 
 def test_check_costs_the_emulator_nothing() -> None:
     """What `up` imports holds nothing of `check`, of AWS's tools, or of what waits until it is asked for."""
-    code = "import sys, local.cli, local.emulator.front.emulator; print(*sys.modules)"
+    code = "import sys, coldframe_local.cli, coldframe_local.emulator.front.emulator; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     modules = set(done.stdout.split())
-    assert "local.emulator.front.emulator" in modules
+    assert "coldframe_local.emulator.front.emulator" in modules
     later = {"boto3", "prometheus_client"}
-    checks = {"local.deploy.check.check", "local.emulator.template.syntax.cloudformation"}
+    checks = {"coldframe_local.deploy.check.check", "coldframe_local.emulator.template.syntax.cloudformation"}
     assert not {*checks, "samtranslator", *later} & modules
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import click
 import pytest
 
-from local.cli import main
+from coldframe_local.cli import main
 from tests.conftest import ROOT
 from tests.functional.commands.test_cli import COLDFRAME, coldframe
 
@@ -90,9 +90,9 @@ WITHOUT_PLOTS = """
 import importlib.util, sys
 found = importlib.util.find_spec
 importlib.util.find_spec = lambda name, package=None: None if name == "vl_convert" else found(name, package)
-from local.planner import planner
+from coldframe_local.planner import planner
 planner.Planner.plan = None  # nothing may be simulated
-from local.cli import main
+from coldframe_local.cli import main
 main(sys.argv[1:])
 """
 

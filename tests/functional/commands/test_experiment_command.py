@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from local.cli import main
+from coldframe_local.cli import main
 
 EXPERIMENT = {"name": "trial", "kind": "split", "arms": [{"name": "now"}, {"name": "next", "head": "mlp"}]}
 

@@ -17,7 +17,7 @@ from moto import mock_aws
 from coldframe.feedback.ids import Answer
 from coldframe.feedback.table import FeedbackTable
 from coldframe.feedback.texts import TextSealer
-from local.cli import main
+from coldframe_local.cli import main
 
 ANSWER = Answer("sha256:1", "auto", "a", 0.9, 1_700_000_000, False, bytes(16), "topics")
 LINE = "COLDFRAME_FEEDBACK_TEXT_KEY="

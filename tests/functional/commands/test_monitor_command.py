@@ -17,8 +17,8 @@ from coldframe.model.files import model_folder
 from coldframe.monitoring.recorder import Answer, count_answer
 from coldframe.monitoring.reference import make_reference, write_reference
 from coldframe.monitoring.sketch import Sketch, empty_counts
-from layers.model.publishing.assemble import publish_reference
-from local.cli import main
+from coldframe_local.cli import main
+from coldframe_training.publishing.assemble import publish_reference
 from tests.conftest import EXAMPLE
 
 LABELS = ["a", "b", "c"]

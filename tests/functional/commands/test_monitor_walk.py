@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from local.paths import BUILD_PYTHON
+from coldframe_local.paths import BUILD_PYTHON
 from tests.conftest import ROOT
 from tests.functional.commands.walks import Block, blocks_of
 from tests.support.running import coldframe_up

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bench.data.texts import sentences
 from coldframe.columns import predict_column
 from coldframe.pipeline.predictor import Predictor
-from local.batch.predict_file import answering
-from local.batch.predict_file.errors import Stopped
+from coldframe_bench.data.texts import sentences
+from coldframe_local.batch.predict_file import answering
+from coldframe_local.batch.predict_file.errors import Stopped
 from tests.conftest import tiny_predictor
 from tests.functional.commands.test_cli import COLDFRAME, coldframe
 

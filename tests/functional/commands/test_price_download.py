@@ -7,8 +7,8 @@ from threading import Thread
 
 import pytest
 
-from local.commands.prices import download
-from local.planner.scenarios.prices import PricesUnusable
+from coldframe_local.commands.prices import download
+from coldframe_local.planner.scenarios.prices import PricesUnusable
 
 
 @contextmanager

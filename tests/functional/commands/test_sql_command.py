@@ -8,7 +8,7 @@ from botocore.stub import Stubber
 
 from coldframe.sql import statements
 from coldframe.sql.functions import FUNCTIONS
-from local.commands.sql import NoStack, read_outputs
+from coldframe_local.commands.sql import NoStack, read_outputs
 from tests.functional.commands.test_cli import coldframe
 
 ARN = "arn:aws:lambda:eu-west-1:123456789012:function:stack-PredictFunction-1a2b:live"

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from local.emulator.front.emulator import Emulator
+from coldframe_local.emulator.front.emulator import Emulator
 from tests.support.emulation import PATIENCE_S, running_pids, until
 from tests.support.running import SERVE, LogLines, emulator_process, options, serving
 
@@ -179,7 +179,7 @@ async def test_request_that_never_ends_is_given_up(
     lines: LogLines, monkeypatch: pytest.MonkeyPatch, sent: bytes
 ) -> None:
     """A client that stops in the middle of a request gets 408 and is let go."""
-    monkeypatch.setattr("local.emulator.front.emulator.READ_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("coldframe_local.emulator.front.emulator.READ_TIMEOUT_S", 0.05)
     async with Emulator(options(lines)) as emulator:
         answer = await answers_on_one_connection(emulator.url, sent)
     assert answer.startswith(b"HTTP/1.1 408 ")
@@ -191,7 +191,7 @@ async def test_connection_without_a_request_is_closed(
     lines: LogLines, monkeypatch: pytest.MonkeyPatch, sent: bytes
 ) -> None:
     """Without a word: a client that never begins gets no answer."""
-    monkeypatch.setattr("local.emulator.front.emulator.READ_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("coldframe_local.emulator.front.emulator.READ_TIMEOUT_S", 0.05)
     async with Emulator(options(lines)) as emulator:
         assert await answers_on_one_connection(emulator.url, sent) == b""
 
@@ -200,7 +200,7 @@ async def test_connection_that_says_nothing_more_is_closed(
     lines: LogLines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Empty lines after an answer begin no request, and keep no connection."""
-    monkeypatch.setattr("local.emulator.front.emulator.READ_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("coldframe_local.emulator.front.emulator.READ_TIMEOUT_S", 0.05)
     async with (
         Emulator(options(lines)) as emulator,
         asyncio.timeout(PATIENCE_S),
@@ -216,7 +216,7 @@ async def test_function_may_take_longer_than_a_request(
     lines: LogLines, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The limit is on what the client sends: a request that is whole is waited for."""
-    monkeypatch.setattr("local.emulator.front.emulator.READ_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("coldframe_local.emulator.front.emulator.READ_TIMEOUT_S", 0.05)
     async with serving(lines, environ={"GATE": str(tmp_path)}) as client:
         waiting = asyncio.create_task(client.get("/gate"))
         await until(lambda: len(running_pids(tmp_path)) == 1)
@@ -263,7 +263,7 @@ async def test_signal_ends_the_emulator_with_an_answer_unread(tmp_path: Path) ->
 
 NEVER_ENDS = """
 import asyncio
-from local.emulator.front.emulator import Emulator
+from coldframe_local.emulator.front.emulator import Emulator
 async def stays(*error):
     print("leaving", flush=True)
     await asyncio.sleep(3600)

@@ -19,7 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from coldframe.capacity.idle_expiry import IdleExpiry
 from coldframe.capacity.switches import Switches
 from coldframe.server.listening import CannotListen
-from local.emulator.front.emulator import Emulator
+from coldframe_local.emulator.front.emulator import Emulator
 from tests.support.emulation import HERE, FakeClock, is_alive, reports, running_pids, until
 from tests.support.running import SERVE, LogLines, client_of, emulator_process, options, serving
 

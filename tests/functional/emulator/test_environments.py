@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from local.emulator.lambda_service.account.service import LambdaService
-from local.emulator.lambda_service.environments import runtime_process
-from local.emulator.lambda_service.lambda_types import Invoked
-from local.emulator.lambda_service.settings import LogFormat, LoggingConfig
-from local.emulator.lambda_service.telemetry.log_pipe import Log
+from coldframe_local.emulator.lambda_service.account.service import LambdaService
+from coldframe_local.emulator.lambda_service.environments import runtime_process
+from coldframe_local.emulator.lambda_service.lambda_types import Invoked
+from coldframe_local.emulator.lambda_service.settings import LogFormat, LoggingConfig
+from coldframe_local.emulator.lambda_service.telemetry.log_pipe import Log
 from tests.support.emulation import (
     HERE,
     PATIENCE_S,
@@ -199,8 +199,8 @@ async def test_caller_that_leaves_does_not_take_the_environment_along(
 FEW_FILES = """
 import asyncio, resource, sys
 from pathlib import Path
-from local.emulator.lambda_service.account.service import LambdaService
-from local.emulator.lambda_service.settings import FunctionSettings
+from coldframe_local.emulator.lambda_service.account.service import LambdaService
+from coldframe_local.emulator.lambda_service.settings import FunctionSettings
 
 async def main() -> None:
     async with LambdaService(print) as service:

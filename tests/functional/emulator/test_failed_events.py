@@ -18,10 +18,10 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from local.emulator.front.emulator import Emulator
-from local.emulator.options import EmulatorOptions
-from local.emulator.stores.stores import without_stores
-from local.emulator.template.template import Template, load_template
+from coldframe_local.emulator.front.emulator import Emulator
+from coldframe_local.emulator.options import EmulatorOptions
+from coldframe_local.emulator.stores.stores import without_stores
+from coldframe_local.emulator.template.template import Template, load_template
 from tests.conftest import ROOT
 from tests.support.emulation import HERE
 

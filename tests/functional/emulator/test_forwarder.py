@@ -29,7 +29,7 @@ INVOKE = """
 import time
 from datetime import datetime, UTC
 from types import SimpleNamespace
-from functions.traces.app import handler
+from coldframe_functions.traces.app import handler
 from tests.support.collectors import logs_event, request_line
 line = request_line(time=datetime.now(UTC).isoformat())
 handler(logs_event(line), SimpleNamespace(get_remaining_time_in_millis=lambda: 30_000))

@@ -17,11 +17,11 @@ from click.testing import CliRunner
 from coldframe.api.gateway_event import principal_of
 from coldframe.capacity.idle_expiry import IdleExpiry
 from coldframe.capacity.switches import Switches
-from local.cli import main
-from local.emulator.front.emulator import Emulator
-from local.emulator.lambda_service.lambda_types import InvalidParameterValueException
-from local.emulator.options import EmulatorOptions
-from local.emulator.template.template import load_template
+from coldframe_local.cli import main
+from coldframe_local.emulator.front.emulator import Emulator
+from coldframe_local.emulator.lambda_service.lambda_types import InvalidParameterValueException
+from coldframe_local.emulator.options import EmulatorOptions
+from coldframe_local.emulator.template.template import load_template
 from tests.support.emulation import HERE, FakeClock
 
 pytestmark = [pytest.mark.waits, pytest.mark.anyio]
@@ -445,7 +445,7 @@ def test_flag_as_aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "template.yaml"
     path.write_text(FAILURES)
     told: list[EmulatorOptions] = []
-    monkeypatch.setattr("local.emulator.front.emulator.run", told.append)
+    monkeypatch.setattr("coldframe_local.emulator.front.emulator.run", told.append)
     for flags in ([], ["--as-aws"]):
         assert CliRunner().invoke(main, ["up", "--template", str(path), *flags]).exit_code == 0
     assert [options.as_aws for options in told] == [False, True]
@@ -460,7 +460,7 @@ def test_scenario_of_the_emulator(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     )
     monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", "http://127.0.0.1:2")
     told: list[EmulatorOptions] = []
-    monkeypatch.setattr("local.emulator.front.emulator.run", told.append)
+    monkeypatch.setattr("coldframe_local.emulator.front.emulator.run", told.append)
     command = ["up", "--template", str(template), "--scenario", str(scenario)]
     assert CliRunner().invoke(main, command).exit_code == 0
     (options,) = told

@@ -18,8 +18,8 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from local.emulator.front.emulator import Emulator
-from local.emulator.options import EmulatorOptions, one_function
+from coldframe_local.emulator.front.emulator import Emulator
+from coldframe_local.emulator.options import EmulatorOptions, one_function
 from tests.support.emulation import HERE
 
 pytestmark = [pytest.mark.waits, pytest.mark.anyio]

@@ -12,10 +12,10 @@ from typing import Any
 import boto3
 import pytest
 
-from local.emulator.front.emulator import Emulator
-from local.emulator.options import EmulatorOptions
-from local.emulator.stores.stores import without_stores
-from local.emulator.template.template import Template, load_template
+from coldframe_local.emulator.front.emulator import Emulator
+from coldframe_local.emulator.options import EmulatorOptions
+from coldframe_local.emulator.stores.stores import without_stores
+from coldframe_local.emulator.template.template import Template, load_template
 from tests.conftest import ROOT
 from tests.support.emulation import PATIENCE_S
 

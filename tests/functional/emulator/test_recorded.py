@@ -12,8 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
-from local.emulator.front.emulator import Emulator
-from local.emulator.options import EmulatorOptions, one_function
+from coldframe_local.emulator.front.emulator import Emulator
+from coldframe_local.emulator.options import EmulatorOptions, one_function
 from tests.recorded.cases import CASES, TIMEOUT_S, comparable
 from tests.recorded.record import RECORDED
 from tests.support.emulation import HERE

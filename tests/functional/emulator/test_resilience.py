@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from bench.loader.http_client import HttpClient
-from local.emulator.front.emulator import Emulator
-from local.emulator.lambda_service.environments.memory import MemoryMeter
-from local.emulator.options import EmulatorOptions, one_function
+from coldframe_bench.loader.http_client import HttpClient
+from coldframe_local.emulator.front.emulator import Emulator
+from coldframe_local.emulator.lambda_service.environments.memory import MemoryMeter
+from coldframe_local.emulator.options import EmulatorOptions, one_function
 from tests.support.emulation import HERE, PATIENCE_S, is_alive, until
 
 pytestmark = [pytest.mark.waits, pytest.mark.anyio]
@@ -81,8 +81,8 @@ async def test_every_request_is_answered_while_environments_are_killed() -> None
 
 SERVE = """
 from pathlib import Path
-from local.emulator.front.emulator import run
-from local.emulator.options import EmulatorOptions, one_function
+from coldframe_local.emulator.front.emulator import run
+from coldframe_local.emulator.options import EmulatorOptions, one_function
 run(EmulatorOptions(one_function("handlers.nothing", Path({root!r})), port=0, max_environments=4))
 """
 

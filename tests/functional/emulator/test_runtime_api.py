@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from local.emulator.lambda_service.environments.runtime_api import Invocation, RuntimeApi
+from coldframe_local.emulator.lambda_service.environments.runtime_api import Invocation, RuntimeApi
 
 pytestmark = pytest.mark.anyio
 

@@ -17,10 +17,10 @@ import psutil
 import pytest
 
 from coldframe.capacity.admission import Limits, Throttle, ThrottleReason
-from local.emulator.lambda_service.account.service import LambdaService
-from local.emulator.lambda_service.environments.pool import EnvironmentPool
-from local.emulator.lambda_service.environments.spawn import can_freeze
-from local.emulator.lambda_service.lambda_types import (
+from coldframe_local.emulator.lambda_service.account.service import LambdaService
+from coldframe_local.emulator.lambda_service.environments.pool import EnvironmentPool
+from coldframe_local.emulator.lambda_service.environments.spawn import can_freeze
+from coldframe_local.emulator.lambda_service.lambda_types import (
     EnvironmentView,
     InvalidParameterValueException,
     Invoked,

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from coldframe.capacity.admission import Limits, Throttle
-from local.emulator.lambda_service.account.service import LambdaService
-from local.emulator.lambda_service.lambda_types import Invoked
-from local.planner.scenarios.bill import usage
-from local.planner.scenarios.prices import MONTH_S, load_prices
-from local.planner.simulator import kernel
-from local.planner.simulator.simulator import Engine, Function, Pool, Run, Setup, Workload, simulate
-from local.planner.simulator.summary import summarize
+from coldframe_local.emulator.lambda_service.account.service import LambdaService
+from coldframe_local.emulator.lambda_service.lambda_types import Invoked
+from coldframe_local.planner.scenarios.bill import usage
+from coldframe_local.planner.scenarios.prices import MONTH_S, load_prices
+from coldframe_local.planner.simulator import kernel
+from coldframe_local.planner.simulator.simulator import Engine, Function, Pool, Run, Setup, Workload, simulate
+from coldframe_local.planner.simulator.summary import summarize
 from tests.support.emulation import function, running_pids, until
 
 pytestmark = [pytest.mark.waits, pytest.mark.anyio]

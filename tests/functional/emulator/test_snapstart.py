@@ -11,11 +11,11 @@ import psutil
 import pytest
 
 from coldframe.capacity.prices import PRICES
-from local.emulator.lambda_service.account.service import LambdaService
-from local.emulator.lambda_service.environments.spawn import can_freeze
-from local.emulator.lambda_service.lambda_types import InvalidParameterValueException
-from local.emulator.lambda_service.settings import LogFormat, LoggingConfig
-from local.emulator.template.template import load_template
+from coldframe_local.emulator.lambda_service.account.service import LambdaService
+from coldframe_local.emulator.lambda_service.environments.spawn import can_freeze
+from coldframe_local.emulator.lambda_service.lambda_types import InvalidParameterValueException
+from coldframe_local.emulator.lambda_service.settings import LogFormat, LoggingConfig
+from coldframe_local.emulator.template.template import load_template
 from tests.conftest import ROOT
 from tests.support.emulation import FakeClock, answer, function, invoke, is_alive, until
 

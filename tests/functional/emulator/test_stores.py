@@ -23,13 +23,13 @@ import httpx
 import pytest
 from botocore.config import Config
 
-from local.emulator.front.emulator import Emulator
-from local.emulator.lambda_service.event_sources.destinations import NotSent
-from local.emulator.options import EmulatorOptions
-from local.emulator.stores.places import StoreOptions
-from local.emulator.stores.stores import Stores, StoresCannotListen, without_stores
-from local.emulator.template.template import Template, load_template
-from local.paths import ROOT
+from coldframe_local.emulator.front.emulator import Emulator
+from coldframe_local.emulator.lambda_service.event_sources.destinations import NotSent
+from coldframe_local.emulator.options import EmulatorOptions
+from coldframe_local.emulator.stores.places import StoreOptions
+from coldframe_local.emulator.stores.stores import Stores, StoresCannotListen, without_stores
+from coldframe_local.emulator.template.template import Template, load_template
+from coldframe_local.paths import ROOT
 from tests.support.dynamodb import JOBS_TABLE, create_jobs_table
 
 pytestmark = [pytest.mark.waits, pytest.mark.anyio]
@@ -281,9 +281,9 @@ async def test_predictions_survive_the_store(bundle: Path, lines: list[str]) -> 
 SERVE = """
 import asyncio, sys
 from pathlib import Path
-from local.emulator.stores.places import StoreOptions
-from local.emulator.stores.stores import Stores
-from local.emulator.template.template import load_template
+from coldframe_local.emulator.stores.places import StoreOptions
+from coldframe_local.emulator.stores.stores import Stores
+from coldframe_local.emulator.template.template import load_template
 
 async def main():
     async with Stores(load_template(Path("template.yaml")), StoreOptions(), print) as stores:

@@ -7,9 +7,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from local.emulator.front.emulator import Emulator
-from local.emulator.options import EmulatorOptions
-from local.emulator.template.template import load_template
+from coldframe_local.emulator.front.emulator import Emulator
+from coldframe_local.emulator.options import EmulatorOptions
+from coldframe_local.emulator.template.template import load_template
 
 pytestmark = pytest.mark.anyio
 

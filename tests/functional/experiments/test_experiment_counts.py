@@ -14,14 +14,14 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from bench.targets.faulty_server import Exchange, faulty_server
 from coldframe.cache.aws_clients import AwsClients
 from coldframe.experiments.control import Control
 from coldframe.experiments.document import Run, read_experiment
 from coldframe.experiments.table import TableStore
-from local.emulator.front.emulator import Emulator
-from local.emulator.options import EmulatorOptions
-from local.emulator.template.template import load_template
+from coldframe_bench.targets.faulty_server import Exchange, faulty_server
+from coldframe_local.emulator.front.emulator import Emulator
+from coldframe_local.emulator.options import EmulatorOptions
+from coldframe_local.emulator.template.template import load_template
 from tests.conftest import ROOT
 
 pytestmark = [pytest.mark.anyio, pytest.mark.waits]

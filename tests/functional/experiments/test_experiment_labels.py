@@ -13,9 +13,9 @@ from coldframe.experiments.control import Control
 from coldframe.experiments.document import read_experiment
 from coldframe.experiments.report import Report, present_report
 from coldframe.experiments.table import TableStore
-from local.emulator.front.emulator import Emulator
-from local.emulator.options import EmulatorOptions
-from local.emulator.template.template import load_template
+from coldframe_local.emulator.front.emulator import Emulator
+from coldframe_local.emulator.options import EmulatorOptions
+from coldframe_local.emulator.template.template import load_template
 from tests.conftest import ROOT
 
 pytestmark = [pytest.mark.anyio, pytest.mark.waits]

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from bench.targets.faulty_server import Exchange, FaultyServer
 from coldframe.api.api import Api, Request
-from functions.predict.priming import prime
-from functions.predict.snapshot import after_restore
+from coldframe_bench.targets.faulty_server import Exchange, FaultyServer
+from coldframe_functions.predict.priming import prime
+from coldframe_functions.predict.snapshot import after_restore
 from tests.conftest import ROOT
 from tests.functional.cache.test_shared_cache import environ_of
 from tests.functional.function.test_predict_function import HTTP, to
@@ -30,7 +30,7 @@ INIT_TYPES = ["provisioned-concurrency", "snap-start"]
 IMPORTS = """
 import json, sys
 from types import SimpleNamespace
-from functions.predict.app import handler
+from coldframe_functions.predict.app import handler
 before = set(sys.modules)
 context = SimpleNamespace(aws_request_id="1", get_remaining_time_in_millis=lambda: 29_000)
 starts = []
@@ -154,7 +154,7 @@ def runtime_client(api: RuntimeApi, environ: dict[str, str]) -> Iterator[int]:
         "AWS_CONTAINER_CREDENTIALS_FULL_URI": f"http://{api.address}/credentials",
     }
     with subprocess.Popen(
-        [sys.executable, "-m", "awslambdaric", "functions.predict.app.handler"],
+        [sys.executable, "-m", "awslambdaric", "coldframe_functions.predict.app.handler"],
         cwd=ROOT,
         env=without_keys | snap_start,
         stdout=subprocess.DEVNULL,

@@ -24,7 +24,7 @@ SURE = "NASA launched the shuttle into orbit around the moon"
 ENVIRONMENT = """
 import json, sys
 from types import SimpleNamespace
-from functions.predict.app import handler
+from coldframe_functions.predict.app import handler
 
 event, sure, long, switch_s = json.loads(sys.stdin.read())
 sys.setswitchinterval(switch_s)

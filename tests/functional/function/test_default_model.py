@@ -36,7 +36,7 @@ SURE = "NASA launched the shuttle into orbit around the moon"
 INVOKE = """
 import json, sys
 from types import SimpleNamespace
-from functions.predict.app import handler
+from coldframe_functions.predict.app import handler
 context = SimpleNamespace(aws_request_id="1", get_remaining_time_in_millis=lambda: 29_000)
 print(json.dumps(handler(json.load(sys.stdin), context)))
 """

@@ -17,7 +17,7 @@ from coldframe.model.bundle import EnsembleFacts, Manifest
 from coldframe.model.files import AUTO, ENSEMBLE
 from coldframe.pipeline.models import Models, load_models, load_predictor
 from coldframe.timing import NO_DEADLINE, StartMark
-from functions.jobs.answering import ModelAnswerer
+from coldframe_functions.jobs.answering import ModelAnswerer
 from tests.conftest import post
 
 TEXTS = [

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.data.texts import sentences
 from coldframe.api.api import Api
 from coldframe.config import Settings
 from coldframe.contract import MAX_EXPLAINED_TEXTS, MAX_EXPLAINED_WORDS, MAX_SPANS
@@ -21,6 +20,7 @@ from coldframe.pipeline.models import Models, load_models
 from coldframe.pipeline.predictor import Predictor
 from coldframe.pipeline.words import WordsUnknown, spans_of, words_of
 from coldframe.timing import NO_DEADLINE, StartMark
+from coldframe_bench.data.texts import sentences
 from tests.conftest import LABELS, post, served, tiny_predictor
 
 HEADS = ["auto", "logreg", "rf", "hgb", "mlp", "ensemble"]

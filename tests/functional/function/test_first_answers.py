@@ -26,7 +26,7 @@ ASKED: list[tuple[str, dict[str, Any]]] = [
 FIRE = """
 import json, random, sys, threading
 from types import SimpleNamespace
-from functions.predict.app import handler
+from coldframe_functions.predict.app import handler
 
 event, asked, seed = json.loads(sys.stdin.read())
 context = SimpleNamespace(aws_request_id="1", get_remaining_time_in_millis=lambda: 29_000)

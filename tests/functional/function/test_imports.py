@@ -12,7 +12,7 @@ ROUTES = """
 import base64, json, struct, sys
 from types import SimpleNamespace
 from coldframe.contract import SQL_PATHS
-from functions.predict.app import handler
+from coldframe_functions.predict.app import handler
 
 HEAVY = ("numpy", "onnxruntime", "pandas", "scipy", "pyarrow")
 event = json.load(open("tests/events/http_api_predict.json"))

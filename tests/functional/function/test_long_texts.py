@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bench.data.texts import sentences
 from coldframe.config import Settings
 from coldframe.model.estimator import AnswerSource, Estimator
 from coldframe.model.files import AUTO, model_folder
 from coldframe.pipeline.models import load_predictor
 from coldframe.pipeline.predictor import Predictor
+from coldframe_bench.data.texts import sentences
 from tests.conftest import EXAMPLE
 
 pytestmark = pytest.mark.waits

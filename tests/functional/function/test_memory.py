@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.benchmarks.memory import peak_mb
+from coldframe_bench.benchmarks.memory import peak_mb
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from /proc")

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from bench.targets.faulty_server import FaultyServer
 from coldframe.config import Settings, load_settings
 from coldframe.errors import BundleCorrupt, BundleMissing
 from coldframe.model.encoder import Encoder
 from coldframe.model.files import ESTIMATOR, encoder_folder
 from coldframe.pipeline.models import Models, load_models
+from coldframe_bench.targets.faulty_server import FaultyServer
 from tests.conftest import ENCODER_NAME, EXAMPLE, ROOT, SECOND, add_model
 from tests.functional.conftest import BUCKET, TABLE
 from tests.functional.function.test_predict_function import HTTP, to
@@ -176,7 +176,7 @@ def note(event, arguments):
     if event == "open" and "/queues/" in str(arguments[0]):
         opened.append(str(arguments[0]))
 sys.addaudithook(note)
-from functions.predict.app import handler
+from coldframe_functions.predict.app import handler
 context = SimpleNamespace(aws_request_id="1", get_remaining_time_in_millis=lambda: 29_000)
 found = []
 for event in json.loads(sys.stdin.read()):

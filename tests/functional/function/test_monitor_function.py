@@ -19,10 +19,10 @@ from coldframe.monitoring.drift import WEEK_S
 from coldframe.monitoring.recorder import Answer, count_answer
 from coldframe.monitoring.reference import Reference, make_reference, write_reference
 from coldframe.monitoring.sketch import Sketch, empty_counts
-from local.emulator.front.emulator import Emulator
-from local.emulator.options import EmulatorOptions
-from local.emulator.template.syntax.documents import read_document
-from local.emulator.template.template import load_template
+from coldframe_local.emulator.front.emulator import Emulator
+from coldframe_local.emulator.options import EmulatorOptions
+from coldframe_local.emulator.template.syntax.documents import read_document
+from coldframe_local.emulator.template.template import load_template
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.anyio
@@ -126,7 +126,10 @@ async def running(tmp_path: Path) -> AsyncIterator[Running]:
     rows = answers(random.Random(1), 500, 0.9)
     made = make_reference("auto", LABELS, "sha256:encoder", 384, [(row, row.label) for row in rows])
     write_reference(Reference("sha256:m", made.head, made.labels, made.counts, made.rows), folder)
-    values = {"functions": ROOT / "functions" / "monitor", "models": tmp_path / "models"}
+    values = {
+        "functions": ROOT / "functions" / "coldframe_functions" / "monitor",
+        "models": tmp_path / "models",
+    }
     (tmp_path / "t.yaml").write_text(TEMPLATE.format(**values))
     log: list[str] = []
     options = EmulatorOptions(load_template(tmp_path / "t.yaml"), port=0, log=log.append)

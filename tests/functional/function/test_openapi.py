@@ -14,8 +14,8 @@ from coldframe.api.openapi import openapi
 from coldframe.config import Settings
 from coldframe.server.facts import PROBES
 from coldframe.timing import StartMark
-from functions.predict.engine import clock_of
-from functions.predict.routes import create_app
+from coldframe_functions.predict.engine import clock_of
+from coldframe_functions.predict.routes import create_app
 from tests.conftest import served, tiny_encoder_manifest, tiny_predictor
 
 pytestmark = pytest.mark.waits

@@ -20,7 +20,6 @@ import msgspec
 import pytest
 from moto import mock_aws
 
-from bench.targets.faulty_server import FaultyServer
 from coldframe.api.jobs_routes import open_jobs_routes
 from coldframe.api.messages import Request
 from coldframe.cache.aws_clients import AwsClients
@@ -43,9 +42,10 @@ from coldframe.warming.policy import HoldCosts
 from coldframe.warming.record import Record
 from coldframe.warming.round import Clients, run_round
 from coldframe.warming.settings import Predicting
-from functions.post_traffic import app as post_traffic
-from functions.pre_traffic import app as pre_traffic
-from functions.warmer import app as warmer
+from coldframe_bench.targets.faulty_server import FaultyServer
+from coldframe_functions.post_traffic import app as post_traffic
+from coldframe_functions.pre_traffic import app as pre_traffic
+from coldframe_functions.warmer import app as warmer
 from tests.conftest import ROOT
 from tests.functional.conftest import BUCKET, TABLE
 from tests.functional.warming.test_warm_environments import DEPLOYMENT, versions  # noqa: F401 - a fixture

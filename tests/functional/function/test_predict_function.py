@@ -51,8 +51,8 @@ def app(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     monkeypatch.setenv("COLDFRAME_MODEL_DIR", str(bundle))
-    monkeypatch.delitem(sys.modules, "functions.predict.app", raising=False)
-    module = importlib.import_module("functions.predict.app")
+    monkeypatch.delitem(sys.modules, "coldframe_functions.predict.app", raising=False)
+    module = importlib.import_module("coldframe_functions.predict.app")
     yield module
     asyncio.set_event_loop(None)
     loop.close()
@@ -279,13 +279,13 @@ def test_other_events(app: ModuleType) -> None:
 def test_init_fails_without_a_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Without a model, or without the one it is to serve, the init phase fails and says what to do."""
     monkeypatch.setenv("COLDFRAME_MODEL_DIR", str(tmp_path))
-    monkeypatch.delitem(sys.modules, "functions.predict.app", raising=False)
+    monkeypatch.delitem(sys.modules, "coldframe_functions.predict.app", raising=False)
     with pytest.raises(Exception, match=r"has no model\. Run `coldframe build`"):
-        importlib.import_module("functions.predict.app")
+        importlib.import_module("coldframe_functions.predict.app")
     monkeypatch.setenv("COLDFRAME_MODELS", "topics")
-    monkeypatch.delitem(sys.modules, "functions.predict.app", raising=False)
+    monkeypatch.delitem(sys.modules, "coldframe_functions.predict.app", raising=False)
     with pytest.raises(Exception, match=r"has no model\. Run `coldframe build`"):
-        importlib.import_module("functions.predict.app")
+        importlib.import_module("coldframe_functions.predict.app")
 
 
 FORBIDDEN = {
@@ -314,7 +314,7 @@ def imported_for(bundle: Path, asked: dict[str, object]) -> set[str]:
     code = (
         "import json, sys\n"
         "from types import SimpleNamespace\n"
-        "from functions.predict.app import handler\n"
+        "from coldframe_functions.predict.app import handler\n"
         "context = SimpleNamespace(aws_request_id='1', get_remaining_time_in_millis=lambda: 29_000)\n"
         f"response = handler(json.loads({json.dumps(event)!r}), context)\n"
         "sys.stderr.write(json.dumps(sorted(sys.modules)))\n"

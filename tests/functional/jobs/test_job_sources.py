@@ -10,9 +10,9 @@ import boto3
 import httpx
 import pytest
 
-from local.emulator.front.emulator import Emulator
-from local.emulator.options import EmulatorOptions
-from local.emulator.template.template import load_template
+from coldframe_local.emulator.front.emulator import Emulator
+from coldframe_local.emulator.options import EmulatorOptions
+from coldframe_local.emulator.template.template import load_template
 from tests.conftest import ROOT
 from tests.support.emulation import PATIENCE_S
 

@@ -18,9 +18,9 @@ from coldframe.model.tokenizer import content_tokens, normalise
 from coldframe.model.verify import verify_bundle
 from coldframe.pipeline.models import load_predictor
 from coldframe.vectors import ranked, to_floats
-from layers.model.encoder_build.calibration_texts import own_texts
-from layers.model.encoder_build.make_encoder import LEAST_COSINE
-from local.paths import BUILD_PYTHON
+from coldframe_local.paths import BUILD_PYTHON
+from coldframe_training.encoder_build.calibration_texts import own_texts
+from coldframe_training.encoder_build.make_encoder import LEAST_COSINE
 from tests.support.made_encoders import Made, in_build_environment, reuse
 
 pytestmark = [

@@ -31,8 +31,8 @@ from coldframe.pipeline.models import load_models
 from coldframe.server.loading import limits_for, load
 from coldframe.server.settings import load_server_settings
 from coldframe.timing import NO_DEADLINE, StartMark
-from layers.model.embeddings.matrices import to_matrix
-from local.paths import BUILD_PYTHON
+from coldframe_local.paths import BUILD_PYTHON
+from coldframe_training.embeddings.matrices import to_matrix
 from tests.conftest import ENCODER_NAME, EXAMPLE
 from tests.support.made_encoders import in_build_environment, reuse
 from tests.support.server_process import serving, starting

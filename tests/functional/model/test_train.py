@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from coldframe.model.bundle import EstimatorFacts
-from local.paths import BUILD_PYTHON, ROOT, build_environ
+from coldframe_local.paths import BUILD_PYTHON, ROOT, build_environ
 
 pytestmark = [
     pytest.mark.trains,
@@ -16,7 +16,7 @@ pytestmark = [
     ),
 ]
 
-HEADS_FOLDER = ROOT / "layers" / "model" / "heads"
+HEADS_FOLDER = ROOT / "layers" / "model" / "coldframe_training" / "heads"
 MODULES = [
     ".".join(path.relative_to(ROOT).with_suffix("").parts)
     for path in sorted((ROOT / "layers" / "model").rglob("*.py"))
@@ -60,8 +60,8 @@ content = codecs.encode(pickle.dumps(splits), "zlib_codec")
 
 EXAMPLE = """
 import json
-from layers.model.training_data.data import load_split, threads_of
-from layers.model.training.newsgroups import load_example
+from coldframe_training.training_data.data import load_split, threads_of
+from coldframe_training.training.newsgroups import load_example
 example, threads = load_example(), threads_of(load_split("train").full)
 sides = example.task.fit, example.task.validation
 fit, validation = ({int(threads[row]) for row in rows} for rows in sides)
@@ -100,7 +100,9 @@ def train_example(out: Path, data: Path) -> "subprocess.CompletedProcess[str]":
     """Trains the example on other data, beside the one that is built."""
     models = out.parent.with_name(f"{out.parent.name}-models")
     places = (f"--trained={out}", f"--models={models}")
-    return in_build_environment("-m", "layers.model.train_newsgroups", *places, COLDFRAME_DATA=str(data))
+    return in_build_environment(
+        "-m", "coldframe_training.train_newsgroups", *places, COLDFRAME_DATA=str(data)
+    )
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ from coldframe.pipeline.models import load_models, load_predictor
 from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import StartMark
 from coldframe.vectors import ranked, to_floats
-from local.paths import BUILD_PYTHON, MODELS, ROOT
+from coldframe_local.paths import BUILD_PYTHON, MODELS, ROOT
 from tests.conftest import EXAMPLE, post
 from tests.support.made_encoders import reuse
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from coldframe.pipeline.predictor import Predictor
-from layers.model.embeddings.matrices import to_matrix
+from coldframe_training.embeddings.matrices import to_matrix
 from tests.support.example import BASEBALL, SPACE
 from tests.support.running import coldframe_up
 from tests.support.server_process import serving

@@ -15,9 +15,9 @@ from typing import Any
 import httpx
 import pytest
 
-from bench.targets.faulty_server import FaultyServer
 from coldframe.server import facts
 from coldframe.server.health import ask
+from coldframe_bench.targets.faulty_server import FaultyServer
 from tests.conftest import ENCODER_NAME, EXAMPLE
 from tests.functional.conftest import TABLE
 from tests.support.server_process import PATIENCE_S, ROOT, ServerProcess, serving, starting
@@ -229,7 +229,7 @@ def test_answers_are_those_of_the_function(server: ServerProcess, client: httpx.
     script = (
         "import json, sys\n"
         "from types import SimpleNamespace\n"
-        "from functions.predict.app import handler\n"
+        "from coldframe_functions.predict.app import handler\n"
         "from coldframe.api.gateway_event import http_event\n"
         "context = SimpleNamespace(aws_request_id='1', get_remaining_time_in_millis=lambda: 60000)\n"
         "handler(http_event('GET', '/v1/models', None), context)\n"

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from coldframe.server import facts
 from coldframe.server.tokens import EVERYWHERE
-from local.cli import main
+from coldframe_local.cli import main
 from tests.support.server_process import PATIENCE_S, ServerProcess, serving, starting
 
 SHOP, DESK = "token-of-the-shop-" + "0" * 20, "token-of-the-desk-" + "1" * 20

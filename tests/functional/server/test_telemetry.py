@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from coldframe.telemetry.spans import Span, spans_of
-from local.emulator.front.emulator import Emulator
-from local.emulator.options import EmulatorOptions
-from local.emulator.template.template import load_template
+from coldframe_local.emulator.front.emulator import Emulator
+from coldframe_local.emulator.options import EmulatorOptions
+from coldframe_local.emulator.template.template import load_template
 from tests.conftest import ROOT
 from tests.support.collectors import Collector, collecting
 from tests.support.emulation import until

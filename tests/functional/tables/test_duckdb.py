@@ -9,7 +9,6 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from bench.data.texts import sentences
 from coldframe.columns import predict_column
 from coldframe.config import Settings
 from coldframe.duckdb import register
@@ -18,6 +17,7 @@ from coldframe.model.bundle import load_manifest
 from coldframe.pipeline.models import load_predictor
 from coldframe.pipeline.predictor import Predictor
 from coldframe.vectors import to_floats
+from coldframe_bench.data.texts import sentences
 from tests.conftest import EXAMPLE, TinyEncoder, tiny_predictor
 from tests.support.example import HOCKEY, SPACE
 

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.data.texts import sentences
 from coldframe.config import Settings
 from coldframe.errors import Invalid
 from coldframe.model.estimator import temper
@@ -18,6 +17,7 @@ from coldframe.model.wordpiece import is_plain
 from coldframe.pipeline.models import load_predictor
 from coldframe.pipeline.predictor import Predictor
 from coldframe.sql.estimator_tables import create_estimator
+from coldframe_bench.data.texts import sentences
 from tests.conftest import SECOND
 from tests.support.example import SPACE
 

@@ -14,9 +14,9 @@ import pytest
 
 from coldframe.coldstart.pings import FunctionFailed, PingReport, invoker, ping, ping_environments
 from coldframe.model.bundle import load_manifest
-from functions.post_traffic import app as post_traffic
-from functions.pre_traffic import app as pre_traffic
-from functions.warmer import app as warmer
+from coldframe_functions.post_traffic import app as post_traffic
+from coldframe_functions.pre_traffic import app as pre_traffic
+from coldframe_functions.warmer import app as warmer
 from tests.conftest import EXAMPLE, ROOT, SECOND
 from tests.functional.function.test_predict_function import HTTP
 from tests.support.lambda_endpoint import VERSION, LambdaEndpoint, lambda_endpoint

@@ -14,9 +14,9 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from local.emulator.front.emulator import Emulator
-from local.emulator.options import EmulatorOptions
-from local.emulator.template.template import load_template
+from coldframe_local.emulator.front.emulator import Emulator
+from coldframe_local.emulator.options import EmulatorOptions
+from coldframe_local.emulator.template.template import load_template
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.anyio
@@ -94,7 +94,11 @@ class Running:
 
 async def running(tmp_path: Path, prediction: str, guaranteed: int = 0) -> AsyncIterator[Running]:
     (tmp_path / "predict.py").write_text(CODE)
-    values = {"warmer": ROOT / "functions" / "warmer", "prediction": prediction, "guaranteed": guaranteed}
+    values = {
+        "warmer": ROOT / "functions" / "coldframe_functions" / "warmer",
+        "prediction": prediction,
+        "guaranteed": guaranteed,
+    }
     values["fixed"] = "0" if prediction == "on" else "2"
     (tmp_path / "t.yaml").write_text(TEMPLATE.format(**values))
     log: list[str] = []

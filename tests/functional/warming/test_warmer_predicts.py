@@ -16,7 +16,6 @@ import boto3
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from bench.targets.faulty_server import FaultyServer
 from coldframe.capacity.prices import PRICES
 from coldframe.warming import dynamodb_record
 from coldframe.warming.decision import Guards
@@ -24,7 +23,8 @@ from coldframe.warming.policy import HoldCosts
 from coldframe.warming.record import Record
 from coldframe.warming.round import Clients, run_round
 from coldframe.warming.settings import Predicting, predicting
-from functions.warmer import app as warmer
+from coldframe_bench.targets.faulty_server import FaultyServer
+from coldframe_functions.warmer import app as warmer
 from tests.functional.conftest import TABLE
 from tests.support.lambda_endpoint import VERSION, LambdaEndpoint, lambda_endpoint
 

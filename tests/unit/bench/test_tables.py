@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bench.benchmarks.cold.spent import spent
-from bench.benchmarks.compare import OURS_AUTO, compare_table
-from bench.benchmarks.encoder import OPERATIONS_PER_TOKEN, encoder_table
-from bench.benchmarks.loadgen import LOADGEN, OURS, SCENARIOS, loadgen_table
-from bench.records.budgets import load_budgets
-from bench.records.raw_files import Cold, Fact, Results, Run, Sample, Timing
-from bench.records.tables import table
-from bench.reporting.goals import goals_table
-from bench.targets.peers import load_peers
+from coldframe_bench.benchmarks.cold.spent import spent
+from coldframe_bench.benchmarks.compare import OURS_AUTO, compare_table
+from coldframe_bench.benchmarks.encoder import OPERATIONS_PER_TOKEN, encoder_table
+from coldframe_bench.benchmarks.loadgen import LOADGEN, OURS, SCENARIOS, loadgen_table
+from coldframe_bench.records.budgets import load_budgets
+from coldframe_bench.records.raw_files import Cold, Fact, Results, Run, Sample, Timing
+from coldframe_bench.records.tables import table
+from coldframe_bench.reporting.goals import goals_table
+from coldframe_bench.targets.peers import load_peers
 
 BUDGETS = load_budgets()
 

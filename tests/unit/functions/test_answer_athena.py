@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from functions.predict.answer_athena import NotAnswered, answer_athena
+from coldframe_functions.predict.answer_athena import NotAnswered, answer_athena
 from tests.unit.coldframe.sql.test_engines import api_of
 
 SECRET = "a private letter"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from functions.predict.answer_batch import BatchFailed, BatchRefused
-from functions.predict.engine import Engine
+from coldframe_functions.predict.answer_batch import BatchFailed, BatchRefused
+from coldframe_functions.predict.engine import Engine
 from tests.conftest import ROOT
 
 CONTEXT = SimpleNamespace(aws_request_id="1", get_remaining_time_in_millis=lambda: 290_000)

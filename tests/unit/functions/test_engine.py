@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from functions.predict.engine import Engine
-from functions.predict.priming import prime
+from coldframe_functions.predict.engine import Engine
+from coldframe_functions.predict.priming import prime
 from tests.conftest import EXAMPLE, ROOT, SECOND
 from tests.support.example import SPACE
 

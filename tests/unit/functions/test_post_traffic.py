@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.post_traffic.app import old_versions
+from coldframe_functions.post_traffic.app import old_versions
 
 VERSIONS = st.sets(st.integers(1, 10_000).map(str))
 

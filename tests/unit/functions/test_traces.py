@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from coldframe.telemetry.otlp_json import CLOUDWATCH
-from functions.traces.app import Answer, NotTaken, forward, read_headers
+from coldframe_functions.traces.app import Answer, NotTaken, forward, read_headers
 from tests.support.collectors import Collector, logs_event, packed_event, request_line
 
 NOW_S = datetime(2026, 11, 24, 10, 0, 1, tzinfo=UTC).timestamp()

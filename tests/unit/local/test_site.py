@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from local.tools import site
-from local.tools.site import ELSEWHERE, faults, with_links
+from coldframe_local.tools import site
+from coldframe_local.tools.site import ELSEWHERE, faults, with_links
 from tests.conftest import ROOT
 
 
@@ -63,11 +63,13 @@ def test_links_to_sources_lead_to_a_copy(tmp_path: Path, monkeypatch: pytest.Mon
     """A file that is not a page is copied, so that the site needs no repository."""
     monkeypatch.setattr(site, "PAGES", tmp_path)
     text = with_links(
-        "[limits](../../local/planner/scenarios/prices.toml)", "docs/decisions/a.md", "decisions/a.md"
+        "[limits](../../local/coldframe_local/planner/scenarios/prices.toml)",
+        "docs/decisions/a.md",
+        "decisions/a.md",
     )
-    assert text == "[limits](../files/local/planner/scenarios/prices.toml.txt)"
-    copy = tmp_path / "files/local/planner/scenarios/prices.toml.txt"
-    assert copy.read_bytes() == (ROOT / "local/planner/scenarios/prices.toml").read_bytes()
+    assert text == "[limits](../files/local/coldframe_local/planner/scenarios/prices.toml.txt)"
+    copy = tmp_path / "files/local/coldframe_local/planner/scenarios/prices.toml.txt"
+    assert copy.read_bytes() == (ROOT / "local/coldframe_local/planner/scenarios/prices.toml").read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from layers.model.thresholds.abstaining import OutOfReach, abstain, choose_min_probability
+from coldframe_training.thresholds.abstaining import OutOfReach, abstain, choose_min_probability
 
 Rows = tuple[NDArray[np.float64], NDArray[np.bool_]]
 

@@ -9,10 +9,17 @@ from numpy.typing import NDArray
 
 from coldframe.timing import NO_DEADLINE
 from coldframe.vectors import Vector
-from layers.model.embeddings.embedding_store import EmbeddedWindows
-from layers.model.embeddings.matrices import predict_rows, to_matrix
-from layers.model.thresholds.estimator_outputs import Guesses
-from layers.model.thresholds.long_texts import MARGINS, READ_ALL, Steps, choose_margin, steps_of, windows_read
+from coldframe_training.embeddings.embedding_store import EmbeddedWindows
+from coldframe_training.embeddings.matrices import predict_rows, to_matrix
+from coldframe_training.thresholds.estimator_outputs import Guesses
+from coldframe_training.thresholds.long_texts import (
+    MARGINS,
+    READ_ALL,
+    Steps,
+    choose_margin,
+    steps_of,
+    windows_read,
+)
 from tests.conftest import TinyHead, tiny_predictor
 
 ROWS = 40

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from coldframe.model.estimator import Guess, mean_with, temper
-from layers.model.thresholds.estimator import (
+from coldframe_training.thresholds.estimator import (
     cascade,
     choose_answer_temperature,
     choose_certainty,
@@ -17,7 +17,7 @@ from layers.model.thresholds.estimator import (
     keeps_its_word,
     temper_rows,
 )
-from layers.model.thresholds.estimator_outputs import Guesses
+from coldframe_training.thresholds.estimator_outputs import Guesses
 
 TARGET = np.array([0, 1] * 50)
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from layers.model.training_data.checks import check_table, spellings_of, write_faults
-from layers.model.training_data.table import Table, TableFault
+from coldframe_training.training_data.checks import check_table, spellings_of, write_faults
+from coldframe_training.training_data.table import Table, TableFault
 
 
 def table(*rows: tuple[str, str]) -> Table:

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from coldframe.model.bundle import EncoderManifest
-from layers.model.embeddings.embedding_store import EmbeddedWindows, EmbeddingStore, store_of
+from coldframe_training.embeddings.embedding_store import EmbeddedWindows, EmbeddingStore, store_of
 from tests.conftest import tiny_encoder_manifest
 
 ENCODER = tiny_encoder_manifest()

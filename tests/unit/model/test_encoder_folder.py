@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from layers.model.encoder_build.encoder_folder import read_encoder_folder
-from layers.model.encoder_build.make_encoder import LEAST_COSINE, least_cosine
-from layers.model.encoder_build.weights import is_default
-from layers.model.files.errors import EncoderRefused
+from coldframe_training.encoder_build.encoder_folder import read_encoder_folder
+from coldframe_training.encoder_build.make_encoder import LEAST_COSINE, least_cosine
+from coldframe_training.encoder_build.weights import is_default
+from coldframe_training.files.errors import EncoderRefused
 
 CONFIG: dict[str, Any] = {
     "model_type": "bert",

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from coldframe.feedback.rows import FeedbackRow
-from layers.model.training_data.checks import Checked, check_table, write_faults
-from layers.model.training_data.feedback import Feedback, read_feedback, usable_feedback
-from layers.model.training_data.samples import NO_FOLD
-from layers.model.training_data.table import Table, TableFault
-from layers.model.training_data.table_task import task_of
+from coldframe_training.training_data.checks import Checked, check_table, write_faults
+from coldframe_training.training_data.feedback import Feedback, read_feedback, usable_feedback
+from coldframe_training.training_data.samples import NO_FOLD
+from coldframe_training.training_data.table import Table, TableFault
+from coldframe_training.training_data.table_task import task_of
 
 MODEL = frozenset({"tickets"})
 

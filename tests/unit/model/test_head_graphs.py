@@ -1,4 +1,4 @@
-"""The graphs that are served are what `layers/model/head_graphs.py` says, to the byte."""
+"""The graphs that are served are what `layers/model/coldframe_training/head_graphs.py` says, to the byte."""
 
 import subprocess
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from coldframe.model.files import HEAD_NAMES
 from coldframe.model.heads import GRAPHS
-from local.paths import BUILD_PYTHON, ROOT, build_environ
+from coldframe_local.paths import BUILD_PYTHON, ROOT, build_environ
 
 pytestmark = pytest.mark.skipif(
     not BUILD_PYTHON.exists(), reason=f"no {BUILD_PYTHON}: no graph was written. `make build` sets it up."
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(
 WRITE = """
 import sys
 from pathlib import Path
-from layers.model.head_graphs import write_head_graphs
+from coldframe_training.head_graphs import write_head_graphs
 write_head_graphs(Path(sys.argv[1]))
 """
 INPUTS = """

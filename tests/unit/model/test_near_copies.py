@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from layers.model.embeddings.matrices import find_near_copies
+from coldframe_training.embeddings.matrices import find_near_copies
 
 
 def test_near_copies() -> None:

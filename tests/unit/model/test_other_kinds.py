@@ -3,8 +3,8 @@
 from collections import Counter
 
 from coldframe.model.tokenizer import normalise
-from layers.model.files.paths import ROOT
-from layers.model.out_of_distribution.other_kinds import other_texts
+from coldframe_training.files.paths import ROOT
+from coldframe_training.out_of_distribution.other_kinds import other_texts
 
 
 def test_many_kinds() -> None:

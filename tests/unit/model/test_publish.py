@@ -11,13 +11,13 @@ import pytest
 
 from coldframe.model.exchange import CannotExchange, exchange
 from coldframe.model.files import MANIFEST, served_models
-from layers.model.publishing.publish import default_line, whole_folder, whole_model
+from coldframe_training.publishing.publish import default_line, whole_folder, whole_model
 from tests.conftest import ROOT
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from layers.model.publishing.publish import whole_folder
+from coldframe_training.publishing.publish import whole_folder
 with whole_folder(Path(sys.argv[1])) as folder:
     (folder / "new").write_text("half")
     os.kill(os.getpid(), signal.SIGKILL)
@@ -138,7 +138,7 @@ def test_killed_at_every_step(tmp_path: Path) -> None:
 
 def test_killed_where_nothing_can_be_exchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a disk without the call a killed process may leave a name without a model; the next run finds it."""
-    monkeypatch.setattr("layers.model.publishing.publish.exchange", cannot_exchange)
+    monkeypatch.setattr("coldframe_training.publishing.publish.exchange", cannot_exchange)
     step, reached, without = 0, True, 0
     while reached:
         models = tmp_path / str(step)

@@ -5,7 +5,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layers.model.training_data.split import hold_out, place_of
+from coldframe_training.training_data.split import hold_out, place_of
 
 TABLES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 30)), min_size=1, max_size=120)
 COUNTS = st.lists(st.integers(5, 40), min_size=2, max_size=8)

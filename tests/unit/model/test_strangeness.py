@@ -6,9 +6,9 @@ from numpy.typing import NDArray
 
 from coldframe.model.bundle import EstimatorFacts
 from coldframe.model.heads import Centroids
-from layers.model.out_of_distribution.strangeness import Seen, measures, strangeness
-from layers.model.publishing.head_files import tensor_of
-from layers.model.thresholds.estimator_outputs import Guesses
+from coldframe_training.out_of_distribution.strangeness import Seen, measures, strangeness
+from coldframe_training.publishing.head_files import tensor_of
+from coldframe_training.thresholds.estimator_outputs import Guesses
 
 FACTS = EstimatorFacts(
     vocabulary=1,

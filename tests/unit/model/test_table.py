@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from layers.model.training_data.table import Columns, Table, TableFault, column_names, read_table
+from coldframe_training.training_data.table import Columns, Table, TableFault, column_names, read_table
 
 COLUMNS = Columns("body", "queue")
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from layers.model.training_data.checks import Checked, check_table
-from layers.model.training_data.table import Table, TableFault
-from layers.model.training_data.table_task import task_of
+from coldframe_training.training_data.checks import Checked, check_table
+from coldframe_training.training_data.table import Table, TableFault
+from coldframe_training.training_data.table_task import task_of
 
 ROWS = [(f"text {number} of {label}", label) for label in "CAB" for number in range(20)]
 

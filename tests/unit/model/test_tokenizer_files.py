@@ -9,9 +9,9 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 
 from coldframe.model.bundle import EncoderFacts, load_golden
 from coldframe.model.tokenizer import TextWindows, normalise
-from layers.model.encoder_build.calibration_texts import own_texts
-from layers.model.encoder_build.tokenizer_files import write_tokenizer
-from layers.model.files.errors import EncoderRefused
+from coldframe_training.encoder_build.calibration_texts import own_texts
+from coldframe_training.encoder_build.tokenizer_files import write_tokenizer
+from coldframe_training.files.errors import EncoderRefused
 
 BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 PIECES = [("<s>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), ("▁", -2.0), ("a", -3.0), ("▁a", -3.5), ("é", -5.0)]

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coldframe.model.heads import load_centroids
-from layers.model.embeddings.matrices import to_vectors
-from layers.model.out_of_distribution.strangeness import thin
-from layers.model.publishing.head_files import unpack_centroids
-from layers.model.training.train_centroids import directions, train_centroids
-from layers.model.training_data.samples import Embedded
+from coldframe_training.embeddings.matrices import to_vectors
+from coldframe_training.out_of_distribution.strangeness import thin
+from coldframe_training.publishing.head_files import unpack_centroids
+from coldframe_training.training.train_centroids import directions, train_centroids
+from coldframe_training.training_data.samples import Embedded
 
 
 def embedded(labels: int, each: int, dimension: int = 16) -> Embedded:

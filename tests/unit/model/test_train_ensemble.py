@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from coldframe.pipeline.ensemble import mean_answers
 from coldframe.vectors import to_floats
-from layers.model.embeddings.matrices import to_vectors
-from layers.model.training.train_ensemble import choose_weights, mean_rows, train_ensemble
+from coldframe_training.embeddings.matrices import to_vectors
+from coldframe_training.training.train_ensemble import choose_weights, mean_rows, train_ensemble
 
 ROWS, LABELS = 200, 3
 TARGET = np.arange(ROWS) % LABELS

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from layers.model.training.trained_on import NotComparable, find_unseen, opponent_of, write_digests
-from layers.model.training_data.samples import Samples
+from coldframe_training.training.trained_on import NotComparable, find_unseen, opponent_of, write_digests
+from coldframe_training.training_data.samples import Samples
 
 TEXTS = [f"ticket {number}" for number in range(60)]
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from local.emulator.template.syntax.cloudformation import Stack
+from coldframe_local.emulator.template.syntax.cloudformation import Stack
 from tests.support import stacks
 from tests.support.stacks import ALL, FORGETFUL, MODES, PREDICT_ALIAS, WARMED, properties, stack
 

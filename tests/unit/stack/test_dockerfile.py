@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from coldframe.model.files import DEFAULT
-from functions.predict.engine import Engine
-from local.emulator.template.syntax.documents import read_document
+from coldframe_functions.predict.engine import Engine
+from coldframe_local.emulator.template.syntax.documents import read_document
 
 ROOT = Path(__file__).parents[3]
 DOCKERFILE = (ROOT / "functions" / "Dockerfile").read_text()
@@ -92,7 +92,7 @@ def test_image_carries_the_record_of_the_default_model() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [".git", ".venv", ".aws-sam", "tests", "bench", "local", "layers/model/heads"]
+    "path", [".git", ".venv", ".aws-sam", "tests", "bench", "local", "layers/model/coldframe_training/heads"]
 )
 def test_the_rest_is_not_in_the_context(path: str) -> None:
     """.dockerignore keeps out what the image does not need."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from functions import slim
+import slim
 from tests.conftest import ROOT
 
 LOCKS = ROOT / "functions" / "server"

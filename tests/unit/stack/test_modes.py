@@ -8,7 +8,7 @@ from coldframe.capacity.prices import PRICES
 from coldframe.feedback.texts import new_keys
 from coldframe.warming.decision import Guards
 from coldframe.warming.settings import predicting
-from local.emulator.template.syntax.cloudformation import load_stack
+from coldframe_local.emulator.template.syntax.cloudformation import load_stack
 from tests.support import stacks
 from tests.support.stacks import (
     ALL,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from local.emulator.template.syntax.documents import read_document
+from coldframe_local.emulator.template.syntax.documents import read_document
 from tests.conftest import ROOT
 
 TEMPLATE: dict[str, Any] = read_document(ROOT / "template.yaml")

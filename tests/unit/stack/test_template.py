@@ -22,8 +22,8 @@ from coldframe.jobs.dynamodb import DUE_INDEX
 from coldframe.jobs.records import LONGEST_MESSAGE_S, Job, Options
 from coldframe.jobs.states import State
 from coldframe.timing import NO_DEADLINE
-from local.emulator.template.syntax.applications import read_with_applications
-from local.emulator.template.syntax.documents import read_document
+from coldframe_local.emulator.template.syntax.applications import read_with_applications
+from coldframe_local.emulator.template.syntax.documents import read_document
 
 ROOT = Path(__file__).parents[3]
 
@@ -345,7 +345,10 @@ def test_small_functions_run_from_their_folder_and_layer(name: str, tmp_path: Pa
 def test_golden_layer_is_the_golden_file() -> None:
     """The layer holds the golden vectors that the bundle is made with."""
     golden = ROOT / RESOURCES["DeploymentGoldenLayer"]["Properties"]["ContentUri"] / "golden.json"
-    assert golden.read_bytes() == (ROOT / "layers" / "model" / "encoder" / "golden.json").read_bytes()
+    assert (
+        golden.read_bytes()
+        == (ROOT / "layers" / "model" / "coldframe_training" / "encoder" / "golden.json").read_bytes()
+    )
 
 
 def test_outputs() -> None:

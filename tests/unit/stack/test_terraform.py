@@ -17,7 +17,7 @@ from typing import Any
 import hcl2
 import pytest
 
-from local.emulator.template.syntax.documents import read_document
+from coldframe_local.emulator.template.syntax.documents import read_document
 from tests.conftest import ROOT
 
 MODULE = ROOT / "functions" / "terraform"

@@ -12,7 +12,7 @@ import yaml
 from check_jsonschema.builtin_schemas import get_builtin_schema
 from jsonschema.validators import validator_for
 
-from local.cli import main
+from coldframe_local.cli import main
 from tests.conftest import ROOT
 
 FOLDER = ROOT / ".github"

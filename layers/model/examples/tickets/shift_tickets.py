@@ -1,6 +1,6 @@
 """Tickets of three later months: the first is like the training's, then customers ask for other things.
 
-python -m layers.model.examples.tickets.shift_tickets FOLDER
+python -m examples.tickets.shift_tickets FOLDER
 """
 
 import csv
@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from layers.model.examples.tickets.make_tickets import HERE, Dice, Ticket, Writer
+from examples.tickets.make_tickets import HERE, Dice, Ticket, Writer
 
 MONTHS = {"month-1.csv": 1, "month-2.csv": 2, "month-3.csv": 3}
 """Seed of each month. Months 2 and 3 are shifted: other shares of queues, and requests that are new."""

@@ -18,11 +18,18 @@ import pytest
 from axe_playwright_python.base import AXE_FILE_PATH
 from playwright.async_api import Page, expect
 
-from local.emulator.front.emulator import Emulator
-from local.emulator.gateway.definitions import ANY, DEFAULT_ROUTE, Api, ApiKind, PayloadFormat, Route
-from local.emulator.options import EmulatorOptions
-from local.emulator.template.functions.functions import Function
-from local.emulator.template.template import Template
+from coldframe_local.emulator.front.emulator import Emulator
+from coldframe_local.emulator.gateway.definitions import (
+    ANY,
+    DEFAULT_ROUTE,
+    Api,
+    ApiKind,
+    PayloadFormat,
+    Route,
+)
+from coldframe_local.emulator.options import EmulatorOptions
+from coldframe_local.emulator.template.functions.functions import Function
+from coldframe_local.emulator.template.template import Template
 from tests.conftest import ROOT
 from tests.functional.emulator.console.conftest import DESKTOP
 from tests.support import emulation, running
@@ -31,7 +38,7 @@ from tests.support.example import SPACE
 
 pytestmark = [pytest.mark.browser, pytest.mark.anyio]
 
-PAGE = ROOT / "local" / "emulator" / "console" / "page"
+PAGE = ROOT / "local" / "coldframe_local" / "emulator" / "console" / "page"
 SCREENSHOTS = ROOT / "build" / "screenshots"
 PHONE = {"width": 360, "height": 740}
 LIGHTS: tuple[Literal["light", "dark"], ...] = ("light", "dark")
@@ -679,7 +686,7 @@ async def violations(page: Page) -> list[str]:
 async def test_real_function_in_every_light_and_width(page: Page, bundle: Path) -> None:
     """The playground classifies with all heads and shows where the time went; axe finds nothing to mend."""
     real = {
-        "handler": "functions.predict.app.handler",
+        "handler": "coldframe_functions.predict.app.handler",
         "task_root": ROOT,
         "environ": {"COLDFRAME_MODEL_DIR": str(bundle)},
         "max_environments": 3,

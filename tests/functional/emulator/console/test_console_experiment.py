@@ -24,9 +24,9 @@ from coldframe.experiments.stores import COUNTS, FolderStore, Item, Label
 from coldframe.experiments.table import TableStore
 from coldframe.experiments.tally import Counts
 from coldframe.timing import Deadline
-from local.emulator.front.emulator import Emulator
-from local.emulator.options import EmulatorOptions
-from local.emulator.template.template import load_template
+from coldframe_local.emulator.front.emulator import Emulator
+from coldframe_local.emulator.options import EmulatorOptions
+from coldframe_local.emulator.template.template import load_template
 from tests.conftest import ROOT
 from tests.functional.emulator.console.test_console import check_looks, opened, serving
 from tests.support.emulation import PATIENCE_S
@@ -76,7 +76,16 @@ async def test_a_report_is_that_of_the_command(tmp_path: Path) -> None:
     files = {path: path.read_bytes() for path in tmp_path.rglob("*.json")}
     async with serving(environ={"COLDFRAME_EXPERIMENTS": f"{tmp_path}/"}) as (_, client):
         first, second = [await reading(client) for _ in range(2)]
-    command = [sys.executable, "-m", "local.cli", "experiment", "status", "--store", f"{tmp_path}/", "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "coldframe_local.cli",
+        "experiment",
+        "status",
+        "--store",
+        f"{tmp_path}/",
+        "--json",
+    ]
     printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert first == second == {"has_store": True, "report": json.loads(printed), "problem": ""}
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.json")} == files
@@ -266,7 +275,7 @@ async def test_answers_of_the_real_function_are_counted(page: Page, bundle: Path
     """Requests through a real environment show as answers of both arms."""
     started(tmp_path, stages=[0.5])
     real = {
-        "handler": "functions.predict.app.handler",
+        "handler": "coldframe_functions.predict.app.handler",
         "task_root": ROOT,
         "environ": {"COLDFRAME_MODEL_DIR": str(bundle), "COLDFRAME_EXPERIMENTS": f"{tmp_path}/"},
         "max_environments": 1,

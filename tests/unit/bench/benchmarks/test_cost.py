@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.benchmarks.cost import Measured, costs, load_prices
+from coldframe_bench.benchmarks.cost import Measured, costs, load_prices
 
 PRICES = load_prices()
 MEASURED = Measured(invocations_ms=[9.2, 10.8], hits_ms=[0.4], cold_ms=300.0, peak_mb=200.0)

@@ -6,11 +6,11 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.benchmarks.passes import STRATEGIES, Mix, fixed_batches, make_mixes, measure
-from bench.data.mixes import Corpus, load_corpus
 from coldframe.model.bundle import load_encoder_manifest
 from coldframe.model.encoder import Encoder
 from coldframe.model.tokenizer import TextWindows
+from coldframe_bench.benchmarks.passes import STRATEGIES, Mix, fixed_batches, make_mixes, measure
+from coldframe_bench.data.mixes import Corpus, load_corpus
 from tests.conftest import ENCODER_NAME
 
 

@@ -1,9 +1,9 @@
 """What the scheduler is compared with does what it says."""
 
-from bench.benchmarks.serve.policies import FixedDelay
 from coldframe.scheduling.jobs import Job, Outcome, Reason, Refusal, Work
 from coldframe.scheduling.limits import Limits
 from coldframe.scheduling.scheduler import Run
+from coldframe_bench.benchmarks.serve.policies import FixedDelay
 
 
 def work(*lengths: int) -> Work:

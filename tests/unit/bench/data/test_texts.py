@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.data.newsgroups import TextsMissing
-from bench.data.texts import OWN, load_texts, with_duplicates
 from coldframe.config import Settings
 from coldframe.pipeline.models import load_predictor
+from coldframe_bench.data.newsgroups import TextsMissing
+from coldframe_bench.data.texts import OWN, load_texts, with_duplicates
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.loader.verdict import Slo, judge, search_peak
-from bench.records.raw_files import Answer
+from coldframe_bench.loader.verdict import Slo, judge, search_peak
+from coldframe_bench.records.raw_files import Answer
 
 SLO = Slo()
 

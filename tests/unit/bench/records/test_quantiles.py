@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.records.quantiles import Interval, median, median_ratio, quantile
+from coldframe_bench.records.quantiles import Interval, median, median_ratio, quantile
 
 SAMPLES = st.lists(st.floats(0.1, 1e4), min_size=2, max_size=60)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.records.raw_files import (
+from coldframe_bench.records.raw_files import (
     DROPPED,
     WARM,
     Cold,
@@ -16,7 +16,7 @@ from bench.records.raw_files import (
     Timing,
     read_results,
 )
-from bench.targets.machine import describe_run
+from coldframe_bench.targets.machine import describe_run
 
 
 @pytest.mark.parametrize("name", ["run.jsonl", "run.jsonl.gz"])

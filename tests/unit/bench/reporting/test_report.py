@@ -5,7 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from bench.reporting.report import PUBLISHED, NoResults, fill, markdown, raw_files, read_all, write_page
+from coldframe_bench.reporting.report import (
+    PUBLISHED,
+    NoResults,
+    fill,
+    markdown,
+    raw_files,
+    read_all,
+    write_page,
+)
 from tests.conftest import ROOT
 
 DOCUMENTS = [ROOT / "README.md", ROOT / "docs" / "benchmarks.md"]

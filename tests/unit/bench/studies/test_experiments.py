@@ -6,9 +6,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.records.raw_files import Fact, Results, Run
-from bench.studies.bandit_replay import EQUAL, ESTIMATOR, SCENES, Answers, replay
-from bench.studies.experiments import (
+from coldframe.experiments.criteria import MISMATCH_ALPHA
+from coldframe.experiments.evidence import (
+    PairCounts,
+    SplitCounts,
+    gain_in_pairs,
+    gain_in_split,
+    log_label_mismatch,
+)
+from coldframe_bench.records.raw_files import Fact, Results, Run
+from coldframe_bench.studies.bandit_replay import EQUAL, ESTIMATOR, SCENES, Answers, replay
+from coldframe_bench.studies.experiments import (
     FIXED,
     HELD,
     PROMOTED,
@@ -22,14 +30,6 @@ from bench.studies.experiments import (
     holds,
     skewed,
     trials,
-)
-from coldframe.experiments.criteria import MISMATCH_ALPHA
-from coldframe.experiments.evidence import (
-    PairCounts,
-    SplitCounts,
-    gain_in_pairs,
-    gain_in_split,
-    log_label_mismatch,
 )
 
 TRIALS = trials()

@@ -12,21 +12,21 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.warming import forecasters, keeping
-from bench.warming.contest import BOUND, OURS, VARIANT, Contest
-from bench.warming.demand import Demand, demands, made_demands
-from bench.warming.fit import fit
-from bench.warming.on_lambda import Terms, outcomes
-from bench.warming.replay import replay, totals
-from bench.warming.rum import RATIOS, Ratio, score
 from coldframe.warming.costs import COLD_USD
 from coldframe.warming.policy import held_levels
-from local.cli import main
-from local.paths import ROOT
-from local.planner.scenarios.prices import load_prices
-from local.planner.traces.trace import TraceUnusable
+from coldframe_bench.warming import forecasters, keeping
+from coldframe_bench.warming.contest import BOUND, OURS, VARIANT, Contest
+from coldframe_bench.warming.demand import Demand, demands, made_demands
+from coldframe_bench.warming.fit import fit
+from coldframe_bench.warming.on_lambda import Terms, outcomes
+from coldframe_bench.warming.replay import replay, totals
+from coldframe_bench.warming.rum import RATIOS, Ratio, score
+from coldframe_local.cli import main
+from coldframe_local.paths import ROOT
+from coldframe_local.planner.scenarios.prices import load_prices
+from coldframe_local.planner.traces.trace import TraceUnusable
 
-SAMPLE = ROOT / "local" / "planner" / "samples" / "office-day.csv"
+SAMPLE = ROOT / "local" / "coldframe_local" / "planner" / "samples" / "office-day.csv"
 NEEDS = st.lists(st.integers(0, 4), min_size=1, max_size=40)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from coldframe.api.gateway_event import http_event, principal_of
-from functions.predict.engine import read_event
+from coldframe_functions.predict.engine import read_event
 
 IAM = {
     "accessKey": "ASIAIOSFODNN7EXAMPLE",

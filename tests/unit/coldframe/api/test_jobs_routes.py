@@ -19,7 +19,7 @@ from coldframe.jobs.states import State
 from coldframe.jobs.worker import Worker
 from coldframe.pipeline.models import Models
 from coldframe.timing import Deadline, StartMark
-from functions.jobs.answering import ModelAnswerer
+from coldframe_functions.jobs.answering import ModelAnswerer
 from tests.support.jobs_world import (
     KILLER,
     Faults,

@@ -13,7 +13,7 @@ from coldframe.config import Settings
 from coldframe.errors import BundleCorrupt
 from coldframe.pipeline.models import Models
 from coldframe.timing import StartMark
-from layers.model.embeddings.matrices import to_matrix
+from coldframe_training.embeddings.matrices import to_matrix
 from tests.conftest import post, served, tiny_encoder_manifest, tiny_manifest, tiny_predictor
 
 FIRST, SECOND = "topics", "queues"

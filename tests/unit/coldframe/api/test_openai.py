@@ -10,7 +10,7 @@ import pytest
 from coldframe.api.api import Api
 from coldframe.config import Settings
 from coldframe.timing import StartMark
-from layers.model.embeddings.matrices import to_matrix
+from coldframe_training.embeddings.matrices import to_matrix
 from tests.conftest import TinyEncoder, post, served, tiny_predictor
 
 SECRET = "a text that nobody but its sender may read"

@@ -18,7 +18,7 @@ from coldframe.coldstart.pings import (
 from coldframe.config import Settings
 from coldframe.errors import BundleCorrupt
 from coldframe.timing import StartMark
-from functions.predict.answer_ping import answer_ping
+from coldframe_functions.predict.answer_ping import answer_ping
 from tests.conftest import TinyEncoder, TinyHead, served, tiny_predictor
 from tests.functional.function.test_predict_function import HTTP, REST
 

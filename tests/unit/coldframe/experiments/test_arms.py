@@ -19,8 +19,8 @@ from coldframe.feedback.ids import Signer
 from coldframe.model.files import AUTO
 from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import NO_DEADLINE, Deadline
-from functions.predict.answer_batch import answer_batch
-from functions.predict.answer_ping import answer_ping
+from coldframe_functions.predict.answer_batch import answer_batch
+from coldframe_functions.predict.answer_ping import answer_ping
 from tests.conftest import TinyEncoder, served, tiny_predictor
 from tests.unit.coldframe.experiments.conftest import KEY, Environment, Time, experiment, other_model, totals
 

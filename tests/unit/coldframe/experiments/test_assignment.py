@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coldframe.experiments.assignment import choose_arm
-from local.paths import ROOT, python_path
+from coldframe_local.paths import ROOT, python_path
 
 KEY = b"a key of a deployment"
 STAGES = (0.01, 0.1, 0.5, 1.0)

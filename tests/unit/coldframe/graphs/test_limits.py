@@ -110,7 +110,7 @@ def test_the_longest_batch_has_the_bits_of_its_rows(encoder_dir: Path) -> None:
 def test_a_start_that_is_killed_leaves_nothing_behind(bundle: Path, mapped: str) -> None:
     """A process killed as soon as it has mapped a file changes none, and the next process answers."""
     before = modified(bundle)
-    command = [sys.executable, "-c", "from functions.predict.app import handler"]
+    command = [sys.executable, "-c", "from coldframe_functions.predict.app import handler"]
     environ = os.environ | {"COLDFRAME_MODEL_DIR": str(bundle)}
     with subprocess.Popen(command, cwd=ROOT, env=environ) as process:
         maps = Path(f"/proc/{process.pid}/maps")

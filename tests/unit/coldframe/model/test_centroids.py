@@ -13,8 +13,8 @@ from coldframe.graphs.graph import Tensor
 from coldframe.model.files import CENTROIDS
 from coldframe.model.heads import Centroids, load_centroids
 from coldframe.model.weights import write_weights
-from layers.model.embeddings.matrices import Arrays, to_vectors
-from layers.model.publishing.head_files import tensor_of
+from coldframe_training.embeddings.matrices import Arrays, to_vectors
+from coldframe_training.publishing.head_files import tensor_of
 
 DIMENSION = 384
 

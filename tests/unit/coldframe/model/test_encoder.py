@@ -17,7 +17,7 @@ from coldframe.model.tokenizer import TextWindows, Window
 from coldframe.pipeline.models import load_predictor
 from coldframe.pipeline.predictor import Predictor
 from coldframe.vectors import Vector, cosine, to_floats
-from layers.model.embeddings.matrices import to_matrix, to_vectors
+from coldframe_training.embeddings.matrices import to_matrix, to_vectors
 from tests.conftest import ENCODER_NAME, EXAMPLE
 from tests.support.example import BASEBALL, CRYPTOGRAPHY, MOTORCYCLES, SPACE
 

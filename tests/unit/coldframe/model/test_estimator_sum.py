@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.data.texts import sentences
 from coldframe.model.bundle import EstimatorFacts, load_encoder_manifest, load_manifest
 from coldframe.model.estimator import Estimator
 from coldframe.model.files import ESTIMATOR, model_folder
 from coldframe.model.tokenizer import TextWindows, content_tokens
+from coldframe_bench.data.texts import sentences
 from tests.conftest import ENCODER_NAME, EXAMPLE
 
 TOKENS = 300

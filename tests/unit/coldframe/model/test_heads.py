@@ -13,8 +13,8 @@ from coldframe.model.bundle import load_manifest
 from coldframe.model.files import HEAD_NAMES, head_file, model_folder
 from coldframe.model.heads import GraphHead, load_head
 from coldframe.vectors import to_floats
-from layers.model.embeddings.matrices import Arrays, predict_rows, to_matrix, to_vectors
-from layers.model.publishing.head_files import graph_weights
+from coldframe_training.embeddings.matrices import Arrays, predict_rows, to_matrix, to_vectors
+from coldframe_training.publishing.head_files import graph_weights
 from tests.conftest import EXAMPLE
 
 DIMENSION = 384

@@ -17,8 +17,8 @@ from coldframe.errors import BundleCorrupt, BundleMissing, OutOfTime
 from coldframe.model.pieces import Pieces, load_pieces
 from coldframe.model.tokenizer import normalise
 from coldframe.model.unigram import PlainUnigram, first_pieces
-from layers.model.encoder_build.calibration_texts import own_texts
-from layers.model.encoder_build.tokenizer_files import pieces_of
+from coldframe_training.encoder_build.calibration_texts import own_texts
+from coldframe_training.encoder_build.tokenizer_files import pieces_of
 
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
 LETTERS = "abcABC 019.,!-'éßñİΣσжЖ中文字かな한국"

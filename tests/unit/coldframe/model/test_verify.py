@@ -24,7 +24,7 @@ from coldframe.model.files import (
 )
 from coldframe.model.verify import verify_bundle
 from coldframe.model.weights import read_weights, write_weights
-from layers.model.publishing.head_files import tensor_of
+from coldframe_training.publishing.head_files import tensor_of
 from tests.conftest import EXAMPLE
 
 Change = Callable[[NDArray[Any]], NDArray[Any]]

@@ -26,7 +26,7 @@ from coldframe.pipeline.predictor import Predictor
 from coldframe.schemas import Figures
 from coldframe.timing import NO_DEADLINE, Deadline, StartMark
 from coldframe.vectors import Vector, to_floats, to_vector
-from functions.jobs.answering import ModelAnswerer
+from coldframe_functions.jobs.answering import ModelAnswerer
 from tests.conftest import (
     TinyCentroids,
     TinyEncoder,

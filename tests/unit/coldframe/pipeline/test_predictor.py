@@ -12,7 +12,7 @@ from coldframe.model.tokenizer import normalise
 from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import Deadline
 from coldframe.vectors import to_floats
-from layers.model.embeddings.matrices import to_matrix
+from coldframe_training.embeddings.matrices import to_matrix
 from tests.conftest import TinyEncoder, TinyHead, tiny_predictor
 
 texts_to_classify = st.lists(st.text("ab é\n", max_size=12), min_size=1, max_size=12)

@@ -17,7 +17,7 @@ from coldframe.columns import predict_column
 from coldframe.config import Settings
 from coldframe.timing import StartMark
 from coldframe.vectors import to_floats
-from functions.predict.answer_sql import answer_sql, function_of
+from coldframe_functions.predict.answer_sql import answer_sql, function_of
 from tests.conftest import LABELS, TinyEncoder, sealed, served, tiny_manifest, tiny_predictor
 
 CONTRACTS = {path.stem: json.loads(path.read_text()) for path in Path("tests/contracts").glob("*.json")}

@@ -95,7 +95,7 @@ def test_the_replay_of_a_round_is_that_of_the_policy() -> None:
 def test_the_warmer_imports_the_standard_library_only() -> None:
     """Its zip brings nothing: neither numpy nor msgspec is loaded, and boto3 only when it is called."""
     code = (
-        "import sys; before = set(sys.modules); import functions.warmer.app; "
+        "import sys; before = set(sys.modules); import coldframe_functions.warmer.app; "
         "print(sorted({n.partition('.')[0] for n in set(sys.modules) - before} - sys.stdlib_module_names))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)

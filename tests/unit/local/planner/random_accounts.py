@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from coldframe.capacity.states import Limits
-from local.planner.simulator.provisioning import PROVISION, RECYCLE, RESERVE
-from local.planner.simulator.simulator import Change, Function, Pool, Setup, Workload
+from coldframe_local.planner.simulator.provisioning import PROVISION, RECYCLE, RESERVE
+from coldframe_local.planner.simulator.simulator import Change, Function, Pool, Setup, Workload
 
 # Halves make ties between ends, arrivals and changes; other numbers make sums that round.
 SECONDS = st.integers(0, 12).map(lambda halves: halves / 2) | st.floats(0.0, 8.0)

@@ -19,7 +19,7 @@ import importlib.util
 importlib.util.find_spec = lambda name, package=None, found=importlib.util.find_spec: (
     None if name == "numba" else found(name, package)
 )
-from local.cli import main
+from coldframe_local.cli import main
 main(sys.argv[1:])
 """
 
@@ -34,6 +34,6 @@ def test_simulator_needs_no_numba() -> None:
 
 def test_cli_imports_the_simulator_when_it_is_called() -> None:
     """`coldframe --help` loads neither numpy nor numba."""
-    code = "import sys, local.cli; print([n for n in ('numpy', 'numba') if n in sys.modules])"
+    code = "import sys, coldframe_local.cli; print([n for n in ('numpy', 'numba') if n in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

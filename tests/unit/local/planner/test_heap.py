@@ -7,7 +7,7 @@ import heapq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.planner.simulator.heap import _new_arrays, _pop, _push
+from coldframe_local.planner.simulator.heap import _new_arrays, _pop, _push
 
 # Few moments, so that many tie; None takes the soonest out.
 STEPS = st.lists(st.none() | st.sampled_from([0.0, 0.5, 1.0, 2.5]) | st.floats(0.0, 10.0), max_size=200)

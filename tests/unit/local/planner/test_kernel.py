@@ -10,10 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coldframe.capacity.states import Limits
-from local.planner.simulator import kernel
-from local.planner.simulator.provisioning import PROVISION, RESERVE
-from local.planner.simulator.reference import simulate_by_rules
-from local.planner.simulator.simulator import Change, Engine, Function, Pool, Run, Setup, Workload, simulate
+from coldframe_local.planner.simulator import kernel
+from coldframe_local.planner.simulator.provisioning import PROVISION, RESERVE
+from coldframe_local.planner.simulator.reference import simulate_by_rules
+from coldframe_local.planner.simulator.simulator import (
+    Change,
+    Engine,
+    Function,
+    Pool,
+    Run,
+    Setup,
+    Workload,
+    simulate,
+)
 from tests.unit.local.planner.random_accounts import long_run, random_workload, setups
 
 ENGINES: tuple[Engine, ...] = ("python", "numba")

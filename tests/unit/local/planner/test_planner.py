@@ -15,28 +15,28 @@ from hypothesis import strategies as st
 
 from coldframe.capacity.idle_expiry import IdleExpiry
 from coldframe.warming.policy import HoldCosts, held_levels, pinged_levels
-from local.cli import main
-from local.planner.levers.batching import batched
-from local.planner.levers.forecast_replay import Expectation
-from local.planner.levers.levers import batches
-from local.planner.levers.prediction import predicted
-from local.planner.levers.schedules import levels_by_hour, target_tracking, timetable
-from local.planner.levers.workload import Field
-from local.planner.planner import Plan, Planner, scaled, table
-from local.planner.scenarios.candidates import Candidate, Goal
-from local.planner.scenarios.pings import steady, with_pings
-from local.planner.scenarios.prices import load_prices
-from local.planner.scenarios.scenario import Scenario, play
-from local.planner.scenarios.timings import assumed
-from local.planner.simulator.concurrency import means, peaks
-from local.planner.simulator.server_queue import queue_waits
-from local.planner.simulator.simulator import Workload
-from local.planner.traces.made import made
-from local.planner.traces.read import read_trace
-from local.planner.traces.trace import Trace, TraceUnusable, as_trace
+from coldframe_local.cli import main
+from coldframe_local.planner.levers.batching import batched
+from coldframe_local.planner.levers.forecast_replay import Expectation
+from coldframe_local.planner.levers.levers import batches
+from coldframe_local.planner.levers.prediction import predicted
+from coldframe_local.planner.levers.schedules import levels_by_hour, target_tracking, timetable
+from coldframe_local.planner.levers.workload import Field
+from coldframe_local.planner.planner import Plan, Planner, scaled, table
+from coldframe_local.planner.scenarios.candidates import Candidate, Goal
+from coldframe_local.planner.scenarios.pings import steady, with_pings
+from coldframe_local.planner.scenarios.prices import load_prices
+from coldframe_local.planner.scenarios.scenario import Scenario, play
+from coldframe_local.planner.scenarios.timings import assumed
+from coldframe_local.planner.simulator.concurrency import means, peaks
+from coldframe_local.planner.simulator.server_queue import queue_waits
+from coldframe_local.planner.simulator.simulator import Workload
+from coldframe_local.planner.traces.made import made
+from coldframe_local.planner.traces.read import read_trace
+from coldframe_local.planner.traces.trace import Trace, TraceUnusable, as_trace
 from tests.conftest import ROOT
 
-SAMPLE = ROOT / "local" / "planner" / "samples" / "office-day.csv"
+SAMPLE = ROOT / "local" / "coldframe_local" / "planner" / "samples" / "office-day.csv"
 US_EAST = load_prices().regions["us-east-1"]
 MEASURED = assumed(1769, 8.0, 30.0, 800.0, 400.0)
 GOAL = Goal(p99_ms=300.0, cold_share=0.01)

@@ -10,10 +10,10 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from local.cli import main
-from local.commands import prices as command
-from local.planner.scenarios.price_list import OFFER, refresh
-from local.planner.scenarios.prices import PricesUnusable, Tier, load_prices
+from coldframe_local.cli import main
+from coldframe_local.commands import prices as command
+from coldframe_local.planner.scenarios.price_list import OFFER, refresh
+from coldframe_local.planner.scenarios.prices import PricesUnusable, Tier, load_prices
 
 TODAY = date(2027, 5, 1)
 BASE = load_prices()

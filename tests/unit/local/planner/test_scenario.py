@@ -16,20 +16,26 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from bench.benchmarks.cost import load_prices as bench_prices
 from coldframe.capacity.idle_expiry import IdleExpiry
 from coldframe.capacity.prices import PRICES, Bill
-from local.cli import main
-from local.commands.scenario_settings import Settings
-from local.planner.scenarios.prices import MONTH_S, LambdaPrices, PricesUnusable, Tier, load_prices
-from local.planner.scenarios.scenario import Scenario, play, table
-from local.planner.scenarios.timings import PUBLISHED, assumed, of_benchmark, published, read_bench_cost
-from local.planner.simulator.provisioning import PROVISION
-from local.planner.simulator.simulator import Change
-from local.planner.traces.trace import TraceUnusable, as_trace
+from coldframe_bench.benchmarks.cost import load_prices as bench_prices
+from coldframe_local.cli import main
+from coldframe_local.commands.scenario_settings import Settings
+from coldframe_local.planner.scenarios.prices import MONTH_S, LambdaPrices, PricesUnusable, Tier, load_prices
+from coldframe_local.planner.scenarios.scenario import Scenario, play, table
+from coldframe_local.planner.scenarios.timings import (
+    PUBLISHED,
+    assumed,
+    of_benchmark,
+    published,
+    read_bench_cost,
+)
+from coldframe_local.planner.simulator.provisioning import PROVISION
+from coldframe_local.planner.simulator.simulator import Change
+from coldframe_local.planner.traces.trace import TraceUnusable, as_trace
 from tests.conftest import ROOT
 
-SAMPLE = ROOT / "local" / "planner" / "samples" / "office-day.csv"
+SAMPLE = ROOT / "local" / "coldframe_local" / "planner" / "samples" / "office-day.csv"
 US_EAST = load_prices().regions["us-east-1"]
 MEASURED = assumed(1769, 8.0, None, 500.0, 300.0)
 TEN_MINUTES = IdleExpiry(600.0, 600.0)

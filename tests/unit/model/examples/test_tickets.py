@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from layers.model.examples.tickets.make_tickets import HERE, TABLES
+from examples.tickets.make_tickets import HERE, TABLES
 
 
 def rows_of(name: str) -> list[dict[str, str]]:

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from layers.model.report import Evaluation, Strangeness
+from coldframe_training.report import Evaluation, Strangeness
 
 HEADS = ("auto", "logreg", "mlp")
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layers.model.files.paths import TRAINED
-from layers.model.report import Evaluation, read_figures
-from layers.model.report.figures.calibration import reliability
-from layers.model.report.figures.coverage import coverage
-from layers.model.report.figures.evaluation import Answers, answers_of
-from layers.model.report.figures.sharing import estimator_share
+from coldframe_training.files.paths import TRAINED
+from coldframe_training.report import Evaluation, read_figures
+from coldframe_training.report.figures.calibration import reliability
+from coldframe_training.report.figures.coverage import coverage
+from coldframe_training.report.figures.evaluation import Answers, answers_of
+from coldframe_training.report.figures.sharing import estimator_share
 from tests.unit.model.report.evaluations import EVALUATIONS
 
 

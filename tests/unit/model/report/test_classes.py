@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layers.model.report import Evaluation
-from layers.model.report.figures.classes import accuracy, class_scores, macro_f1
-from layers.model.report.figures.confusion import confusion_cells, most_confused
-from layers.model.report.figures.evaluation import answers_of
-from layers.model.report.figures.intervals import wilson
+from coldframe_training.report import Evaluation
+from coldframe_training.report.figures.classes import accuracy, class_scores, macro_f1
+from coldframe_training.report.figures.confusion import confusion_cells, most_confused
+from coldframe_training.report.figures.evaluation import answers_of
+from coldframe_training.report.figures.intervals import wilson
 from tests.unit.model.report.evaluations import EVALUATIONS
 
 

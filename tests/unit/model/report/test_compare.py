@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layers.model.report import Evaluation, EvaluationFault, answered_by, compare, part_of
-from layers.model.report.figures.paired import mcnemar, pair
+from coldframe_training.report import Evaluation, EvaluationFault, answered_by, compare, part_of
+from coldframe_training.report.figures.paired import mcnemar, pair
 from tests.unit.model.report.evaluations import EVALUATIONS, evaluation, renamed
 
 RIGHT = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=80)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layers.model.report import EvaluationFault, Strangeness, make_report
-from layers.model.report.figures.detection import auroc, detections
-from layers.model.report.page import render_page
+from coldframe_training.report import EvaluationFault, Strangeness, make_report
+from coldframe_training.report.figures.detection import auroc, detections
+from coldframe_training.report.page import render_page
 from tests.unit.model.report.evaluations import bare, evaluation
 
 shares = st.lists(st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.9, 1.0]), min_size=1, max_size=40).map(np.array)

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from layers.model.report import EvaluationFault
-from layers.model.report.figures.evaluation import answers_of
+from coldframe_training.report import EvaluationFault
+from coldframe_training.report.figures.evaluation import answers_of
 from tests.unit.model.report.evaluations import bare, evaluation
 
 GOOD = bare(3, 4)

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layers.model.report import Evaluation, Report, compare, make_report, write_report
-from layers.model.report.page import render_page
+from coldframe_training.report import Evaluation, Report, compare, make_report, write_report
+from coldframe_training.report.page import render_page
 from tests.unit.model.report.evaluations import bare, evaluation, renamed
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}

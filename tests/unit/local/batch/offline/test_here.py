@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from moto import mock_aws
 
-from local.batch.offline.request import NO_VERSION, OfflineRequest, Place
-from local.batch.offline.run_locally import Here, names_of
-from local.emulator.state_machines.definition import (
+from coldframe_local.batch.offline.request import NO_VERSION, OfflineRequest, Place
+from coldframe_local.batch.offline.run_locally import Here, names_of
+from coldframe_local.emulator.state_machines.definition import (
     ItemProcessor,
     ItemReader,
     Map,
@@ -25,9 +25,9 @@ from local.emulator.state_machines.definition import (
     Task,
     WriterConfig,
 )
-from local.emulator.state_machines.journal import Journal, OtherRun
-from local.emulator.state_machines.map_run import MapRun, ObjectChanged, tolerated
-from local.emulator.state_machines.workflow import Failed
+from coldframe_local.emulator.state_machines.journal import Journal, OtherRun
+from coldframe_local.emulator.state_machines.map_run import MapRun, ObjectChanged, tolerated
+from coldframe_local.emulator.state_machines.workflow import Failed
 
 BUCKET = "texts"
 REQUEST = OfflineRequest(

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coldframe.telemetry.trace import continue_trace
-from local.batch.offline.estimate import SAMPLED, Usage, estimate, usage_of
-from local.batch.offline.on_aws import OnAws, RunFailed
-from local.batch.offline.request import OfflineRequest, Place, RequestUnusable, format_of, place_of
-from local.planner.scenarios.prices import load_prices
-from local.planner.traces.report_lines import Report
+from coldframe_local.batch.offline.estimate import SAMPLED, Usage, estimate, usage_of
+from coldframe_local.batch.offline.on_aws import OnAws, RunFailed
+from coldframe_local.batch.offline.request import OfflineRequest, Place, RequestUnusable, format_of, place_of
+from coldframe_local.planner.scenarios.prices import load_prices
+from coldframe_local.planner.traces.report_lines import Report
 
 REQUEST = OfflineRequest(Place("b", "in.csv"), Place("b", "out"), "CSV", "body", None, None, 100, 4, 0.0)
 MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:StateMachine-1"

@@ -7,9 +7,9 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from local.batch.offline.pin import check_unchanged, pin
-from local.batch.offline.request import NO_VERSION, OfflineRequest, Place, RequestUnusable
-from local.emulator.state_machines.map_run import ObjectChanged
+from coldframe_local.batch.offline.pin import check_unchanged, pin
+from coldframe_local.batch.offline.request import NO_VERSION, OfflineRequest, Place, RequestUnusable
+from coldframe_local.emulator.state_machines.map_run import ObjectChanged
 
 REQUEST = OfflineRequest(
     Place("texts", "in.csv"), Place("texts", "out"), "CSV", "body", None, None, 200, 4, 0.0

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.batch.predict_file.errors import BadFile
-from local.batch.predict_file.sink import SINKS, check_schema, open_sink
-from local.batch.predict_file.source import ROWS, TEXT_BYTES, cut, open_source
+from coldframe_local.batch.predict_file.errors import BadFile
+from coldframe_local.batch.predict_file.sink import SINKS, check_schema, open_sink
+from coldframe_local.batch.predict_file.source import ROWS, TEXT_BYTES, cut, open_source
 
 SECRET = "a private letter"
 

@@ -13,9 +13,9 @@ from msgspec import structs
 from coldframe.capacity import limits as quotas
 from coldframe.model.bundle import EncoderFacts, EncoderManifest, FileEntry, Manifest
 from coldframe.model.files import DEFAULT
-from local.deploy.check.check import RULES, check
-from local.deploy.check.deployment import Deployment, InitFailed, load_deployment, measure_init_s
-from local.emulator.template.syntax.cloudformation import Stack, load_stack, stack_of
+from coldframe_local.deploy.check.check import RULES, check
+from coldframe_local.deploy.check.deployment import Deployment, InitFailed, load_deployment, measure_init_s
+from coldframe_local.emulator.template.syntax.cloudformation import Stack, load_stack, stack_of
 from tests.conftest import EXAMPLE, ROOT, tiny_encoder_manifest, tiny_manifest
 from tests.support import stacks
 from tests.support.stacks import (

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local.deploy.costs.costs import Costs, Work, costs
-from local.deploy.costs.costs_table import table
-from local.planner.scenarios.prices import PricesUnusable, load_prices
+from coldframe_local.deploy.costs.costs import Costs, Work, costs
+from coldframe_local.deploy.costs.costs_table import table
+from coldframe_local.planner.scenarios.prices import PricesUnusable, load_prices
 
 REGION = load_prices().region("us-east-1")
 works = st.builds(

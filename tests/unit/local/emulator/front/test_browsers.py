@@ -2,7 +2,7 @@
 
 import pytest
 
-from local.emulator.console.browsers import own_names, refusal
+from coldframe_local.emulator.console.browsers import own_names, refusal
 
 NAMES = own_names("devbox")
 

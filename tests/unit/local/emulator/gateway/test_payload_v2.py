@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coldframe.api.gateway_event import principal_of
-from local.emulator.gateway import payload_v1
-from local.emulator.gateway.arrival import Arrived
-from local.emulator.gateway.definitions import ApiKind
-from local.emulator.gateway.http import Headers, HttpRequest, problem
-from local.emulator.gateway.payload_v2 import event_from_request, response_from_result
-from local.emulator.gateway.result import MalformedResponse
-from local.emulator.lambda_service.settings import ACCOUNT_ID
+from coldframe_local.emulator.gateway import payload_v1
+from coldframe_local.emulator.gateway.arrival import Arrived
+from coldframe_local.emulator.gateway.definitions import ApiKind
+from coldframe_local.emulator.gateway.http import Headers, HttpRequest, problem
+from coldframe_local.emulator.gateway.payload_v2 import event_from_request, response_from_result
+from coldframe_local.emulator.gateway.result import MalformedResponse
+from coldframe_local.emulator.lambda_service.settings import ACCOUNT_ID
 
 REQUEST_ID = "6f9619ff-8b86-4011-b42d-00c04fc964ff"
 NOON = 1583348638.39  # 2020-03-04T19:03:58.390Z

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.emulator.gateway.definitions import Api, ApiKind, PayloadFormat, Route
-from local.emulator.gateway.routes import Router
+from coldframe_local.emulator.gateway.definitions import Api, ApiKind, PayloadFormat, Route
+from coldframe_local.emulator.gateway.routes import Router
 
 # The example of AWS's documentation:
 # https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-routes.html (read 2026-11).

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.emulator.gateway.definitions import Throttling
-from local.emulator.gateway.throttling import TokenBucket
+from coldframe_local.emulator.gateway.definitions import Throttling
+from coldframe_local.emulator.gateway.throttling import TokenBucket
 
 rates = st.floats(0.1, 1000.0)
 bursts = st.integers(0, 50)

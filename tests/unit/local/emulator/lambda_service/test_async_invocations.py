@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coldframe.capacity.admission import Throttle, ThrottleReason
-from local.emulator.lambda_service.event_sources.async_invocations import AsyncInvocations
-from local.emulator.lambda_service.event_sources.destinations import EventInvokeConfig, NotSent
-from local.emulator.lambda_service.lambda_types import Invoked, ResourceNotFoundException
-from local.emulator.lambda_service.report import InvocationStatus, Outcome
+from coldframe_local.emulator.lambda_service.event_sources.async_invocations import AsyncInvocations
+from coldframe_local.emulator.lambda_service.event_sources.destinations import EventInvokeConfig, NotSent
+from coldframe_local.emulator.lambda_service.lambda_types import Invoked, ResourceNotFoundException
+from coldframe_local.emulator.lambda_service.report import InvocationStatus, Outcome
 
 pytestmark = pytest.mark.anyio
 

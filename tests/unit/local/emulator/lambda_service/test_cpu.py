@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.emulator.lambda_service.environments import cpu
-from local.emulator.lambda_service.environments.cpu import CpuLimit
+from coldframe_local.emulator.lambda_service.environments import cpu
+from coldframe_local.emulator.lambda_service.environments.cpu import CpuLimit
 
 
 class Timer:

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coldframe.capacity.admission import Throttle, ThrottleReason
-from local.emulator.lambda_service.telemetry.latest_invocations import LatestInvocations
+from coldframe_local.emulator.lambda_service.telemetry.latest_invocations import LatestInvocations
 
 REFUSED = Throttle(ThrottleReason.RESERVED_CONCURRENCY)
 

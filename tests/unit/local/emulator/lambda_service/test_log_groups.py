@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from local.emulator.lambda_service.telemetry import log_groups
-from local.emulator.lambda_service.telemetry.log_groups import LogGroups
+from coldframe_local.emulator.lambda_service.telemetry import log_groups
+from coldframe_local.emulator.lambda_service.telemetry.log_groups import LogGroups
 
 
 @pytest.fixture

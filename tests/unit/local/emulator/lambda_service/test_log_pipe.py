@@ -4,7 +4,7 @@ import errno
 
 import pytest
 
-from local.emulator.lambda_service.telemetry.log_pipe import SafeLog
+from coldframe_local.emulator.lambda_service.telemetry.log_pipe import SafeLog
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from coldframe.capacity.admission import Limits, State
 from coldframe.capacity.prices import PRICES, Bill
-from local.emulator.lambda_service.lambda_types import Percentiles
-from local.emulator.lambda_service.telemetry.metrics import BUCKETS_S, FunctionMetrics, Latest, Rate
-from local.emulator.lambda_service.telemetry.prometheus import render
+from coldframe_local.emulator.lambda_service.lambda_types import Percentiles
+from coldframe_local.emulator.lambda_service.telemetry.metrics import BUCKETS_S, FunctionMetrics, Latest, Rate
+from coldframe_local.emulator.lambda_service.telemetry.prometheus import render
 
 
 def test_percentiles_are_values_that_occurred() -> None:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from local.emulator.lambda_service.lambda_types import Invoked
-from local.emulator.lambda_service.report import InvocationStatus, Outcome
-from local.emulator.lambda_service.settings import FunctionSettings, LogFormat, LoggingConfig
-from local.emulator.lambda_service.telemetry.platform_log import PlatformLog, platform_log
+from coldframe_local.emulator.lambda_service.lambda_types import Invoked
+from coldframe_local.emulator.lambda_service.report import InvocationStatus, Outcome
+from coldframe_local.emulator.lambda_service.settings import FunctionSettings, LogFormat, LoggingConfig
+from coldframe_local.emulator.lambda_service.telemetry.platform_log import PlatformLog, platform_log
 
 STREAM = "2026/11/21/[1]0"
 

@@ -8,10 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from local.emulator.lambda_service.environments.memory import MemoryMeter
-from local.emulator.lambda_service.environments.spawn import exit_reason, function_environ, runtime_environ
-from local.emulator.lambda_service.settings import FunctionSettings
-from local.emulator.lambda_service.telemetry.log_pipe import LogPipe
+from coldframe_local.emulator.lambda_service.environments.memory import MemoryMeter
+from coldframe_local.emulator.lambda_service.environments.spawn import (
+    exit_reason,
+    function_environ,
+    runtime_environ,
+)
+from coldframe_local.emulator.lambda_service.settings import FunctionSettings
+from coldframe_local.emulator.lambda_service.telemetry.log_pipe import LogPipe
 
 
 def settings(task_root: Path, **environ: str) -> FunctionSettings:

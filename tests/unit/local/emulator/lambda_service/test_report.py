@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.emulator.lambda_service.report import TAIL_BYTES, LogTail, timestamp
+from coldframe_local.emulator.lambda_service.report import TAIL_BYTES, LogTail, timestamp
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="\n", codec="utf-8"), max_size=3000)))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.emulator.lambda_service.request_stages import StageView, request_stages
+from coldframe_local.emulator.lambda_service.request_stages import StageView, request_stages
 
 LINE: dict[str, Any] = {
     "event": "request",

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coldframe.capacity import limits
-from local.emulator.state_machines.batches import ItemTooLarge, Limits, batches
+from coldframe_local.emulator.state_machines.batches import ItemTooLarge, Limits, batches
 
 ITEMS = st.lists(st.dictionaries(st.text(max_size=4), st.text(max_size=40), max_size=3), max_size=60)
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from local.batch.offline.run_locally import DEFINITION
-from local.emulator.state_machines.definition import DefinitionUnusable, Map, load_machine
+from coldframe_local.batch.offline.run_locally import DEFINITION
+from coldframe_local.emulator.state_machines.definition import DefinitionUnusable, Map, load_machine
 
 PASS = {"Type": "Pass", "End": True}
 

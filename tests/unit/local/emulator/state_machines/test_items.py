@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.emulator.state_machines.definition import InputType, ReaderConfig
-from local.emulator.state_machines.items import ItemsUnusable, read_items
+from coldframe_local.emulator.state_machines.definition import InputType, ReaderConfig
+from coldframe_local.emulator.state_machines.items import ItemsUnusable, read_items
 
 CELLS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00\r"), max_size=20)
 

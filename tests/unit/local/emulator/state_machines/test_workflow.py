@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from local.emulator.state_machines.definition import (
+from coldframe_local.emulator.state_machines.definition import (
     LAMBDA_INVOKE,
     Choice,
     Fail,
@@ -16,7 +16,7 @@ from local.emulator.state_machines.definition import (
     Succeed,
     Task,
 )
-from local.emulator.state_machines.workflow import Failed, Workflow
+from coldframe_local.emulator.state_machines.workflow import Failed, Workflow
 
 CONTEXT = {"Execution": {"Id": "e"}}
 

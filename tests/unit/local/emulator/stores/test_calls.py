@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from local.emulator.stores.store_server import QueueCalls, answer_calls
+from coldframe_local.emulator.stores.store_server import QueueCalls, answer_calls
 
 
 class Waiting:

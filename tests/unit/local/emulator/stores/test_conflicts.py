@@ -17,8 +17,8 @@ from moto import mock_aws
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.test import Client
 
-from local.emulator.stores.conflicts import Conflicts
-from local.emulator.stores.transactions import key_names, taking_turns
+from coldframe_local.emulator.stores.conflicts import Conflicts
+from coldframe_local.emulator.stores.transactions import key_names, taking_turns
 
 TARGET = "DynamoDB_20120810."
 WRITE, READ = "TransactWriteItems", "TransactGetItems"

@@ -15,7 +15,7 @@ from moto import mock_aws
 from moto.dynamodb.models.table import Table
 
 from coldframe.jobs.dynamodb import DUE_INDEX
-from local.emulator.stores.queries import query_by_partition
+from coldframe_local.emulator.stores.queries import query_by_partition
 from tests.support.dynamodb import JOBS_TABLE, create_jobs_table
 
 _KEYS = st.tuples(st.sampled_from("abc"), st.sampled_from([f"{kind}#{n}" for kind in "jp" for n in range(6)]))

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from local.emulator.template.syntax import applications
-from local.emulator.template.syntax.applications import read_with_applications
-from local.emulator.template.syntax.documents import read_document
-from local.emulator.template.syntax.errors import TemplateError
-from local.emulator.template.template import load_template
+from coldframe_local.emulator.template.syntax import applications
+from coldframe_local.emulator.template.syntax.applications import read_with_applications
+from coldframe_local.emulator.template.syntax.documents import read_document
+from coldframe_local.emulator.template.syntax.errors import TemplateError
+from coldframe_local.emulator.template.template import load_template
 
 ROOT = """
 Parameters: {Address: {Type: String, Default: ""}}

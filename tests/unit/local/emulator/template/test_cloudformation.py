@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from local.emulator.template.syntax.cloudformation import load_stack, stack_of
-from local.emulator.template.syntax.errors import TemplateError
+from coldframe_local.emulator.template.syntax.cloudformation import load_stack, stack_of
+from coldframe_local.emulator.template.syntax.errors import TemplateError
 from tests.support import stacks
 
 WRITTEN: dict[str, Any] = {"Parameters": {"Given": {"Type": "String"}}, "Resources": {}}

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from local.emulator.template.syntax.documents import read_document
-from local.emulator.template.syntax.errors import TemplateError
+from coldframe_local.emulator.template.syntax.documents import read_document
+from coldframe_local.emulator.template.syntax.errors import TemplateError
 
 
 def read(tmp_path: Path, content: bytes) -> dict[str, Any]:

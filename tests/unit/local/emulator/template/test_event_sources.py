@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from local.emulator.template.syntax.errors import TemplateError
-from local.emulator.template.syntax.template_warnings import lines
-from local.emulator.template.template import Template, load_template
+from coldframe_local.emulator.template.syntax.errors import TemplateError
+from coldframe_local.emulator.template.syntax.template_warnings import lines
+from coldframe_local.emulator.template.template import Template, load_template
 
 Load = Callable[[str], Template]
 FUNCTION = "CodeUri: ., Handler: a.b, Runtime: python3.13"

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from local.emulator.template.syntax import applications
-from local.emulator.template.syntax.documents import read_document
-from local.emulator.template.syntax.errors import TemplateError
-from local.emulator.template.syntax.ref_names import IDENTITIES
-from local.emulator.template.template import load_template
+from coldframe_local.emulator.template.syntax import applications
+from coldframe_local.emulator.template.syntax.documents import read_document
+from coldframe_local.emulator.template.syntax.errors import TemplateError
+from coldframe_local.emulator.template.syntax.ref_names import IDENTITIES
+from coldframe_local.emulator.template.template import load_template
 
 ROOT = Path(__file__).parents[5]
 RUN = {*IDENTITIES, "AWS::Lambda::EventInvokeConfig", "AWS::Serverless::Application"} - {

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from local.emulator.template.syntax.errors import NotKnown, TemplateError
-from local.emulator.template.syntax.parameters import pseudo_parameters
-from local.emulator.template.syntax.resources import Resources
+from coldframe_local.emulator.template.syntax.errors import NotKnown, TemplateError
+from coldframe_local.emulator.template.syntax.parameters import pseudo_parameters
+from coldframe_local.emulator.template.syntax.resources import Resources
 
 HERE = "us-east-1:123456789012"
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.emulator.template.syntax.errors import TemplateError
-from local.emulator.template.syntax.intrinsics import Intrinsics, as_text
+from coldframe_local.emulator.template.syntax.errors import TemplateError
+from coldframe_local.emulator.template.syntax.intrinsics import Intrinsics, as_text
 
 NAMES = {"Stage": "prod", "Zones": ["a", "b"], "AWS::Region": "us-east-1"}
 CONDITIONS = {

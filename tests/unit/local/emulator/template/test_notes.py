@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from local.emulator.template.syntax.errors import TemplateError
-from local.emulator.template.syntax.template_warnings import Effect, Note, lines
-from local.emulator.template.template import Template, load_template
+from coldframe_local.emulator.template.syntax.errors import TemplateError
+from coldframe_local.emulator.template.syntax.template_warnings import Effect, Note, lines
+from coldframe_local.emulator.template.template import Template, load_template
 from tests.unit.local.emulator.template.test_template import ROOT, ZIP, one_function
 
 Load = Callable[[str], Template]

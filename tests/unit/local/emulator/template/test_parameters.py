@@ -8,9 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.emulator.lambda_service.settings import ACCOUNT_ID
-from local.emulator.template.syntax.errors import TemplateError
-from local.emulator.template.syntax.parameters import parameter_values, pseudo_parameters, why_refused
+from coldframe_local.emulator.lambda_service.settings import ACCOUNT_ID
+from coldframe_local.emulator.template.syntax.errors import TemplateError
+from coldframe_local.emulator.template.syntax.parameters import (
+    parameter_values,
+    pseudo_parameters,
+    why_refused,
+)
 
 LIST = {"Type": "CommaDelimitedList", "Default": "a, b"}
 SSM = {"Type": "AWS::SSM::Parameter::Value<String>", "Default": "/memory"}

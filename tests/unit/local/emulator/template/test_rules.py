@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from local.emulator.template.syntax.errors import TemplateError
-from local.emulator.template.syntax.intrinsics import Intrinsics
-from local.emulator.template.syntax.rules import broken_rules
+from coldframe_local.emulator.template.syntax.errors import TemplateError
+from coldframe_local.emulator.template.syntax.intrinsics import Intrinsics
+from coldframe_local.emulator.template.syntax.rules import broken_rules
 
 NAMES = {"Mode": "on", "Key": "", "Zones": ["a", "b"]}
 

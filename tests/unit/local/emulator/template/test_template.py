@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from local.emulator.gateway.definitions import ApiKind, Cors, PayloadFormat, Throttling
-from local.emulator.lambda_service.event_sources.destinations import EventInvokeConfig
-from local.emulator.template.syntax.errors import TemplateError
-from local.emulator.template.syntax.template_warnings import Effect
-from local.emulator.template.template import Template, load_template
+from coldframe_local.emulator.gateway.definitions import ApiKind, Cors, PayloadFormat, Throttling
+from coldframe_local.emulator.lambda_service.event_sources.destinations import EventInvokeConfig
+from coldframe_local.emulator.template.syntax.errors import TemplateError
+from coldframe_local.emulator.template.syntax.template_warnings import Effect
+from coldframe_local.emulator.template.template import Template, load_template
 
 ROOT = Path(__file__).parents[5]
 Load = Callable[..., Template]
@@ -46,7 +46,7 @@ def test_own_template() -> None:
     """The project's template is read as it will be deployed."""
     template = load_template(ROOT / "template.yaml", {"MemorySize": "3008"})
     function = next(each for each in template.functions if each.logical_id == "PredictFunction")
-    assert function.settings.handler == "functions.predict.app.handler"
+    assert function.settings.handler == "coldframe_functions.predict.app.handler"
     assert function.settings.task_root == ROOT
     assert (function.settings.memory_mb, function.settings.timeout_s) == (3008, 29.0)
     assert function.alias == "live"

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from moto import mock_aws
 
-from local.planner.traces.cloudwatch import from_cloudwatch
-from local.planner.traces.trace import TraceUnusable
+from coldframe_local.planner.traces.cloudwatch import from_cloudwatch
+from coldframe_local.planner.traces.trace import TraceUnusable
 
 NOW = datetime(2026, 11, 21, 12, 0, 30, tzinfo=UTC)
 

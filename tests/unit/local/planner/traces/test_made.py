@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from local.planner.traces.made import SHAPES, made
+from coldframe_local.planner.traces.made import SHAPES, made
 
 
 @pytest.mark.parametrize("shape", ["constant", "diurnal", "on-off"])

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from local.planner.scenarios.timings import of_reports
-from local.planner.traces.read import read_trace
-from local.planner.traces.report_lines import read_reports
-from local.planner.traces.trace import TraceUnusable
+from coldframe_local.planner.scenarios.timings import of_reports
+from coldframe_local.planner.traces.read import read_trace
+from coldframe_local.planner.traces.report_lines import read_reports
+from coldframe_local.planner.traces.trace import TraceUnusable
 
 FIELDS = "Duration: 8.50 ms\tBilled Duration: 9 ms\tMemory Size: 1769 MB\tMax Memory Used: 301 MB"
 WARM = f"REPORT RequestId: 11111111-aaaa\t{FIELDS}"

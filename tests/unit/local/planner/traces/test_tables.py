@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from local.planner.traces.read import read_trace
-from local.planner.traces.trace import TraceUnusable
+from coldframe_local.planner.traces.read import read_trace
+from coldframe_local.planner.traces.trace import TraceUnusable
 
 
 def written(folder: Path, text: str, name: str = "trace.csv") -> Path:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local.emulator.lambda_service.event_sources.expressions import BadExpression, parse
+from coldframe_local.emulator.lambda_service.event_sources.expressions import BadExpression, parse
 
 START = datetime(2026, 11, 22, 10, 30, 20, tzinfo=UTC)  # a Sunday
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coldframe.capacity.limits import ASYNC_PAYLOAD
-from functions.traces.app import read_record
-from local.emulator.lambda_service.event_sources.log_subscriptions import (
+from coldframe_functions.traces.app import read_record
+from coldframe_local.emulator.lambda_service.event_sources.log_subscriptions import (
     FilterPattern,
     LogSubscription,
     LogSubscriptions,

@@ -11,10 +11,10 @@ import pytest
 
 from coldframe.capacity.admission import Throttle
 from coldframe.capacity.states import ThrottleReason
-from local.emulator.lambda_service.event_sources.pollers import Pollers, QueueFailed, QueueGone
-from local.emulator.lambda_service.event_sources.sqs import SqsMapping
-from local.emulator.lambda_service.lambda_types import Invoked
-from local.emulator.lambda_service.report import InvocationStatus, Outcome
+from coldframe_local.emulator.lambda_service.event_sources.pollers import Pollers, QueueFailed, QueueGone
+from coldframe_local.emulator.lambda_service.event_sources.sqs import SqsMapping
+from coldframe_local.emulator.lambda_service.lambda_types import Invoked
+from coldframe_local.emulator.lambda_service.report import InvocationStatus, Outcome
 
 pytestmark = pytest.mark.anyio
 MAPPING = SqsMapping("F", "live", "q", "arn", "us-east-1", reports_failures=True)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from local.emulator.lambda_service.event_sources.expressions import parse
-from local.emulator.lambda_service.event_sources.schedules import Schedule, Schedules
+from coldframe_local.emulator.lambda_service.event_sources.expressions import parse
+from coldframe_local.emulator.lambda_service.event_sources.schedules import Schedule, Schedules
 
 pytestmark = pytest.mark.anyio
 START_S = datetime(2026, 11, 22, 10, 0, tzinfo=UTC).timestamp()

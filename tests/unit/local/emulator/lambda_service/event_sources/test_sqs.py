@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
-from local.emulator.lambda_service.event_sources.sqs import PAYLOAD_BYTES, Batch, SqsMapping, failed_ids
+from coldframe_local.emulator.lambda_service.event_sources.sqs import (
+    PAYLOAD_BYTES,
+    Batch,
+    SqsMapping,
+    failed_ids,
+)
 
 MAPPING = SqsMapping("F", None, "q", "arn:aws:sqs:us-east-1:1:q", "us-east-1", batch_size=3)
 IDS = ["a", "b", "c"]
