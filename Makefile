@@ -17,7 +17,7 @@ PIP := -m pip install --disable-pip-version-check
 PYTEST := $(VENV)/bin/python -m pytest -n auto --maxprocesses 4
 
 .DEFAULT_GOAL := help
-.PHONY: help run free-port test test-all lint build image image-server image-gpu image-report sam sam-validate check train bench bench-setup bench-check bench-encoder docs lock clean
+.PHONY: help run free-port test test-all lint build image image-server image-gpu image-report sam sam-validate check train wheel bench bench-setup bench-check bench-encoder docs lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -84,6 +84,10 @@ sam-validate: $(SAM)/stamp ## Validate template.yaml with the SAM CLI
 
 docs: $(DOCS)/stamp ## Build the documentation as a site, and check its links
 	@$(DOCS)/bin/python local/coldframe_local/tools/site.py
+
+wheel: $(VENV)/local.stamp ## Build the wheel of this release in dist/, the same for every build of a commit
+	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(VENV)/bin/python -m pip wheel --disable-pip-version-check --quiet \
+		--no-deps --no-build-isolation --wheel-dir dist .
 
 lock: ## Write the lock files anew (needs uv)
 	local/tools/lock.sh
@@ -153,7 +157,7 @@ $(SPARK)/stamp: tests/spark-requirements.txt
 
 # --- encoder and example -------------------------------------------------------------------
 
-MODEL_SOURCES := $(wildcard layers/model/coldframe_training/build.py $(addprefix layers/model/,encoder_build/*.py files/*.py publishing/*.py encoder/* heads/*)) \
+MODEL_SOURCES := $(wildcard layers/model/coldframe_training/build.py $(addprefix layers/model/coldframe_training/,encoder_build/*.py files/*.py publishing/*.py encoder/* heads/*)) \
 	$(addprefix layers/shared/python/coldframe/,$(addprefix model/,bundle.py encoder.py first_tokens.py heads.py model.py pieces.py tokenizer.py unigram.py wordpiece.py))
 
 $(BUILT): $(MODEL_SOURCES) | $(VENV)/local.stamp

@@ -1,6 +1,6 @@
 """Makes what all peers serve: the same weights and the same head, in the forms that they read.
 
-    PYTHONPATH=bench:local:layers/model:layers/shared/python .venv-build/bin/python -m bench.peers.prepare FOLDER
+    PYTHONPATH=layers/model:layers/shared/python:local .venv-build/bin/python bench/peers/prepare.py FOLDER
 
 The ONNX encoder is Optimum's documented recipe for a CPU: dynamic int8, per channel.
 """

@@ -19,10 +19,12 @@ from coldframe_local.commands.simulate import simulate
 from coldframe_local.commands.sql import sql
 from coldframe_local.commands.training import build, train
 from coldframe_local.commands.up import up
+from coldframe_local.new_project.encoder import encoder
+from coldframe_local.new_project.new import new
 
 GROUPS = {
-    "Try": (up, predict, serve),
-    "Train": (train, build, verify, models),
+    "Try": (new, up, predict, serve),
+    "Train": (train, build, verify, models, encoder),
     "Plan": (plan, simulate, homes, prices),
     "Deploy and watch": (check, sql, fill_cache, monitor, feedback, experiment),
     "Process many texts": (offline,),

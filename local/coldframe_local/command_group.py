@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 from typing import Any
 
 import click
@@ -9,7 +10,8 @@ import click
 from coldframe.errors import ColdframeError
 
 PLUGINS = "coldframe.commands"
-"""Entry points by which a package adds a command, as `bench` does in pyproject.toml."""
+"""Entry points by which a package adds a command, as `bench` does in pyproject.toml.
+The wheel holds no `bench`: an entry point without its package adds nothing."""
 
 
 _OTHERS = "Measure"
@@ -74,4 +76,5 @@ class CommandGroup(Group):
 
 
 def _plugins() -> dict[str, EntryPoint]:
-    return {plugin.name: plugin for plugin in entry_points(group=PLUGINS)}
+    plugins = entry_points(group=PLUGINS)
+    return {plugin.name: plugin for plugin in plugins if find_spec(plugin.module.partition(".")[0])}

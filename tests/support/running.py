@@ -94,16 +94,20 @@ def shell_environ() -> dict[str, str]:
 
 @contextmanager
 def coldframe_up(
-    *said: str, arguments: Sequence[str] = (), log: list[str] | None = None
+    *said: str,
+    arguments: Sequence[str] = (),
+    log: list[str] | None = None,
+    program: Path = Path(sys.executable).parent / "coldframe",
+    cwd: Path = ROOT,
 ) -> Iterator[list[str]]:
     """`coldframe up` on a free port, until the block ends; the addresses that it tells behind these words.
 
     said: in the order in which its lines have them. log: gets the later lines when the block has ended.
     """
-    command = [str(Path(sys.executable).parent / "coldframe"), "up", "--port", "0", *arguments]
+    command = [str(program), "up", "--port", "0", *arguments]
     found: list[str] = []
     with subprocess.Popen(
-        command, cwd=ROOT, env=shell_environ(), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        command, cwd=cwd, env=shell_environ(), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     ) as process:
         assert process.stdout is not None
         while len(found) < len(said):

@@ -1,6 +1,6 @@
 """A shared table that fails, beside no table at all: what it costs a request, in one run.
 
-Real boto3 over HTTP to moto's server, through `bench/coldframe_bench/targets/faulty_server.py`, which injects faults.
+Real boto3 over HTTP to moto's server, through `coldframe_bench.targets.faulty_server`, which injects faults.
 Every text is answered by both environments, in turns of alternating order; memory's own cache is off. Both
 are set up ahead of traffic, so importing boto3 is not part of it.
 """

@@ -1,6 +1,6 @@
 """First ids of a Unigram tokenizer in fresh processes: the library, and our pieces, in turns.
 
-    PYTHONPATH=bench:local:layers/model:layers/shared/python .venv/bin/python -m coldframe_bench.studies.unigram_start
+    .venv/bin/python -m coldframe_bench.studies.unigram_start
 
 makes a tokenizer of 250,000 pieces, as many as XLM-R has, and prints the table of docs/encoders.md.
 """

@@ -28,7 +28,7 @@ def prepare_model() -> None:
             f"{BUILD_PYTHON} is missing: peers' model is exported there. Run `make build` first."
         )
     PEERS_MODEL.mkdir(parents=True, exist_ok=True)
-    command = [str(BUILD_PYTHON), "-m", "bench.peers.prepare", str(PEERS_MODEL)]
+    command = [str(BUILD_PYTHON), str(PEERS / "prepare.py"), str(PEERS_MODEL)]
     done = subprocess.run(command, cwd=ROOT, env=build_environ(), capture_output=True, text=True)
     if done.returncode:
         raise PeersMissing(f"The model for peers cannot be made: {done.stderr.strip()[-800:]}")

@@ -2,8 +2,8 @@
 
     python -m coldframe_bench.targets.walked ROOT < events        one JSON event per line
 
-ROOT is the tree whose `functions` and `coldframe` count as ours. Writes one JSON object: the answer, and
-what of ours the last event ran through, in the thread that answered it.
+ROOT is the tree whose `coldframe_functions` and `coldframe` count as ours. Writes one JSON object: the
+answer, and what of ours the last event ran through, in the thread that answered it.
 """
 
 import inspect
@@ -13,7 +13,7 @@ from pathlib import Path
 from types import CodeType, FrameType, SimpleNamespace
 from typing import Any
 
-_OURS = ("functions", "layers/shared/python/coldframe")
+_OURS = ("functions/coldframe_functions", "layers/shared/python/coldframe")
 # Python 3.12 runs a comprehension in the frame around it (PEP 709): no version counts them as functions.
 _INLINED = ("<listcomp>", "<dictcomp>", "<setcomp>", "<genexpr>")
 

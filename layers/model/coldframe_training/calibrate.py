@@ -1,6 +1,7 @@
 """Ranges of the default encoder's activations, measured once on training texts: `encoder/calibration.json`.
 
-    COLDFRAME_DATA=FOLDER PYTHONPATH=bench:local:layers/model:layers/shared/python .venv-build/bin/python -m coldframe_training.calibrate
+    COLDFRAME_DATA=FOLDER PYTHONPATH=layers/model:layers/shared/python:local .venv-build/bin/python -m \
+        coldframe_training.calibrate
 
 The ranges belong to the encoder, not to the labels: training leaves them alone. With other ranges the
 encoder is another one, so that `make build` and `make train` have to follow.

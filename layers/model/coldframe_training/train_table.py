@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 
@@ -106,7 +107,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--test", type=Path)
     parser.add_argument("--test-share", type=float, default=0.2)
     parser.add_argument("--seed", type=int, default=20)
-    parser.add_argument("--heads", default=",".join(HEAD_NAMES))
+    parser.add_argument("--heads", default=",".join(default_heads()))
     parser.add_argument("--drop", action="store_true")
     parser.add_argument("--compare", metavar="OTHER")
     parser.add_argument("--must-beat", action="store_true")
@@ -292,6 +293,11 @@ def command_of(options: argparse.Namespace) -> str:
         option = f"--{name.replace('_', '-')}"
         words += [option] if argument is True else [option, getattr(argument, "name", str(argument))]
     return shlex.join(words)
+
+
+def default_heads() -> list[str]:
+    """Heads that can be trained here: `mlp` needs PyTorch."""
+    return [name for name in HEAD_NAMES if name != "mlp" or find_spec("torch")]
 
 
 def heads_of(names: str) -> list[str]:

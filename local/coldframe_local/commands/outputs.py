@@ -11,6 +11,11 @@ from typing import Any, TypeVar
 
 import click
 
+from coldframe_local.paths import IS_CHECKOUT
+
+_FROM_WHEEL = (
+    "Install the extra {extra!r} of the wheel that Coldframe came from: pip install './FILE.whl[{extra}]'"
+)
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
@@ -45,7 +50,8 @@ def require(module: str, extra: str) -> None:
     """Raises click.ClickException when a part that is installed apart is missing."""
     if find_spec(module) is None:
         install = f"pip install --editable '.[{extra}]'"
-        raise click.ClickException(f"{module} is not installed. Run in the checkout: {install}")
+        where = f"Run in the checkout: {install}" if IS_CHECKOUT else _FROM_WHEEL.format(extra=extra)
+        raise click.ClickException(f"{module} is not installed. {where}")
 
 
 def with_progress(items: Iterable[T], total: int, unit: str, title: str) -> Iterable[T]:

@@ -10,8 +10,8 @@ from tempfile import TemporaryDirectory
 import click
 
 from coldframe.model.files import HEAD_NAMES, built_models
-from coldframe_local.commands.outputs import json_option
-from coldframe_local.paths import BUILD_PYTHON, EXAMPLE, MODELS, ROOT, build_environ
+from coldframe_local.commands.outputs import json_option, require
+from coldframe_local.paths import BUILD_PYTHON, EXAMPLE, IS_CHECKOUT, MODELS, ROOT, build_environ
 
 _FILE = click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Path)
 _NEW_FILE = click.Path(dir_okay=False, resolve_path=True, path_type=Path)
@@ -48,7 +48,12 @@ def build(train: bool, gpu: bool, weights: Path | None) -> None:
 
 def _run_in_build_environment(module: str, *arguments: str) -> None:
     """Runs a module where torch and scikit-learn are; when it fails, this process ends with its status."""
-    if not BUILD_PYTHON.exists():
+    if not IS_CHECKOUT:
+        missing = (
+            ("torch", "build") if module.startswith("coldframe_training.build") else ("sklearn", "train")
+        )
+        require(*missing)
+    elif not BUILD_PYTHON.exists():
         raise click.ClickException(
             f"{BUILD_PYTHON} is missing: the build environment is not set up. Run `make build`."
         )
@@ -91,9 +96,7 @@ def _run_in_build_environment(module: str, *arguments: str) -> None:
 )
 @click.option(
     "--heads",
-    default=",".join(HEAD_NAMES),
-    show_default=True,
-    help="Heads to train, separated by commas.",
+    help=f"Heads to train, separated by commas.  [default: {','.join(HEAD_NAMES)}; mlp only with PyTorch]",
 )
 @click.option("--drop", is_flag=True, help="Leave out rows with faults instead of ending with their list.")
 @click.option(
@@ -153,7 +156,7 @@ def train(
     test: Path | None,
     test_share: float,
     seed: int,
-    heads: str,
+    heads: str | None,
     drop: bool,
     faults: Path | None,
     fold_labels: bool,

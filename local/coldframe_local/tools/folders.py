@@ -10,7 +10,13 @@ from coldframe_local.paths import ROOT
 
 PAGE = ROOT / "CONTRIBUTING.md"
 HEAD = "| folder | what it holds |\n|---|---|\n"
-PRODUCT = ("layers/shared/python/coldframe", "functions", "layers/model", "local", "bench")
+PRODUCT = (
+    "layers/shared/python/coldframe",
+    "functions/coldframe_functions",
+    "layers/model/coldframe_training",
+    "local/coldframe_local",
+    "bench/coldframe_bench",
+)
 
 
 def sentence_of(package: Path) -> str:
@@ -27,8 +33,15 @@ def packages() -> list[Path]:
 
 def table() -> str:
     """The packages and their sentences, as a table of Markdown."""
-    rows = [f"| `{path.relative_to(ROOT).as_posix()}/` | {sentence_of(path)} |\n" for path in packages()]
-    return HEAD + "".join(rows).replace("`layers/shared/python/coldframe/", "`coldframe/")
+    rows = [f"| `{name_of(path)}/` | {sentence_of(path)} |\n" for path in packages()]
+    return HEAD + "".join(rows)
+
+
+def name_of(package: Path) -> str:
+    """The path of a package below its source root: a folder of the product's, such as `local`."""
+    path = package.relative_to(ROOT).as_posix()
+    product = next(top for top in PRODUCT if f"{path}/".startswith(f"{top}/"))
+    return path.removeprefix(product.rpartition("/")[0] + "/")
 
 
 def page_with(new_table: str, page: str) -> str:

@@ -16,7 +16,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 DOCS, BUILD = ROOT / "docs", ROOT / "build" / "docs"
 PAGES, SITE = BUILD / "pages", BUILD / "site"
 

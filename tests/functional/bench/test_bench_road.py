@@ -33,8 +33,8 @@ def test_roads_are_within_their_budgets(bundle: Path) -> None:
     assert done.exit_code == 0, done.output
     for kind in BUDGETS:
         assert (
-            f"\n{kind}, in the order entered\n   1 functions/coldframe_functions/predict/engine.py  Engine.handle_event\n"
-            in done.output
+            f"\n{kind}, in the order entered\n"
+            "   1 functions/coldframe_functions/predict/engine.py  Engine.handle_event\n" in done.output
         )
 
 

@@ -18,8 +18,8 @@ pytestmark = [
 
 HEADS_FOLDER = ROOT / "layers" / "model" / "coldframe_training" / "heads"
 MODULES = [
-    ".".join(path.relative_to(ROOT).with_suffix("").parts)
-    for path in sorted((ROOT / "layers" / "model").rglob("*.py"))
+    ".".join(path.relative_to(ROOT / "layers" / "model").with_suffix("").parts)
+    for path in sorted((ROOT / "layers" / "model" / "coldframe_training").rglob("*.py"))
     if "bundle" not in path.parts
 ]
 FAILED_IMPORTS = """

@@ -44,7 +44,7 @@ def test_handler_exists() -> None:
     """The CMD of the image names the engine's method that takes an event and a context."""
     [command] = re.findall(r"^CMD (.+)$", DOCKERFILE, re.MULTILINE)
     module, _, name = json.loads(command)[0].rpartition(".")
-    source = ROOT.joinpath(*module.split(".")).with_suffix(".py").read_text()
+    source = ROOT.joinpath("functions", *module.split(".")).with_suffix(".py").read_text()
     [handler] = [ast.unparse(n.value) for n in ast.parse(source).body if isinstance(n, ast.Assign)]
     assert (name, handler) == ("handler", "_engine.handle_event")
     assert list(inspect.signature(Engine.handle_event).parameters) == ["self", "event", "context"]

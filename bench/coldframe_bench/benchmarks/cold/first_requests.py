@@ -68,8 +68,8 @@ def choose_texts(subject: Subject) -> Chosen:
     if not sure or not unsure:
         missing = "unsure" if sure else "sure"
         raise NoSuchText(
-            f"bench/coldframe_bench/data/sentences.txt has no text that makes the estimator of {subject.model_dir} {missing}."
-            " Train the model on more rows."
+            "bench/coldframe_bench/data/sentences.txt has no text that makes the estimator of"
+            f" {subject.model_dir} {missing}. Train the model on more rows."
         )
     return Chosen(sure[len(sure) // 2], unsure[len(unsure) // 2])
 

@@ -1,7 +1,7 @@
 """Original weights to an fp32 ONNX graph in the form that onnxruntime's fusions look for.
 
-It is another form than `coldframe_training.encoder_build.graph` has: rows of several lengths share a pass, so there
-is an attention mask, and query, key and value are three products, which the fusion makes one of.
+It is another form than `coldframe_training.encoder_build.graph` has: rows of several lengths share a pass, so
+there is an attention mask, and query, key and value are three products, which the fusion makes one of.
 """
 
 import warnings

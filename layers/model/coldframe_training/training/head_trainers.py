@@ -1,10 +1,11 @@
 """Heads at training time: models of scikit-learn and PyTorch, for any number of classes."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -12,10 +13,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
-from torch import Tensor, nn
 
 from coldframe_training.embeddings.matrices import Embeddings
 from coldframe_training.training_data.samples import SEED
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 Parameters = dict[str, str | int | float]
 
@@ -23,7 +26,7 @@ Parameters = dict[str, str | int | float]
 class TrainableHead(Protocol):
     """Interface of a head for training."""
 
-    def fit(self, X: Embeddings, y: NDArray[np.int64]) -> "TrainableHead":
+    def fit(self, X: Embeddings, y: NDArray[np.int64]) -> TrainableHead:
         """Trained on embeddings (n, d) and their classes (n,): all of 0 to k - 1, each at least once."""
 
     def predict_proba(self, X: Embeddings) -> NDArray[np.floating]: ...
@@ -86,7 +89,10 @@ class TorchMlp:
         self.mean: Tensor
         self.scale: Tensor
 
-    def fit(self, X: Embeddings, y: NDArray[np.int64]) -> "TorchMlp":
+    def fit(self, X: Embeddings, y: NDArray[np.int64]) -> TorchMlp:
+        import torch
+        from torch import nn
+
         torch.manual_seed(self._seed)
         inputs, target = torch.from_numpy(X), torch.from_numpy(y)
         self.mean, self.scale = inputs.mean(dim=0), inputs.std()
@@ -102,6 +108,9 @@ class TorchMlp:
         return self
 
     def _optimise(self, inputs: Tensor, target: Tensor, batch: int = 256, rate: float = 1e-3) -> None:
+        import torch
+        from torch import nn
+
         loss_of = nn.CrossEntropyLoss(label_smoothing=self._smoothing)
         optimizer = torch.optim.AdamW(self.net.parameters(), lr=rate)
         steps = self._epochs * -(-len(inputs) // batch)
@@ -115,6 +124,8 @@ class TorchMlp:
                 schedule.step()
 
     def predict_proba(self, X: Embeddings) -> NDArray[np.floating]:
+        import torch
+
         with torch.no_grad():
             logits = self.net((torch.from_numpy(X) - self.mean) / self.scale)
         return logits.softmax(dim=1).numpy()  # type: ignore[no-any-return]

@@ -22,10 +22,10 @@ from coldframe_local.emulator.state_machines.lambda_task import LambdaTask
 from coldframe_local.emulator.state_machines.map_run import MapRun, inputs
 from coldframe_local.emulator.state_machines.results import Names
 from coldframe_local.emulator.state_machines.workflow import Failed, Workflow, chosen
-from coldframe_local.paths import ROOT
+from coldframe_local.paths import shipped_file
 from coldframe_local.planner.traces.report_lines import Report, reports_in
 
-DEFINITION = ROOT / "functions" / "offline.asl.json"
+DEFINITION = shipped_file("offline.asl.json")
 _REGION, _ACCOUNT = "us-east-1", "000000000000"
 
 

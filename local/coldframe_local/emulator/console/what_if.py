@@ -27,7 +27,7 @@ _JSON = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")
 
 
 class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A setting of a function. trace: a name that GET returns. lever: of `coldframe_local.planner.what_if`."""
+    """A setting of a function. trace: a name that GET returns. lever: of `planner.what_if`."""
 
     function: str
     trace: str

@@ -79,7 +79,7 @@ class Places:
         return own if has_endpoints and own else LOCAL_CREDENTIALS
 
     def plan(self) -> dict[str, Any]:
-        """Resources for the server's process to create, as `coldframe_local.emulator.stores.store_server.Plan`."""
+        """Resources for the server's process to create, as `store_server.Plan`."""
         services = {service for service in self._resources if not is_aws(self.endpoint(service))}
         template = self.template
         tables = template.tables if "dynamodb" in services else ()

@@ -25,7 +25,7 @@ from coldframe_local.emulator.lambda_service.telemetry.log_pipe import Log
 from coldframe_local.emulator.stores.places import Places, StoreOptions, is_aws
 from coldframe_local.emulator.template.syntax.parameters import REGION
 from coldframe_local.emulator.template.template import Template
-from coldframe_local.paths import ROOT
+from coldframe_local.paths import ROOT, python_path
 
 # Ten messages of 1 MB, each escaped as JSON.
 _LONGEST_LINE_BYTES = 1 << 26
@@ -264,5 +264,5 @@ def _environ(inherited: Mapping[str, str]) -> dict[str, str]:
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "AWS_EC2_METADATA_DISABLED": "true",
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": python_path(),
     }

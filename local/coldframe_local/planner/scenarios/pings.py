@@ -1,4 +1,4 @@
-"""The warmer's pings among the requests of a workload: what `functions/coldframe_functions/warmer` does every five minutes."""
+"""The warmer's pings among the requests of a workload, sent every five minutes."""
 
 from __future__ import annotations
 

@@ -99,4 +99,4 @@ def test_the_warmer_imports_the_standard_library_only() -> None:
         "print(sorted({n.partition('.')[0] for n in set(sys.modules) - before} - sys.stdlib_module_names))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert done.stdout.strip() == "['coldframe', 'functions']"
+    assert done.stdout.strip() == "['coldframe', 'coldframe_functions']"

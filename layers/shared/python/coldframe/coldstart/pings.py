@@ -2,10 +2,9 @@
 ones.
 
 A ping reaches an existing environment, or starts one. Priming is different: an environment runs it once, in
-its
-init phase, ahead of traffic (`functions/coldframe_functions/predict/priming.py`). This module imports little, and only the
-standard
-library: functions that send pings have nothing else, and the predict function checks every event for a ping.
+its init phase, ahead of traffic (`coldframe_functions.predict.priming`). This module imports little, and only
+the standard library: functions that send pings have nothing else, and the predict function checks every event
+for a ping.
 """
 
 import json

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from coldframe_local.emulator.template.syntax.resources import Resources
 from coldframe_local.emulator.template.syntax.template_warnings import Effect, Note
 
 _LAYERS_PATH = "/opt/python"
+_TASK_ROOTS = ("${LAMBDA_TASK_ROOT}", "$LAMBDA_TASK_ROOT", "/var/task")
 # What the CDK writes beside a resource whose code is a local folder.
 # https://docs.aws.amazon.com/cdk/v2/guide/assets.html, read 2026-11-21.
 _CDK_PATH = "aws:asset:path"
@@ -139,11 +140,11 @@ class CodeReader:
                 "EntryPoint."
             )
         copied = [(context / source, destination.rstrip("/")) for source, destination in dockerfile.copied]
-        layers = [str(source) for source, destination in copied if destination == _LAYERS_PATH]
+        searched = [str(folder) for folder in _import_folders(copied) if folder != context]
         return Code(
             command[0],
             context,
-            {**dockerfile.environ, **({"PYTHONPATH": os.pathsep.join(layers)} if layers else {})},
+            {**dockerfile.environ, **({"PYTHONPATH": os.pathsep.join(searched)} if searched else {})},
             tuple(source for source, _ in copied),
             {destination: str(source) for source, destination in copied},
         )
@@ -155,6 +156,21 @@ class CodeReader:
 def is_image(properties: Properties) -> bool:
     """Whether a function is a container image."""
     return properties.word("PackageType") == "Image"
+
+
+def _import_folders(copied: Iterable[tuple[Path, str]]) -> list[Path]:
+    """Folders of this machine that stand for the task root of an image, then those for its layers' folder."""
+    folders: list[Path] = []
+    layers: list[Path] = []
+    for source, destination in copied:
+        root = next((root for root in _TASK_ROOTS if f"{destination}/".startswith(f"{root}/")), None)
+        if destination == _LAYERS_PATH:
+            layers.append(source)
+        elif root is not None and destination == root:
+            folders.append(source if source.is_dir() else source.parent)
+        elif root is not None and destination.removeprefix(f"{root}/") == source.name:
+            folders.append(source.parent)
+    return list(dict.fromkeys(folders + layers))
 
 
 def _inline(text: str) -> Path:

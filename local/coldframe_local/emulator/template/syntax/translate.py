@@ -2,7 +2,7 @@
 
 Runs in the SAM CLI's own environment, which pins versions that ours does not have:
 
-    .venv-sam/bin/python local/coldframe_local/emulator/template/syntax/translate.py template.yaml Name=Value …
+    .venv-sam/bin/python …/template/syntax/translate.py template.yaml Name=Value …
 """
 
 import copy

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -57,7 +58,8 @@ def test_own_template() -> None:
     assert environ["ORT_DISABLE_TELEMETRY"] == "1"  # of the image
     # Folders of the image are those that it is made of.
     assert environ["COLDFRAME_MODEL_DIR"] == str(ROOT / "models")
-    assert environ["PYTHONPATH"] == str(ROOT / "layers" / "shared" / "python")
+    searched = [str(ROOT / "functions"), str(ROOT / "layers" / "shared" / "python")]
+    assert environ["PYTHONPATH"] == os.pathsep.join(searched)
     api = next(each for each in template.apis if each.name == "HttpApi")
     assert (api.kind, api.stage, api.cors, api.authorizer) == (ApiKind.HTTP, "$default", None, True)
     [route] = api.routes
