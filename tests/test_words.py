@@ -89,8 +89,9 @@ def listed_words(path: Path) -> list[str]:
 
 
 def prose_of(page: Path) -> str:
-    """The text of a document without its fenced blocks and code spans."""
-    return re.sub(r"```.*?```|`[^`\n]*`", " ", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    """The text of a document without its fenced blocks, code spans and tables that a command writes."""
+    aside = r"```.*?```|`[^`\n]*`|<!-- bench:.*?<!-- /bench -->"
+    return re.sub(aside, " ", page.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
 def sentences(page: Path) -> Iterator[str]:
