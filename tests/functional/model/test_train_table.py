@@ -326,7 +326,7 @@ def test_json_of_a_training(bundle: Path, tmp_path: Path) -> None:
     manifest, report = manifest_of(folder), json.loads((folder / "report.json").read_bytes())
     assert (found["name"], found["version"], found["folder"]) == ("tickets", manifest.version, str(folder))
     assert (found["report"], found["is_default"]) == (str(folder / "report.html"), True)
-    assert [head["name"] for head in found["heads"]] == ["auto", "logreg", "rf"]
+    assert [head["name"] for head in found["heads"]] == ["auto", "logreg", "rf", "ensemble"]
     assert found["heads"] == report["heads"]
     assert found["baseline"] == report["baseline"]["score"]
     counts = found["rows"]
