@@ -167,6 +167,7 @@ def add_model(model_dir: Path, name: str, temperature: float = 0.5) -> Manifest:
             name=name,
             labels=[f"queue {label}" for label in example.labels],
             heads={head: example.heads[head] for head in ("logreg", "mlp")},
+            ensemble=msgspec.UNSET,  # its members are other heads
             estimator=msgspec.structs.replace(
                 example.estimator, temperature=temperature, answer_temperatures=(0.7, 0.8)
             ),

@@ -54,7 +54,7 @@ def test_priming_asks_every_model(two_models: Path) -> None:
 
     prime(handle)
     for predictor in models.all():
-        name, heads = predictor.manifest.name, list(predictor.manifest.heads)
+        name, heads = predictor.manifest.name, list(predictor.manifest.named_heads)
         named = [(path, body) for path, body in asked if body.get("model") == name]
         assert {path for path, _ in named} == {"/v1/predict", "/v1/embeddings"}
         assert all(body["heads"] == ["auto", *heads] for path, body in named if path == "/v1/predict")
