@@ -8,7 +8,7 @@ from itertools import islice
 from typing import NamedTuple, TypeVar
 
 from coldframe.errors import OutOfTime
-from coldframe.model.estimator import AnswerSource
+from coldframe.model.estimator import AnswerSource, sources_of
 from coldframe.pipeline.answers import Prediction
 from coldframe.pipeline.predictor import Predictor
 from coldframe.timing import NO_DEADLINE, Deadline
@@ -94,7 +94,8 @@ def _parts(texts: list[str]) -> Iterator[list[str]]:
 def _answers(predictor: Predictor, prediction: Prediction, head: str) -> Iterator[Answer]:
     labels, least = predictor.manifest.labels, predictor.min_probability[head]
     rows = prediction.answers[head]
-    for row, source in zip(rows, prediction.sources_of(head), strict=True):
+    sources = sources_of(head, len(rows), prediction.sources, prediction.members)
+    for row, source in zip(rows, sources, strict=True):
         *scores, strangeness = to_floats(row)
         best = ranked(scores)[0]
         label = None if scores[best] < least else labels[best]

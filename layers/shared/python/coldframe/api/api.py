@@ -29,6 +29,7 @@ from coldframe.cache.cache import PredictionCache, Unsaved
 from coldframe.config import Settings
 from coldframe.contract import MAX_EXPLAINED_TEXTS, PREDICT, SCORE_DIGITS, SQL_PATHS
 from coldframe.errors import BundleError, Invalid, NotReady, RequestError, TooLarge
+from coldframe.model.estimator import sources_of
 from coldframe.model.files import AUTO, ENSEMBLE
 from coldframe.pipeline.answers import Prediction
 from coldframe.pipeline.models import Models, SketchLog
@@ -396,7 +397,7 @@ def text_answers(prediction: Prediction, predictor: Predictor, request: PredictR
     labels = predictor.manifest.labels
     answers = [TextAnswer(index, {}) for index in range(prediction.usage.texts)]
     for head, rows in prediction.answers.items():
-        sources = prediction.sources_of(head)
+        sources = sources_of(head, len(rows), prediction.sources, prediction.members)
         requested = request.min_probability
         least = predictor.min_probability[head] if isinstance(requested, UnsetType) else requested
         for answer, row, source in zip(answers, rows, sources, strict=True):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from coldframe.errors import BundleCorrupt
 from coldframe.graphs.graph import GraphError, Tensor
-from coldframe.model.files import AUTO, ESTIMATOR, REBUILD, map_file
+from coldframe.model.files import AUTO, ENSEMBLE, ESTIMATOR, REBUILD, map_file
 from coldframe.model.heads import open_head_graph, share_more_usual
 from coldframe.timing import Deadline
 from coldframe.vectors import Vector, to_floats, to_vector
@@ -265,3 +265,14 @@ def split_answers(rows: Mapping[str, list[bytes]]) -> tuple[dict[str, list[Vecto
     answers = rows.get(AUTO, [])
     bare = {AUTO: [answer[1:] for answer in answers]} if answers else {}
     return {**rows, **bare}, [source_of(answer) for answer in answers]
+
+
+def sources_of(
+    head: str, answers: int, sources: Sequence[AnswerSource], members: Sequence[str]
+) -> Sequence[AnswerSource | None]:
+    """Source of each of a head's answers: None where `auto`, whose `sources` these are, has no part in it.
+
+    members: heads whose mean `ensemble` is.
+    """
+    has_part = head == AUTO or (head == ENSEMBLE and AUTO in members)
+    return sources if has_part and sources else [None] * answers

@@ -124,7 +124,13 @@ class Heads:
         if not vectors:
             return {head: {} for head in heads}
         scores = [to_vector([score]) for score in self._centroids.out_of_distribution(vectors)]
-        answers = {head: self._measured(head, vectors) for head in dict.fromkeys(heads)}
+        answers: dict[str, list[Vector]] = {}
+        for head in dict.fromkeys(heads):
+            graph = self._head(head)
+            started_s = self._clock()
+            answers[head] = graph.predict(vectors)
+            text_s = (self._clock() - started_s) / len(vectors)
+            self._text_s.setdefault(head, MovingAverage(text_s)).add(text_s)
         return {
             head: {name: row + score for name, row, score in zip(embeddings, rows, scores, strict=True)}
             for head, rows in answers.items()
@@ -145,14 +151,6 @@ class Heads:
         """
         text_s = self._text_s.get(head)
         return _FIRST_S + texts * _FIRST_TEXT_S if text_s is None else texts * text_s.value
-
-    def _measured(self, head: str, vectors: Sequence[Vector]) -> list[Vector]:
-        predict = self._head(head).predict
-        started_s = self._clock()
-        rows = predict(vectors)
-        text_s = (self._clock() - started_s) / len(vectors)
-        self._text_s.setdefault(head, MovingAverage(text_s)).add(text_s)
-        return rows
 
 
 def open_head_graph(name: str, output: str, kind: Kind, weights: Mapping[str, Tensor]) -> Graph:

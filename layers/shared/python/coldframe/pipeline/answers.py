@@ -1,12 +1,9 @@
 """Results of a request: predictions or embeddings, with their cost and times."""
 
-from collections.abc import Sequence
-
 from msgspec import Struct, field
 
 from coldframe.cache.cache import Unsaved
 from coldframe.model.estimator import AnswerSource
-from coldframe.model.files import AUTO, ENSEMBLE
 from coldframe.schemas import Usage
 from coldframe.timing import StageTimes
 from coldframe.vectors import Vector
@@ -65,11 +62,6 @@ class Prediction(Answered, frozen=True):
     vectors: dict[str, Vector] = field(default_factory=dict)
     members: tuple[str, ...] = ()
     is_whole: bool = True
-
-    def sources_of(self, head: str) -> Sequence[AnswerSource | None]:
-        """Source of each of a head's answers: None where `auto` has no part in it."""
-        has_part = head == AUTO or (head == ENSEMBLE and AUTO in self.members)
-        return self.sources if has_part and self.sources else [None] * len(self.answers[head])
 
     @property
     def is_rushed(self) -> bool:

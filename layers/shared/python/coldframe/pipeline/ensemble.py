@@ -28,12 +28,12 @@ Fit: TypeAlias = Callable[[Sequence[str], Mapping[str, Sequence[Window]], CacheL
 
 
 class OfHeads(Protocol):
-    """A predictor: its model, and answers by single heads as `Predictor.predict_heads` gives them."""
+    """A predictor: its model, and answers by single heads as `Predictor.predict` gives them."""
 
     model: Model
     manifest: Manifest
 
-    def predict_heads(
+    def predict(
         self,
         texts: Sequence[str],
         heads: Sequence[str],
@@ -62,12 +62,12 @@ def predict_ensemble(
     names = list(dict.fromkeys([*others, *facts.weights]))
     fit = fitting.choose if deadline.is_budget else None
     try:
-        prediction = predictor.predict_heads(texts, names, use_cache, deadline, embeddings, fit)
+        prediction = predictor.predict(texts, names, use_cache, deadline, embeddings, fit)
     except (OutOfTime, Overloaded):
         if fit is None or AUTO not in facts.weights or set(others) - {AUTO}:
             raise
         fitting.members = [AUTO]
-        prediction = predictor.predict_heads(texts, [AUTO], use_cache, deadline, embeddings)
+        prediction = predictor.predict(texts, [AUTO], use_cache, deadline, embeddings)
     rows = mean_answers(prediction.answers, {name: facts.weights[name] for name in fitting.members})
     answers = {head: rows if head == ENSEMBLE else prediction.answers[head] for head in heads}
     is_whole = len(fitting.members) == len(facts.weights)

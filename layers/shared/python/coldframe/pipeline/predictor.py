@@ -65,33 +65,23 @@ class Predictor:
         use_cache: bool = True,
         deadline: Deadline = NO_DEADLINE,
         embeddings: Mapping[str, Vector] | None = None,
+        fit: "Fit | None" = None,
     ) -> Prediction:
         """Probabilities of every label for each text, by each of `heads`, which the model has.
 
         embeddings: by text, from another model on this encoder: these texts are not encoded again.
+        fit: leaves members of the head `ensemble` out for lack of time.
 
         If there is too little time for the encoder, `auto` gives the estimator's guess, sure or not. `auto`
         reads the windows of a long text until its answer is settled.
         Raises Invalid for a text that is not Unicode, OutOfTime when another head cannot
         answer in time, and a BundleError when a head cannot be read.
         """
-        if ENSEMBLE not in heads or not self.manifest.ensemble:
-            return self.predict_heads(texts, heads, use_cache, deadline, embeddings)
-        from coldframe.pipeline.ensemble import predict_ensemble
+        if ENSEMBLE in heads and self.manifest.ensemble:
+            from coldframe.pipeline.ensemble import predict_ensemble
 
-        facts = self.manifest.ensemble
-        return predict_ensemble(self, facts, texts, heads, use_cache, deadline, embeddings)
-
-    def predict_heads(
-        self,
-        texts: Sequence[str],
-        heads: Sequence[str],
-        use_cache: bool,
-        deadline: Deadline,
-        embeddings: Mapping[str, Vector] | None = None,
-        fit: "Fit | None" = None,
-    ) -> Prediction:
-        """As `predict`, but without the head `ensemble`. fit: leaves heads out for lack of time."""
+            facts = self.manifest.ensemble
+            return predict_ensemble(self, facts, texts, heads, use_cache, deadline, embeddings)
         times = StageTimes()
         with times.stage("cache"):
             texts = normalise_all(texts, deadline)
