@@ -65,7 +65,7 @@ def install_into(models: Path, file: Path) -> None:
             return
         target.parent.mkdir(parents=True, exist_ok=True)
         encoder_folder(Path(scratch), name).rename(target)
-    click.echo(f"{name} {report.version} is installed in {target}.")
+    click.echo(f"{name} {report.version} is installed in {target.relative_to(models.parent)}.")
 
 
 def _unpack(file: Path, folder: Path) -> str:

@@ -4,8 +4,6 @@ from pathlib import Path
 
 import click
 
-from coldframe_local.new_project.encoder import install_into
-
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
@@ -29,10 +27,8 @@ def new(folder: Path, wheel: Path | None, encoder: Path | None) -> None:
     if wheel is not None and wheel.name != WHEEL:
         raise click.UsageError(f"{wheel.name} is not the wheel of this release. Expected {WHEEL}: name it.")
     wheel = wheel or installed_wheel()
-    files = write_project(folder.resolve(), wheel)
-    click.echo(f"{folder}: {len(files)} files")
-    if encoder is not None:
-        install_into(folder.resolve() / "models", encoder)
+    files = write_project(folder.resolve(), wheel, encoder)
+    click.echo(f"{folder}: {files} files")
     if wheel is None:
         click.echo(f"Copy {WHEEL} into {folder / 'wheels'} before you run make.")
     hint = "" if encoder else " ENCODER=FILE"

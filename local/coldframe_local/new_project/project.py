@@ -5,10 +5,12 @@ import re
 import shutil
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.parse import unquote, urlsplit
 
 from coldframe import __version__
 from coldframe.errors import ColdframeError
+from coldframe_local.new_project.encoder import install_into
 from coldframe_local.paths import shipped_file
 
 WHEEL = f"coldframe-{__version__}-py3-none-any.whl"
@@ -22,23 +24,33 @@ class CannotMakeProject(ColdframeError):
     """There is no place for the project, or its name cannot be used."""
 
 
-def write_project(folder: Path, wheel: Path | None) -> list[Path]:
-    """Writes a project into a folder, which is made; returns its files. Raises CannotMakeProject.
+def write_project(folder: Path, wheel: Path | None, encoder: Path | None = None) -> int:
+    """Writes a project into a folder, which is made; returns the number of its files.
 
-    wheel: copied into the project. None: the user copies it.
+    The folder appears with all of them, or stays as it was.
+    wheel: copied into the project; None: the user copies it. encoder: a packed one, to be installed.
+    Raises CannotMakeProject, and the errors of `install_into`.
     """
     check_name(folder.name)
     check_empty(folder)
     try:
-        files = [_write(folder, path) for path in _sources()]
-        files.append(_copy(shipped_file("data/tickets.csv"), folder / "data" / "tickets.csv"))
-        if wheel is not None:
-            _copy(wheel, folder / "wheels" / WHEEL)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=".new-", dir=folder.parent) as scratch:
+            stage = Path(scratch) / folder.name
+            for source in _sources():
+                _write(stage, source)
+            _copy(shipped_file("data/tickets.csv"), stage / "data" / "tickets.csv")
+            files = sum(path.is_file() for path in stage.rglob("*"))
+            if wheel is not None:
+                _copy(wheel, stage / "wheels" / WHEEL)
+            if encoder is not None:
+                install_into(stage / "models", encoder)
+            stage.rename(folder)
     except OSError as exc:
         raise CannotMakeProject(
             f"{folder} cannot be written: {exc.strerror}. Name a folder that you may write to."
         ) from exc
-    return sorted(files)
+    return files
 
 
 def check_name(name: str) -> None:
@@ -80,16 +92,14 @@ def _sources() -> list[Path]:
     return sorted(path for path in _FILES.rglob("*") if path.is_file() and path.suffix != ".pyc")
 
 
-def _write(folder: Path, source: Path) -> Path:
+def _write(folder: Path, source: Path) -> None:
     first, *rest = source.relative_to(_FILES).parts
     target = folder.joinpath(f".{first}" if first in _HIDDEN else first, *rest)
     target.parent.mkdir(parents=True, exist_ok=True)
     text = source.read_text(encoding="utf-8")
     target.write_text(text.replace("@NAME@", folder.name).replace("@VERSION@", __version__), encoding="utf-8")
-    return target
 
 
-def _copy(source: Path, target: Path) -> Path:
+def _copy(source: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(source, target)
-    return target

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from coldframe import __version__
+from coldframe.errors import BundleCorrupt
 from coldframe_local.emulator.template.template import load_template
 from coldframe_local.new_project import project
 from coldframe_local.new_project.project import WHEEL, CannotMakeProject, write_project
@@ -104,6 +105,17 @@ def test_a_full_folder_stays_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "there").write_text("")
     with pytest.raises(CannotMakeProject, match="is a file"):
         write_project(tmp_path / "there", None)
+
+
+def test_a_file_that_is_no_encoder_leaves_nothing(tmp_path: Path) -> None:
+    """The same command with another file works afterwards, also where the folder was there, and empty."""
+    (tmp_path / "packed.tar").write_bytes(b"no archive")
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(BundleCorrupt, match="is not a packed encoder"):
+        write_project(tmp_path / "mine", None, tmp_path / "packed.tar")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["mine", "packed.tar"]
+    assert write_project(tmp_path / "mine", None) == 14
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "packed.tar"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
