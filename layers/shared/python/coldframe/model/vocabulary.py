@@ -1,6 +1,7 @@
 """Tokens and their ids: a sorted file, searched until reading all of it would have been cheaper."""
 
 import mmap
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -80,10 +81,11 @@ def mark_fragments(folder: Path, tokenizer: str) -> bytearray:
 
     tokenizer: "wordpiece", whose such tokens begin with ##, or "unigram", whose other tokens begin with ▁.
     """
-    tokens = _read_all(map_file(folder, VOCABULARY))
-    marks = bytearray(1 + max(tokens.values(), default=0))
-    for token, number in tokens.items():
-        marks[number] = not token.startswith("▁") if tokenizer == "unigram" else token.startswith("##")
+    content = map_file(folder, VOCABULARY)[:]
+    continues = rb"(?!\xe2\x96\x81)" if tokenizer == "unigram" else rb"##"
+    marks = bytearray(1 + max(map(int, re.findall(rb" (\d+)\n", content)), default=0))
+    for number in re.findall(rb"(?m)^" + continues + rb"[^ \n]* (\d+)$", content):
+        marks[int(number)] = True
     return marks
 
 
