@@ -231,21 +231,23 @@ def _rows(results: Results, name: str) -> Iterator[Row]:
 
 
 def _promoted(results: Results, subject: str, looks: list[float]) -> Row:
-    share = sum(look > 0 for look in looks) / len(looks)
-    what = f"equal arms: promoted at one of {_LOOKS:,} looks, {len(looks):,} runs"
-    return (what, subject, f"{share:.2%}", _verdict(share, _GOALS[PROMOTED], "≤ 5 %"))
+    return _share_row("equal arms: promoted", subject, looks, _GOALS[PROMOTED])
 
 
 def _skewed(results: Results, subject: str, looks: list[float]) -> Row:
-    share = sum(look > 0 for look in looks) / len(looks)
-    what = f"equal arms, {_SKEW:g} × the labels for the candidate: promoted at one of {_LOOKS:,} looks"
-    return (f"{what}, {len(looks):,} runs", subject, f"{share:.2%}", _verdict(share, _GOALS[SKEWED], "≤ 5 %"))
+    what = f"equal arms, {_SKEW:g} × the labels for the candidate: promoted"
+    return _share_row(what, subject, looks, _GOALS[SKEWED])
 
 
 def _held(results: Results, subject: str, looks: list[float]) -> Row:
+    return _share_row("labels in the arms' shares: held", subject, looks, _GOALS[HELD])
+
+
+def _share_row(what: str, subject: str, looks: list[float], goal: float) -> Row:
+    """Share of the runs that ended at a look: those whose look is 0 did not."""
     share = sum(look > 0 for look in looks) / len(looks)
-    what = f"labels in the arms' shares: held at one of {_LOOKS:,} looks, {len(looks):,} runs"
-    return (what, subject, f"{share:.2%}", _verdict(share, _GOALS[HELD], f"≤ {100 * _GOALS[HELD]:g} %"))
+    what = f"{what} at one of {_LOOKS:,} looks, {len(looks):,} runs"
+    return (what, subject, f"{share:.2%}", _verdict(share, goal, f"≤ {100 * goal:g} %"))
 
 
 def _stopped(results: Results, subject: str, looks: list[float]) -> Row:
