@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 
 from coldframe.errors import BundleCorrupt
 from coldframe.monitoring.recorder import Answer, Projections, count_answer
@@ -14,7 +14,6 @@ from coldframe.monitoring.sketch import (
     UNIT,
     Counts,
     empty_counts,
-    fragment_bin,
     label_bin,
     length_bin,
     share_bin,
@@ -33,7 +32,7 @@ _MOST_ROWS = 4000  # more hardly improve an estimate
 class AnswerRows(Struct, frozen=True):
     """Answers, a value in each list for a row: its bins, its probability in units, whether it is right.
 
-    truth: bin of the right label. fragments: empty in references from before this quantity.
+    truth: bin of the right label.
     """
 
     confidence: list[int]
@@ -44,7 +43,6 @@ class AnswerRows(Struct, frozen=True):
     probability: list[int]
     right: list[int]
     truth: list[int]
-    fragments: list[int] = field(default_factory=list)
 
 
 class Reference(Struct, frozen=True):
@@ -86,7 +84,6 @@ def _row(answer: Answer, labels: int, truth: int) -> tuple[int, ...]:
         round(UNIT * answer.probability),
         int(truth == answer.label),
         label_bin(truth, labels),
-        fragment_bin(answer.fragments, answer.tokens),
     )
 
 
